@@ -21,7 +21,7 @@ from recently_used import RecentlyUsed
 
 from nodeflow import Graph, NeighborSampler, NodeFlowLoader
 from nodeflow.storage import degree_heat, hottest, presample, reach_heat
-from nodeflow.storage._plan import Plan, served
+from nodeflow.storage._plan import Plan
 
 FANOUTS, BATCH, EPOCHS, COMMUNITIES, MEASURED = [10, 10], 1024, 2, 64, (1, 2)
 
@@ -90,10 +90,15 @@ def rates(graph: Graph, train: torch.Tensor, shares: list[int]) -> dict[str, lis
             row.append((sum(int(kept[ids].sum()) for ids in batches) - int(kept[used].sum())) / asked)
         found[kind] = row
     found["LRU"] = [hits_of_lru(graph.num_nodes, room, batches) / asked for room in rooms]
-    plans = [Plan(graph.num_nodes, room, len(batches), None) for room in rooms]
-    hits = [sum(int((hit >= 0).sum()) for _, hit, _ in served(plan, iter(batches))) for plan in plans]
-    found["lookahead"] = [count / asked for count in hits]
+    found["lookahead"] = [hits_of_lookahead(graph.num_nodes, room, batches) / asked for room in rooms]
     return found
+
+
+def hits_of_lookahead(num_nodes: int, room: int, batches: list[np.ndarray]) -> int:
+    plan, coming, hits = Plan(num_nodes, room, len(batches), None), iter(batches), 0
+    while (step := plan.advance(lambda: next(coming, None))) is not None:
+        hits += int((step[1] >= 0).sum())
+    return hits
 
 
 def hits_of_lru(num_nodes: int, room: int, batches: list[np.ndarray]) -> int:

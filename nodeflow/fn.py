@@ -14,11 +14,11 @@ a column of one number per row fits any shape, and dot contracts the last dimens
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Final, Protocol
 
-from nodeflow._base.checks import describe
+from nodeflow._base.checks import check_type
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class MessageFunction:
 
 @dataclass(frozen=True, slots=True)
 class ReduceFunction:
-    """The messages ``message`` reduced per destination ("sum", "mean", "max", "min", "prod") to the column ``out``.
+    """The messages ``message`` reduced per destination to the column ``out``, by the reduction that ``reduce`` names.
 
     >>> from nodeflow import fn
     >>> fn.mean("m", "agg")
@@ -58,28 +58,12 @@ class ReduceFunction:
         _check_names(self, ("message", "out"))
 
 
-class BinaryMaker(Protocol):
-    """Makes a message function of two columns.
-
-    >>> maker: BinaryMaker = u_mul_e
-    >>> maker("h", "w", "m").op
-    'mul'
-    """
-
-    def __call__(self, lhs: str, rhs: str, out: str) -> MessageFunction:
-        """Return the message function ``out`` of two columns."""
+class _MessageMaker(Protocol):
+    def __call__(self, lhs: str, rhs: str, out: str) -> MessageFunction: ...
 
 
-class ReduceMaker(Protocol):
-    """Makes a reduce function.
-
-    >>> maker: ReduceMaker = mean
-    >>> maker("m", "agg").reduce
-    'mean'
-    """
-
-    def __call__(self, message: str, out: str) -> ReduceFunction:
-        """Return the reduce function of the messages to the column ``out``."""
+class _ReduceMaker(Protocol):
+    def __call__(self, message: str, out: str) -> ReduceFunction: ...
 
 
 _ENDS: Final = {"u": "the source", "v": "the destination", "e": "the edge"}
@@ -87,10 +71,8 @@ _WORDS: Final = {"add": "plus", "sub": "minus", "mul": "times", "div": "divided 
 
 
 def _check_names(function: MessageFunction | ReduceFunction, names: tuple[str, ...]) -> None:
-    for field in fields(function):
-        value = getattr(function, field.name)
-        if field.name in names and not isinstance(value, str):
-            raise TypeError(f"{field.name} must be the name of a column, a str, got {describe(value)}")
+    for name in names:
+        check_type(getattr(function, name), name, str, "the name of a column, a str")
 
 
 def copy_u(column: str, out: str) -> MessageFunction:
@@ -111,7 +93,12 @@ def copy_e(column: str, out: str) -> MessageFunction:
     return MessageFunction("copy", "e", column, None, None, out)
 
 
-def _binary(left: str, op: str, right: str) -> BinaryMaker:
+def _binary(op: str, left: str) -> Iterator[_MessageMaker]:
+    """Yield the functions of a column of ``left`` and one of the source, the destination, the edge."""
+    return (_message_maker(left, op, right) for right in _ENDS)
+
+
+def _message_maker(left: str, op: str, right: str) -> _MessageMaker:
     def make(lhs: str, rhs: str, out: str) -> MessageFunction:
         return MessageFunction(op, left, lhs, right, rhs, out)
 
@@ -120,12 +107,11 @@ def _binary(left: str, op: str, right: str) -> BinaryMaker:
     return make
 
 
-def _reducer(name: str, doc: str) -> ReduceMaker:
+def _reducer(name: str, words: str) -> _ReduceMaker:
     def make(message: str, out: str) -> ReduceFunction:
         return ReduceFunction(name, message, out)
 
-    doc = f"Column ``out``: the {doc} of the messages ``message`` of each destination."
-    _name(make, name, doc, "message", "out")
+    _name(make, name, f"Column ``out``: the {words} of the messages ``message`` of each destination.", "message", "out")
     return make
 
 
@@ -141,51 +127,21 @@ max = _reducer("max", "largest (0 without messages)")
 min = _reducer("min", "smallest (0 without messages)")
 prod = _reducer("prod", "product (1 without messages)")
 
-u_add_u = _binary("u", "add", "u")
-u_add_v = _binary("u", "add", "v")
-u_add_e = _binary("u", "add", "e")
-v_add_u = _binary("v", "add", "u")
-v_add_v = _binary("v", "add", "v")
-v_add_e = _binary("v", "add", "e")
-e_add_u = _binary("e", "add", "u")
-e_add_v = _binary("e", "add", "v")
-e_add_e = _binary("e", "add", "e")
-u_sub_u = _binary("u", "sub", "u")
-u_sub_v = _binary("u", "sub", "v")
-u_sub_e = _binary("u", "sub", "e")
-v_sub_u = _binary("v", "sub", "u")
-v_sub_v = _binary("v", "sub", "v")
-v_sub_e = _binary("v", "sub", "e")
-e_sub_u = _binary("e", "sub", "u")
-e_sub_v = _binary("e", "sub", "v")
-e_sub_e = _binary("e", "sub", "e")
-u_mul_u = _binary("u", "mul", "u")
-u_mul_v = _binary("u", "mul", "v")
-u_mul_e = _binary("u", "mul", "e")
-v_mul_u = _binary("v", "mul", "u")
-v_mul_v = _binary("v", "mul", "v")
-v_mul_e = _binary("v", "mul", "e")
-e_mul_u = _binary("e", "mul", "u")
-e_mul_v = _binary("e", "mul", "v")
-e_mul_e = _binary("e", "mul", "e")
-u_div_u = _binary("u", "div", "u")
-u_div_v = _binary("u", "div", "v")
-u_div_e = _binary("u", "div", "e")
-v_div_u = _binary("v", "div", "u")
-v_div_v = _binary("v", "div", "v")
-v_div_e = _binary("v", "div", "e")
-e_div_u = _binary("e", "div", "u")
-e_div_v = _binary("e", "div", "v")
-e_div_e = _binary("e", "div", "e")
-u_dot_u = _binary("u", "dot", "u")
-u_dot_v = _binary("u", "dot", "v")
-u_dot_e = _binary("u", "dot", "e")
-v_dot_u = _binary("v", "dot", "u")
-v_dot_v = _binary("v", "dot", "v")
-v_dot_e = _binary("v", "dot", "e")
-e_dot_u = _binary("e", "dot", "u")
-e_dot_v = _binary("e", "dot", "v")
-e_dot_e = _binary("e", "dot", "e")
+u_add_u, u_add_v, u_add_e = _binary("add", "u")
+v_add_u, v_add_v, v_add_e = _binary("add", "v")
+e_add_u, e_add_v, e_add_e = _binary("add", "e")
+u_sub_u, u_sub_v, u_sub_e = _binary("sub", "u")
+v_sub_u, v_sub_v, v_sub_e = _binary("sub", "v")
+e_sub_u, e_sub_v, e_sub_e = _binary("sub", "e")
+u_mul_u, u_mul_v, u_mul_e = _binary("mul", "u")
+v_mul_u, v_mul_v, v_mul_e = _binary("mul", "v")
+e_mul_u, e_mul_v, e_mul_e = _binary("mul", "e")
+u_div_u, u_div_v, u_div_e = _binary("div", "u")
+v_div_u, v_div_v, v_div_e = _binary("div", "v")
+e_div_u, e_div_v, e_div_e = _binary("div", "e")
+u_dot_u, u_dot_v, u_dot_e = _binary("dot", "u")
+v_dot_u, v_dot_v, v_dot_e = _binary("dot", "v")
+e_dot_u, e_dot_v, e_dot_e = _binary("dot", "e")
 
 # every public name defined in this file
 __all__ = sorted(

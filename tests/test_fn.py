@@ -5,6 +5,7 @@ import itertools
 import pickle
 
 import pytest
+from _support.ops_reference import REDUCTIONS
 
 from nodeflow import fn
 
@@ -30,7 +31,7 @@ def test_copies():
         assert make("h", "m") == make(column="h", out="m") == fn.MessageFunction("copy", kind, "h", None, None, "m")
 
 
-@pytest.mark.parametrize("name", ["sum", "mean", "max", "min", "prod"])
+@pytest.mark.parametrize("name", REDUCTIONS)
 def test_reducers(name):
     make = getattr(fn, name)
     assert make("m", "h") == make(message="m", out="h") == fn.ReduceFunction(name, "m", "h")
@@ -46,11 +47,11 @@ def test_all_names_exist_and_none_is_forgotten():
 
 
 def test_functions_are_values():
-    made = fn.u_mul_e("h", "w", "m")
-    assert hash(made) == hash(fn.u_mul_e("h", "w", "m"))
-    assert pickle.loads(pickle.dumps(made)) == made
+    function = fn.u_mul_e("h", "w", "m")
+    assert hash(function) == hash(fn.u_mul_e("h", "w", "m"))
+    assert pickle.loads(pickle.dumps(function)) == function
     with pytest.raises(AttributeError):
-        made.out = "x"
+        function.out = "x"
 
 
 def test_a_tensor_instead_of_a_name_is_refused():

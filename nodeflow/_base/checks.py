@@ -44,10 +44,11 @@ def as_ids(value: object, name: str, upper: int, what: str = "node", *, lower: i
     bool mask and floats are the usual mistakes), ValueError for a wrong shape, IndexError for the first id out of
     range.
     """
-    if not isinstance(value, Iterable) or isinstance(value, (str, bytes, dict)):
-        raise TypeError(f"{name} must be a tensor, an array or a list of {what} ids, got {describe(value)}")
-    if isinstance(value, (set, frozenset)):
-        raise TypeError(f"{name} must be ordered, got a set; pass sorted({name})")
+    if not isinstance(value, torch.Tensor | np.ndarray):  # which most ids are
+        if not isinstance(value, Iterable) or isinstance(value, (str, bytes, dict)):
+            raise TypeError(f"{name} must be a tensor, an array or a list of {what} ids, got {describe(value)}")
+        if isinstance(value, (set, frozenset)):
+            raise TypeError(f"{name} must be ordered, got a set; pass sorted({name})")
     array = as_array(value, name)
     if array.dtype == np.bool_:
         raise TypeError(
@@ -94,7 +95,7 @@ def as_array(value: Any, name: str, what: str = "integers") -> NDArray[Any]:
 def check_range(ids: NDArray[Any], name: str, upper: int, what: str, *, lower: int = 0) -> None:
     """Raise IndexError for the first id that is not in ``[lower, upper)``."""
     # min and max first: they need no memory, unlike a comparison, and the error path may take its time
-    if len(ids) and (ids.min() < lower or ids.max() >= upper):
+    if len(ids) and (np.minimum.reduce(ids) < lower or np.maximum.reduce(ids) >= upper):
         at = first_true((ids < lower) | (ids >= upper))
         rule = f"{what} ids go from {lower} to {upper - 1}" if upper > lower else f"there is no {what} at all"
         raise IndexError(f"{name}[{at}] is {ids[at]}, but {rule}")

@@ -9,6 +9,8 @@ import torch
 
 T = TypeVar("T")
 
+_assign = object.__setattr__  # looked up once: a small batch sets 400 attributes
+
 
 class Frozen:
     """Base of classes whose attributes are set once, in ``__init__`` through ``_set``, and never again."""
@@ -17,10 +19,11 @@ class Frozen:
 
     def _set(self, **attributes: Any) -> None:
         for name, value in attributes.items():
-            object.__setattr__(self, name, value)
+            _assign(self, name, value)
 
-    def __setstate__(self, state: tuple[None, dict[str, Any]]) -> None:
-        self._set(**state[1])  # fills copies and pickles, which __setattr__ would refuse
+    def __setstate__(self, state: Any) -> None:
+        # fills copies and pickles, which __setattr__ would refuse; the state of slots is the second of two
+        self._set(**(state[1] if isinstance(state, tuple) else state))
 
     def __setattr__(self, name: str, value: object) -> NoReturn:
         raise AttributeError(f"{type(self).__name__} is immutable: cannot set {name!r} (columns of frames can be set)")

@@ -28,7 +28,7 @@ _NOT_SUPPORTED = (errno.EOPNOTSUPP, errno.ENOTSUP, errno.EINVAL, errno.ENOSYS)
 
 @dataclass(frozen=True)
 class ArrayFile:
-    """What a manifest says of an array: its file, the type of its numbers in torch's words, shape and CRC-32.
+    """An array as a manifest describes it: its file, the type of its numbers in torch's words, shape and CRC-32.
 
     The checksum is that of the whole file. bfloat16, which numpy does not know, lies in the file as uint16. A sparse
     column ``[n, width]`` lies in three files: ``csr`` describes the arrays indptr and indices of its CSR matrix, and
@@ -170,8 +170,8 @@ def describe_array(folder: Path, file: str, dtype: torch.dtype | None = None) ->
 
     ``dtype`` is the type of its numbers, where numpy has another word for it (bfloat16).
     """
-    found, shape, _ = read_header(folder / file)
-    kind = torch.from_numpy(np.empty(0, found)).dtype if dtype is None else dtype
+    numbers, shape, _ = read_header(folder / file)
+    kind = torch.from_numpy(np.empty(0, numbers)).dtype if dtype is None else dtype
     return ArrayFile(file, str(kind).removeprefix("torch."), shape, checksum(folder / file))
 
 

@@ -67,13 +67,7 @@ def locked(folder: Path, name: Path | None = None) -> Iterator[None]:
     ``name`` is what the error calls the folder. Raises BlockingIOError where another process, or another place in this
     one, holds it.
     """
-    from filelock import FileLock, Timeout  # late: importing the package must stay quick
-
-    lock = FileLock(folder / LOCK, is_singleton=False, thread_local=False)  # a finalizer may release it
-    try:
-        lock.acquire(timeout=0)
-    except Timeout:
-        raise BlockingIOError(f"{name or folder} is being written by another process") from None
+    lock = _taken(folder, name or folder, shared=False)
     try:
         yield
     finally:
@@ -86,11 +80,15 @@ def lock_of_process(folder: Path) -> BaseFileLock:
     Further calls of the same process get the same lock, which is free once all of them have released it. Raises
     BlockingIOError where another process holds it.
     """
-    from filelock import FileLock, Timeout
+    return _taken(folder.resolve(), folder, shared=True)
 
-    lock = FileLock((folder / LOCK).resolve(), is_singleton=True, thread_local=False)
+
+def _taken(folder: Path, name: Path, *, shared: bool) -> BaseFileLock:
+    from filelock import FileLock, Timeout  # late: importing the package must stay quick
+
+    lock = FileLock(folder / LOCK, is_singleton=shared, thread_local=False)  # a finalizer may release it
     try:
         lock.acquire(timeout=0)
     except Timeout:
-        raise BlockingIOError(f"{folder} is being written by another process") from None
+        raise BlockingIOError(f"{name} is being written by another process") from None
     return lock

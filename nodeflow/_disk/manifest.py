@@ -59,11 +59,9 @@ class Manifest:
             why = "it has no " + MANIFEST if folder.exists() else "it does not exist"
             raise FileNotFoundError(f"{folder} has no {kind} in it: {why}") from None
         try:
-            found = json.loads(text)
-            manifest = cls(
-                found["kind"], found["version"],
-                {name: ArrayFile.of(facts) for name, facts in found["arrays"].items()}, dict(found["facts"]),
-            )  # fmt: skip
+            words = json.loads(text)
+            arrays = {name: ArrayFile.of(facts) for name, facts in words["arrays"].items()}
+            manifest = cls(words["kind"], words["version"], arrays, dict(words["facts"]))
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             raise ValueError(f"{path} is damaged or foreign: {error!r}") from None
         if manifest.kind != kind:

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from nodeflow._base.types import Array
 from nodeflow._disk.arrays import ArrayFile, checksum, numpy_type, write_header
-from nodeflow._rows.rows import Rows, as_array, fetch_rows, is_sparse, row_bytes, slice_rows
+from nodeflow._rows.rows import Rows, as_array, fetch_rows, from_numpy, is_sparse, row_bytes, slice_rows
 
 _PIECE = 2**20  # numbers that are converted at a time
 _BYTES = 2**24  # bytes that are written at a time
@@ -145,20 +145,11 @@ def stream_column(file: Path, column: Tensor | Rows) -> ArrayFile:
 
 def stream_array(folder: Path, name: str, values: Tensor | Array) -> ArrayFile:
     """Write an array or a tensor into the file ``name`` of a folder, as ``stream_column``."""
-    if isinstance(values, Tensor):
-        return stream_column(folder / f"{name}.npy", values)
-    writer = ArrayWriter(folder / f"{name}.npy", torch.from_numpy(np.empty(0, values.dtype)).dtype, values.shape[1:])
-    for start in range(0, len(values), step := _rows_in(_BYTES, math.prod(values.shape[1:]) * values.itemsize)):
-        writer.append(values[start : start + step])
-    return writer.finish()
+    column = values if isinstance(values, Tensor) else from_numpy(np.ascontiguousarray(values))
+    return stream_column(folder / f"{name}.npy", column)
 
 
 def pieces_of(column: Tensor | Rows, size: int = _BYTES) -> list[tuple[int, int]]:
     """Return ranges of the rows of a column, about ``size`` bytes each; sparse rows are taken to be mostly zeros."""
-    row = 512 if is_sparse(column) else row_bytes(column)
-    step = _rows_in(size, row)
+    step = max(1, size // max(512 if is_sparse(column) else row_bytes(column), 1))
     return [(start, min(start + step, column.shape[0])) for start in range(0, column.shape[0], step)]
-
-
-def _rows_in(size: int, row: int) -> int:
-    return max(1, size // max(row, 1))

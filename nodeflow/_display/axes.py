@@ -26,10 +26,9 @@ def require_matplotlib() -> type[Figure]:
 
 
 def axes_for(ax: Axes | None, size: tuple[float, float]) -> Axes:
-    """Return ``ax``, or where it is None the axes of a new figure of ``size`` in inches.
+    """Return ``ax``, or where it is None the axes of a new figure of ``size`` in inches; TypeError for no axes.
 
-    The new figure belongs to ``matplotlib.pyplot``, so that a notebook shows it and ``pyplot.show()`` opens it. Raises
-    TypeError for anything that is no axes, ImportError without matplotlib.
+    The new figure belongs to ``matplotlib.pyplot``, so that a notebook shows it and ``pyplot.show()`` opens it.
     """
     require_matplotlib()
     from matplotlib.axes import Axes
@@ -44,15 +43,10 @@ def axes_for(ax: Axes | None, size: tuple[float, float]) -> Axes:
 
 
 def colors_of(axis: Axes, values: Sequence[float | None], name: str) -> list[Any]:
-    """Return a colour (RGBA) per value, and add to the axes what explains them.
+    """Return a colour (RGBA) per value, and add to the axes what explains them, with the word ``name``.
 
     Whole numbers of at most 10 kinds are classes, each with an entry in the legend. Other numbers lie on a scale, which
     is shown as a colour bar. None and values that are not finite are grey.
-
-    Args:
-        axis: the axes.
-        values: a number per node, or None.
-        name: the word beside the colours.
     """
     from matplotlib import colormaps
     from matplotlib.cm import ScalarMappable
@@ -99,30 +93,18 @@ def ink_on(color: Any) -> str:
     return "black" if 0.299 * red + 0.587 * green + 0.114 * blue > 0.66 else "white"
 
 
-def line_widths(values: Sequence[float]) -> list[float]:
+def widths_of(axis: Axes, values: Sequence[float], name: str) -> list[float]:
     """Return line widths in points, from 0.4 to 4, in proportion to the sizes of numbers; 0.4 for one not finite.
 
-    >>> line_widths([0.0, -1.0, 2.0])
-    [0.4, 2.2, 4.0]
+    The thinnest and thickest of them are added to the legend, with the word ``name``.
     """
-    sizes = np.abs(np.asarray(values, float))
-    sizes = np.where(np.isfinite(sizes), sizes, 0)
-    most = sizes.max(initial=0) or 1
-    return [float(width) for width in 0.4 + 3.6 * sizes / most]
-
-
-def widths_of(axis: Axes, values: Sequence[float], name: str) -> list[float]:
-    """Return a line width per value (see ``line_widths``), and add to the legend the thinnest and thickest of them.
-
-    Args:
-        axis: the axes.
-        values: a number per edge.
-        name: the word beside the widths.
-    """
-    widths = line_widths(values)
-    finite = [(abs(value), width) for value, width in zip(values, widths, strict=True) if np.isfinite(value)]
-    word = f"|{name}|" if any(value < 0 for value in values) else name
-    for size, width in sorted({min(finite), max(finite)} if finite else ()):
+    numbers = np.asarray(values, float)
+    finite = np.isfinite(numbers)
+    sizes = np.where(finite, np.abs(numbers), 0)
+    widths: list[float] = (0.4 + 3.6 * sizes / (sizes.max(initial=0) or 1)).tolist()
+    shown = sorted(zip(sizes[finite].tolist(), np.asarray(widths)[finite].tolist(), strict=True))
+    word = f"|{name}|" if (numbers < 0).any() else name
+    for size, width in dict.fromkeys([shown[0], shown[-1]] if shown else ()):
         number = f"{size:,.0f}" if size >= 1000 else f"{size:.3g}"
         axis.plot([], [], color="0.5", linewidth=width, label=f"{word} {number}")
     return widths
@@ -133,17 +115,15 @@ def font_size(names: Sequence[str]) -> float:
     return {0: 8.5, 1: 8.5, 2: 8.5, 3: 7.5, 4: 6}.get(max(map(len, names), default=1), 5)
 
 
+def small_legend(axis: Axes, **options: Any) -> None:
+    """Put a legend on the axes, unless nothing has a word."""
+    if axis.get_legend_handles_labels()[0]:
+        axis.legend(fontsize=8, title_fontsize=8, frameon=False, **options)
+
+
 def legend_below(axis: Axes) -> None:
     """Put a legend below the axes, with one entry per word; none where nothing has a word."""
     kinds = dict(zip(*reversed(axis.get_legend_handles_labels()), strict=True))
     if kinds:
-        axis.legend(
-            kinds.values(),
-            kinds,
-            loc="upper center",
-            bbox_to_anchor=(0.5, 0),
-            ncols=min(len(kinds), 3),
-            fontsize=7,
-            frameon=False,
-            markerscale=0.4,
-        )
+        place: dict[str, Any] = {"loc": "upper center", "bbox_to_anchor": (0.5, 0), "ncols": min(len(kinds), 3)}
+        axis.legend(kinds.values(), kinds, **place, fontsize=7, frameon=False, markerscale=0.4)

@@ -1,16 +1,20 @@
-"""Summaries of the columns of a frame: type, shape, bytes and first rows, without reading anything far away."""
+"""Columns of frames: summaries of them, without reading anything far away, and numbers to draw by."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
 
+from nodeflow._base.checks import check_num_rows, describe
 from nodeflow._base.sizes import bytes_text
 from nodeflow._display import html
 from nodeflow._rows.rows import Rows
+
+T = TypeVar("T")
 
 HEAD = ("column", "type", "shape", "bytes", "first rows")
 _ROWS, _NUMBERS = 3, 4  # of a column that are shown
@@ -67,10 +71,50 @@ def _first(column: Tensor) -> str:
         return type(column).__name__  # a subclass may stand for values that are elsewhere
     top = column.detach()[:_ROWS]
     width = math.prod(top.shape[1:])
-    words = [_numbers(row, width) for row in top.reshape(len(top), width)[:, :_NUMBERS].tolist()]
+    words = []
+    for row in top.reshape(len(top), width)[:, :_NUMBERS].tolist():
+        numbers = [f"{value:.4g}" if isinstance(value, (float, complex)) else str(value) for value in row]
+        words.append(" ".join([*numbers, "…"] if width > len(row) else numbers))
     return ", ".join(words if column.ndim == 1 else [f"[{word}]" for word in words])
 
 
-def _numbers(row: list[float | complex], width: int) -> str:
-    words = [f"{value:.4g}" if isinstance(value, (float, complex)) else str(value) for value in row]
-    return " ".join([*words, "…"] if width > len(row) else words)
+def chosen(
+    choice: str | Callable[[T], Any] | None,
+    argument: str,
+    owners: Sequence[T],
+    frames: Sequence[Mapping[str, Tensor]],
+    rows: Sequence[int],
+    fetch: Callable[[Tensor], Tensor] = lambda column: column,
+) -> list[list[float] | None]:
+    """Return a list of numbers for every owner of rows; None for an owner without the column, or without a choice.
+
+    ``frames`` and ``rows`` are the columns of the owners and their numbers of rows; ``fetch`` makes the rows that are
+    drawn of a column. Raises KeyError for a column that no frame has, TypeError and ValueError for anything but a
+    number per row; ``argument`` is its name.
+    """
+    if choice is None:
+        return [None] * len(owners)
+    if isinstance(choice, str):
+        names = sorted({name for frame in frames for name in frame})
+        if choice not in names:
+            raise KeyError(f"{argument}: no column {choice!r}; there are {', '.join(map(repr, names)) or 'no columns'}")
+        columns = [fetch(frame[choice]) if choice in frame else None for frame in frames]
+    elif callable(choice):
+        columns = [choice(owner) for owner in owners]
+    else:
+        raise TypeError(f"{argument} must be the name of a column or a function, got {describe(choice)}")
+    return [None if f is None else _numbers_of(f, argument, size) for f, size in zip(columns, rows, strict=True)]
+
+
+def _numbers_of(values: Any, argument: str, size: int) -> list[float]:
+    numbers = torch.as_tensor(values).detach().cpu()
+    if numbers.layout != torch.strided or numbers.ndim != 1 or numbers.is_complex():
+        raise ValueError(f"{argument} must have one number per row, got {describe(numbers)}")
+    check_num_rows(numbers.shape, argument, size, "node or edge")
+    values_of_rows: list[float] = numbers.tolist()
+    return values_of_rows
+
+
+def names_of(ids: list[str], labels: list[float] | None) -> list[str]:
+    """Return the texts of nodes: their labels, of three digits where these are fractions, or else their ids."""
+    return ids if labels is None else [f"{x:.3g}" if isinstance(x, float) else str(x) for x in labels]

@@ -25,9 +25,8 @@ class Layered:
         edges: ``(sources, destinations)``, as rows of their layers, by pair of layers.
         same: by layer, pairs of a row and the row of the same node in the next layer.
         colors: a number per node by layer, None for a layer without; None: colours tell seeds from the others.
-        color_name: the word beside the colours.
         widths: a number per edge by pair of layers, NaN where a flow has none; None: all edges have one width.
-        width_name: the word beside the widths.
+        color_name, width_name: the words beside the colours and the widths.
     """
 
     names: list[list[str]]
@@ -56,10 +55,7 @@ class Layered:
 
 
 class FlowSummary(NamedTuple):
-    """A flow in a summary: its number of edges, the mean and largest in-degree, and the number of shared nodes.
-
-    ``shared`` is the number of nodes of the destination layer that are in the source layer too; None: unknown.
-    """
+    """A flow in a summary; ``shared`` is the number of nodes that both of its layers hold, None: unknown."""
 
     edges: int
     mean_degree: float
@@ -103,12 +99,9 @@ def _draw_layered(axis: Axes, picture: Layered) -> None:
         axis.plot([], [], color="tab:purple", label="skips layers")
     faces = _faces(axis, picture)
     for i, names in enumerate(picture.names):
-        seeds = i == last
         hollow = picture.hollow[i] and picture.colors is None
-        plain = "seeds" if seeds and picture.colors is None else None
-        label = plain or ("without parent ids" if hollow else None)
-        rim = None if picture.colors is None else ink(axis) if seeds else "0.5"
-        _dots(axis, points[i], names, faces[i], hollow=hollow, seeds=seeds, label=label, rim=rim)
+        _dots(axis, points[i], faces[i], hollow=hollow, seeds=i == last, colored=picture.colors is not None)
+        write_names(axis, points[i], names, ["0.5" if hollow else ink_on(face) for face in faces[i]])
     if picture.colors is not None:
         axis.scatter([], [], s=330, facecolor="none", edgecolor=ink(axis), linewidth=2.5, label="seeds")
     _layer_ticks(axis, len(sizes))
@@ -147,25 +140,19 @@ def arrow(axis: Axes, start: Point, end: Point, bend: float, color: str, width: 
     axis.annotate("", end, start, arrowprops={**style, "connectionstyle": f"arc3,rad={bend}"})
 
 
-def _dots(
-    axis: Axes,
-    points: Sequence[Point],
-    names: list[str],
-    faces: list[Any],
-    *,
-    hollow: bool,
-    seeds: bool,
-    label: str | None,
-    rim: str | None,
-) -> None:
-    if points:
-        x, y = zip(*points, strict=True)
-        empty = axis.get_facecolor()
-        inside = [empty] * len(names) if hollow else faces
-        edge = rim or (faces if not hollow or seeds else "0.5")
-        width = 2.5 if rim and seeds else 1
-        axis.scatter(x, y, s=330, facecolor=inside, edgecolor=edge, linewidth=width, zorder=2, label=label)
-    write_names(axis, points, names, ["0.5" if hollow else ink_on(face) for face in faces])
+def _dots(axis: Axes, points: Sequence[Point], faces: list[Any], *, hollow: bool, seeds: bool, colored: bool) -> None:
+    """Draw the dots of a layer; where colours are values, the rim tells the seeds from the others."""
+    if not points:
+        return
+    label = "without parent ids" if hollow else None
+    edge, width = ("0.5" if hollow and not seeds else faces), 1.0
+    if colored:
+        edge, width = (ink(axis), 2.5) if seeds else ("0.5", 1.0)
+    elif seeds:
+        label = "seeds"
+    x, y = zip(*points, strict=True)
+    inside = [axis.get_facecolor()] * len(points) if hollow else faces
+    axis.scatter(x, y, s=330, facecolor=inside, edgecolor=edge, linewidth=width, zorder=2, label=label)
 
 
 def write_names(axis: Axes, points: Sequence[Point], names: list[str], inks: list[str]) -> None:

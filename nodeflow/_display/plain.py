@@ -11,7 +11,7 @@ import numpy as np
 
 from nodeflow._base.checks import Ints
 from nodeflow._base.types import Floats
-from nodeflow._display.axes import colors_of, ink, ink_on, legend_below, widths_of
+from nodeflow._display.axes import colors_of, ink, ink_on, legend_below, small_legend, widths_of
 from nodeflow._display.layered import arrow, write_names
 
 if TYPE_CHECKING:
@@ -28,10 +28,8 @@ class Plain:
         names: the text in each node.
         src, dst: the ends of every edge, as rows of ``names``.
         marked: rows of the nodes that are marked.
-        colors: a number per node; None: one colour.
-        color_name: the word beside the colours.
-        widths: a number per edge; None: all edges have one width.
-        width_name: the word beside the widths.
+        colors, color_name: a number per node, and the word beside the colours; None: one colour.
+        widths, width_name: a number per edge, and the word beside the widths; None: all edges have one width.
     """
 
     names: list[str]
@@ -126,5 +124,4 @@ def draw_degrees(axis: Axes, degrees: dict[str, Ints]) -> None:
     axis.xaxis.set_major_formatter("{x:,.0f}")
     axis.xaxis.set_minor_formatter("{x:,.0f}" if largest <= 10 else "")
     axis.grid(alpha=0.3)
-    if degrees:
-        axis.legend(fontsize=8, frameon=False)
+    small_legend(axis)

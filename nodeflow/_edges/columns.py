@@ -110,15 +110,15 @@ def edge_mask(graph: HeldGraph, value: EdgeFilter | EdgeMask | None) -> EdgeMask
     if value is None or isinstance(value, EdgeMask):
         return value
     held, size = graph.held, graph.num_edges
-    given = isinstance(value, str) or callable(value)  # then it is of the edges held here
+    is_held = isinstance(value, str) or callable(value)  # of the edges held here, not of the whole graph
     words = None
-    if given and graph.peers.size > 1:
+    if is_held and graph.peers.size > 1:  # masks differ between processes, and settings are compared by their words
         words = value if isinstance(value, str) else getattr(value, "__qualname__", type(value).__qualname__)
     if isinstance(value, str):
         value = edge_column(graph, value, "edge_filter")
     elif callable(value):
         value = value(held.edata)
-    if given:
+    if is_held:
         size = held.num_edges
     mask = as_array(value, "edge_filter") if isinstance(value, Tensor) else np.asarray(value)
     if mask.dtype != np.bool_:
@@ -128,7 +128,7 @@ def edge_mask(graph: HeldGraph, value: EdgeFilter | EdgeMask | None) -> EdgeMask
         )
     if mask.shape != (size,):
         raise ValueError(f"edge_filter must have one entry per edge ({size}), got shape {mask.shape}")
-    if given or graph.peers.size == 1:
+    if is_held or graph.peers.size == 1:
         return EdgeMask(mask.copy(), words)
     whole = repr(EdgeMask(mask)).removeprefix("EdgeMask(").removesuffix(")")
     return EdgeMask(held.edges_of_whole(mask), whole)

@@ -68,9 +68,6 @@ class Edges(Frozen):
                 raise ValueError("edge_ids must be distinct")
         self._start(ends, neighbours, ids, rows_per_node=per_node)
 
-    def __repr__(self) -> str:
-        return f"Edges({len(self.indptr) - 1} rows, {len(self.indices)} edges)"
-
     @classmethod
     def _trusted(cls, indptr: Ints, indices: Array, edge_ids: Array | None, **options: Any) -> Edges:
         """Return Edges of arrays that need no checks, and which they share; ``options`` are those of ``_start``."""
@@ -79,16 +76,22 @@ class Edges(Frozen):
         return edges
 
     def _start(
-        self, indptr: Ints, indices: Array, edge_ids: Array | None, *,
-        rows_per_node: int = 1, patch: Patch | None = None, position_of: Lazy[Ints] | None = None,
+        self,
+        indptr: Ints,
+        indices: Array,
+        edge_ids: Array | None,
+        *,
+        rows_per_node: int = 1,
+        patch: Patch | None = None,
+        position_of: Lazy[Ints] | None = None,
         whole: WholeIds | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
+        ids = None if edge_ids is None else read_only(edge_ids)
+        self._set(indptr=read_only(indptr), indices=read_only(indices), edge_ids=ids)
         self._set(
-            whole=WholeIds((len(indptr) - 1) // rows_per_node) if whole is None else whole,
-            indptr=read_only(indptr), indices=read_only(indices),
-            edge_ids=None if edge_ids is None else read_only(edge_ids), rows_per_node=rows_per_node, patch=patch,
-            _position_of=Lazy(lambda: _inverse(edge_ids)) if position_of is None else position_of,
-        )  # fmt: skip
+            rows_per_node=rows_per_node, patch=patch, _position_of=position_of or Lazy(lambda: _inverse(edge_ids))
+        )
+        self._set(whole=whole or WholeIds((len(indptr) - 1) // rows_per_node))
 
     @property
     def num_rows(self) -> int:
@@ -105,6 +108,9 @@ class Edges(Frozen):
         """Number of rows of the whole graph."""
         return self.whole.num_nodes * self.rows_per_node
 
+    def __repr__(self) -> str:
+        return f"Edges({self.num_rows} rows, {len(self.indices)} edges)"
+
     def rows_of(self, nodes: Ints) -> Ints:
         """Return the rows of nodes (parent ids), node by node."""
         return self.idents_of(self.whole.rows_of(nodes))
@@ -120,10 +126,6 @@ class Edges(Frozen):
         """Return the edge ids at positions, int64."""
         ids: Array = positions if self.edge_ids is None else self.edge_ids[positions]
         return ids.astype(np.int64, copy=False)
-
-    def positions_of(self, eid: Ints) -> Ints:
-        """Return the positions of edges of the whole graph, by edge id."""
-        return eid if self.edge_ids is None else self._position_of.get()[eid]
 
     def parent_eid(self, positions: Ints) -> Tensor:
         """Return the parent ids of the edges at positions, as a tensor."""
@@ -154,18 +156,17 @@ class Edges(Frozen):
     def without(self, eid: Ints) -> Edges:
         """Return the same arrays with a ``patch`` that leaves out the edges ``eid``."""
         position_of = self._position_of.get()
-        positions = eid if self.edge_ids is None else position_of[eid[eid < len(position_of)]]
+        positions = eid if self.edge_ids is None else position_of[:, eid[eid < position_of.shape[1]]].ravel()
         left_out = np.unique(positions[positions >= 0])  # a filter may have left out some of them already
-        arrays, patch = (self.indptr, self.indices, self.edge_ids), Patch(self, left_out)
-        return Edges._trusted(*arrays, rows_per_node=self.rows_per_node, patch=patch, position_of=self._position_of,
-                             whole=self.whole)  # fmt: skip
+        return self._patched(Patch(self, left_out))
 
     def intact(self) -> Edges:
         """Return the same arrays without a ``patch``."""
-        arrays = self.indptr, self.indices, self.edge_ids
-        return Edges._trusted(
-            *arrays, rows_per_node=self.rows_per_node, position_of=self._position_of, whole=self.whole
-        )
+        return self._patched(None)
+
+    def _patched(self, patch: Patch | None) -> Edges:
+        options = {"rows_per_node": self.rows_per_node, "position_of": self._position_of, "whole": self.whole}
+        return Edges._trusted(self.indptr, self.indices, self.edge_ids, patch=patch, **options)
 
     def _reordered(self, indptr: Ints, order: Ints, rows_per_node: int) -> Edges:
         ids = order.astype(self.position_type) if self.edge_ids is None else self.edge_ids[order]
@@ -217,15 +218,28 @@ class Patch(Frozen):
 
 
 def edges_along(graph: HeldGraph, direction: str) -> Edges:
-    """Return the edge arrays of ``graph`` along which neighbours are looked up: "in" or "out", else ValueError.
+    """Return the edge arrays of ``graph`` along which neighbours are looked up: "in", "out" or "both", else ValueError.
 
     >>> from nodeflow import Graph
     >>> edges_along(Graph.from_edges([0, 1, 1], [1, 2, 0]), "out").indptr
     array([0, 1, 3, 3])
     """
-    check_one_of(direction, "direction", ("in", "out"))
+    check_one_of(direction, "direction", ("in", "out", "both"))
     held = graph.held
-    return Edges._trusted(*(held.csc() if direction == "in" else held.csr()), whole=held.whole)
+    if direction != "both":
+        return Edges._trusted(*(held.csc() if direction == "in" else held.csr()), whole=held.whole)
+    (begin, src, ids_in), (begin_out, dst, ids_out) = held.csc(), held.csr()
+    eid, eid_out = (np.arange(len(ends)) if i is None else i for ends, i in ((src, ids_in), (dst, ids_out)))
+    row = np.repeat(np.arange(len(begin) - 1), np.diff(begin_out))
+    others = np.flatnonzero(dst != row)  # a loop is one way
+    begin_out = np.searchsorted(others, begin_out)
+    # the in-edges of a node before its out-edges: the order of a graph to which reverse edges were added
+    at, at_out = np.arange(len(src)) + np.repeat(begin_out[:-1], np.diff(begin)), np.arange(len(others))
+    at_out += np.repeat(begin[1:], np.diff(begin_out))
+    indices, ids = np.empty(len(at) + len(at_out), src.dtype), np.empty(len(at) + len(at_out), eid_out.dtype)
+    indices[at], indices[at_out] = src, dst[others]
+    ids[at], ids[at_out] = eid, eid_out[others]
+    return Edges._trusted(begin + begin_out, indices, ids, whole=held.whole)
 
 
 def contains(ascending: Ints, values: Ints) -> NDArray[np.bool_]:
@@ -238,10 +252,14 @@ def contains(ascending: Ints, values: Ints) -> NDArray[np.bool_]:
 
 
 def _inverse(edge_ids: Array | None) -> Ints:
-    """The position of every edge id, -1 for an id without an edge; empty where positions are ids."""
+    """The positions of every edge id, ``[1, ids]``, or ``[2, ids]`` where edges are walked both ways; -1 for none."""
     if edge_ids is None:
-        return NOTHING
-    size = int(edge_ids.max()) + 1 if len(edge_ids) else 0
-    positions = np.full(size, -1, np.int64)
-    positions[edge_ids] = np.arange(len(edge_ids))
+        return NOTHING[None]
+    every = np.arange(len(edge_ids))
+    positions = np.full((1, int(edge_ids.max()) + 1 if len(edge_ids) else 0), -1, np.int64)
+    positions[0, edge_ids] = every
+    first = np.flatnonzero(positions[0, edge_ids] != every)  # those that a later position has replaced
+    if len(first):
+        positions = np.concatenate([positions, np.full_like(positions, -1)])
+        positions[1, edge_ids[first]] = first
     return positions

@@ -8,7 +8,7 @@ import numpy as np
 
 from nodeflow import _kernels as kernels
 from nodeflow._base.checks import Ints
-from nodeflow._runtime import scratch
+from nodeflow._runtime.memory import leave_scratch, take_scratch
 
 
 class Numbering:
@@ -21,7 +21,7 @@ class Numbering:
     def __init__(self, num_nodes: int) -> None:
         self.nodes: Ints = np.zeros(0, np.int64)
         self._packed = num_nodes <= kernels.relabel.MAX_ID + 1
-        self._slots, self._ids = scratch.take()
+        self._slots, self._ids = take_scratch()
         self._table: Ints = self._slots[:0]
 
     def __enter__(self) -> Numbering:
@@ -30,7 +30,7 @@ class Numbering:
     def __exit__(self, *_: object) -> None:
         # the next batch likely needs as much as this one, and a table of that size need not grow; but one huge batch
         # must not keep its memory for good
-        scratch.give_back(self._slots, self._ids, most=64 * _power_of_two(len(self.nodes)))
+        leave_scratch(self._slots, self._ids, most=64 * _power_of_two(len(self.nodes)))
 
     def extend(self, ids: Ints) -> Ints:
         """Number ``ids``, going on from ``nodes``; returns the numbers, written over ``ids`` where that is faster."""

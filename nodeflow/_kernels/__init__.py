@@ -8,51 +8,12 @@ ends in KeyboardInterrupt (see ``interruptible.py``). The folders ``draw`` and `
 
 from importlib import import_module
 from importlib.util import find_spec
-from types import ModuleType
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from nodeflow._kernels import (
-        buckets,
-        caching,
-        csr,
-        distance,
-        growing,
-        openmp,
-        prefetch,
-        ranks,
-        reading,
-        relabel,
-        rng,
-        row_steps,
-        search,
-        simd,
-    )
-    from nodeflow._kernels.draw import (
-        alias,
-        bernoulli,
-        induced,
-        labor,
-        labor_importance,
-        layerwise,
-        negative,
-        pps,
-        saint,
-        sampford,
-        systematic,
-        temporal,
-        uniform,
-        visits,
-        walk,
-        walk_steps,
-        weighted,
-    )
-    from nodeflow._kernels.reduce import bias, dropout, extremes, gather, row_sums, several, softmax
+from typing import Any
 
 _FOLDERS = (__name__, f"{__name__}.draw", f"{__name__}.reduce")
 
 
-def __getattr__(name: str) -> ModuleType:
+def __getattr__(name: str) -> Any:
     """Import a file of loops; names are unique over the folders."""
     for folder in _FOLDERS:
         if not name.startswith("_") and find_spec(f"{folder}.{name}") is not None:

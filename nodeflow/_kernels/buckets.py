@@ -1,42 +1,29 @@
-"""Edges in buckets by the partitions of their two ends, and the in-edges of the partitions that are in memory.
-
-Node v is at row ``rows[v]``; partition p has the rows from ``p * size`` on. Bucket ``j * count + i`` holds the edges
-from partition i to partition j.
-"""
+"""Edges in groups of a graph that is cut; in-edges of the partitions in memory, from the buckets between two each."""
 
 from __future__ import annotations
 
-from numba import int64, njit
+from numba import njit
 
 
 @njit(nogil=True, cache=True)
-def count_edges(indptr, sources, v, first, rows, size, num_parts, counts):
-    """Count into ``counts`` the buckets of the in-edges at the positions from ``first`` on, which are ``sources``.
+def place_edges(owner, src, dst, from_source, from_destination, last, edges, rows, group, place, starts):
+    """Write the group of every edge, its place in it, and whether the group comes to another destination with it.
 
-    ``v`` is the destination of the first one.
+    The group is ``from_source[owner[src]] + from_destination[owner[dst]]``. ``edges`` and ``rows`` count the edges and
+    the destinations of each group, of which ``last`` is the last one. Returns the number of edges between two parts.
     """
-    for e in range(sources.shape[0]):
-        while indptr[v + 1] <= first + e:
-            v += 1
-        counts[(int64(rows[v]) // size) * num_parts + int64(rows[sources[e]]) // size] += 1
-
-
-@njit(nogil=True, cache=True)
-def scatter_edges(indptr, sources, v, first, rows, size, num_parts, head, src, dst, places):
-    """Write the same in-edges into their buckets: ``src`` and ``dst`` get the rows of their ends within the partitions.
-
-    ``head[b]`` is where the next edge of bucket b goes; ``places[e]`` becomes where edge e went.
-    """
-    for e in range(sources.shape[0]):
-        while indptr[v + 1] <= first + e:
-            v += 1
-        to, come = int64(rows[v]), int64(rows[sources[e]])
-        bucket = (to // size) * num_parts + come // size
-        place = head[bucket]
-        head[bucket] = place + 1
-        src[place] = come % size
-        dst[place] = to % size
-        places[e] = place
+    cut = 0
+    for e in range(src.shape[0]):
+        p, q = owner[src[e]], owner[dst[e]]
+        g = from_source[p] + from_destination[q]
+        cut += p != q
+        group[e] = g
+        place[e] = edges[g]
+        edges[g] += 1
+        starts[e] = last[g] != dst[e]
+        rows[g] += starts[e]
+        last[g] = dst[e]
+    return cut
 
 
 @njit(nogil=True, cache=True)
@@ -44,13 +31,6 @@ def count_bucket(dst, start, count):
     """Add one to ``count[start + d + 1]`` for every destination d of a bucket."""
     for e in range(dst.shape[0]):
         count[start + dst[e] + 1] += 1
-
-
-@njit(nogil=True, cache=True)
-def sum_counts(indptr):
-    """Turn the counts of ``count_bucket`` into an indptr, in place."""
-    for v in range(1, indptr.shape[0]):
-        indptr[v] += indptr[v - 1]
 
 
 @njit(nogil=True, cache=True)

@@ -1,49 +1,9 @@
-"""Caches of rows: hot rows gathered, the rows whose next use is nearest kept (Belady 1966), the latest used kept."""
-
-from __future__ import annotations
+"""A cache of rows that keeps those whose next use is nearest (Belady 1966)."""
 
 import numpy as np
 from numba import njit
 
-from nodeflow._kernels.prefetch import prefetch
 from nodeflow._kernels.rng import U64
-
-_LINE = 64  # bytes that the processor fetches at once
-_LINES = 256  # that may be asked for at a time: half of the smallest cache
-
-
-@njit(nogil=True, cache=True)
-def find_places(place, ids, at, cold):
-    """Write ``place[id]`` of every id into ``at``; return how many are -1. ``cold`` gets their numbers, ascending.
-
-    Separate from the copies, so that many of these reads are in flight without explicit prefetching.
-    """
-    count = 0
-    for i in range(ids.shape[0]):
-        row = np.int64(place[U64(ids[U64(i)])])
-        at[U64(i)] = row
-        if row < 0:
-            cold[U64(count)] = i
-            count += 1
-    return count
-
-
-@njit(nogil=True, cache=True)
-def gather_at(words, width, at, out):
-    """Copy row ``at[i]`` of ``words``, rows of ``width`` words, to row i of ``out``, for all i where it is not -1."""
-    n, line = at.shape[0], _LINE // words.itemsize
-    ahead = max(2, min(16, _LINES // (width // line + 1)))
-    for late in range(n + ahead):
-        if late < n and at[U64(late)] >= 0:
-            begin = at[U64(late)] * width
-            for c in range(0, width, line):
-                prefetch(words, begin + c)
-            prefetch(words, begin + width - 1)
-        i = late - ahead
-        if i >= 0 and at[U64(i)] >= 0:
-            begin, to = at[U64(i)] * width, i * width
-            for c in range(width):
-                out[U64(to + c)] = words[U64(begin + c)]
 
 
 @njit(nogil=True, cache=True)
@@ -145,12 +105,3 @@ def keep_nearest(ids, next_use, now, window, cold, place, slot_node, slot_next, 
         place[U64(v)], slot_node[U64(slot)], slot_next[U64(slot)] = slot, v, next_use[U64(i)]
         kept[U64(i)] = slot
     return filled
-
-
-@njit(nogil=True, cache=True)
-def copy_rows(words, width, source, out, target):
-    """Copy row ``source[i]`` of ``words``, rows of ``width`` words, to row ``target[i]`` of ``out``, for all i."""
-    for i in range(source.shape[0]):
-        begin, to = source[U64(i)] * width, target[U64(i)] * width
-        for c in range(width):
-            out[U64(to + c)] = words[U64(begin + c)]

@@ -6,7 +6,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from nodeflow._kernels.prefetch import prefetch
+from nodeflow._kernels.instructions import prefetch
 from nodeflow._kernels.rng import U64
 
 Ints = NDArray[np.int64]
@@ -27,22 +27,6 @@ def csr_rows(indptr: Ints, rows: Ints) -> tuple[Ints, Ints]:
             positions[w] = p
             w += 1
     return chosen_indptr, positions
-
-
-@njit(inline="always")
-def step_past(left_out, first, last, p):
-    """Return the position of the edge that would be at ``p`` without the edges at ``left_out[first:last]``.
-
-    These are the edges of the same row that are left out, ascending.
-    """
-    low, high = first, last
-    while low < high:
-        middle = (low + high) >> 1
-        if left_out[middle] - (middle - first) <= p:
-            low = middle + 1
-        else:
-            high = middle
-    return p + low - first
 
 
 @njit(nogil=True, cache=True)

@@ -4,8 +4,6 @@ Tables are transposed, ``[2 * half, rows]``: real parts of ``half`` complex colu
 runs over rows, so every sum adds its columns in their order.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numba import njit
 

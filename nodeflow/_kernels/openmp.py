@@ -1,27 +1,18 @@
 """The function that the threads of an OpenMP region run: some of them call a function at an address."""
 
-from __future__ import annotations
-
-from typing import Any
-
 from llvmlite import ir
 from numba import cfunc, types
-from numba.extending import intrinsic
 from numba.np.numpy_support import carray
 
+from nodeflow._kernels.instructions import code, intrinsic
 
-def _call(typingctx: Any, address: Any, number: Any) -> Any:
+
+@intrinsic
+def _called(typingctx, address, number):
     """Call the C function ``int64 f(int64)`` at an address."""
-
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        word = ir.IntType(64)
-        function = builder.inttoptr(args[0], ir.FunctionType(word, [word]).as_pointer())
-        return builder.call(function, [args[1]])
-
-    return types.int64(types.int64, types.int64), codegen
-
-
-_called: Any = intrinsic(_call)
+    function = ir.FunctionType(ir.IntType(64), [ir.IntType(64)]).as_pointer()
+    write = code(lambda builder, at, argument: builder.call(builder.inttoptr(at, function), [argument]))
+    return types.int64(types.int64, types.int64), write
 
 
 @cfunc(types.void(types.CPointer(types.int64)), cache=True)

@@ -4,8 +4,6 @@ Query i has the row ``scores[i * width : (i + 1) * width]``, with a score for ea
 columns ``answers[answer_ptr[i] : answer_ptr[i + 1]]``; its known positives, distinct, are in ``known`` likewise.
 """
 
-from __future__ import annotations
-
 from numba import njit
 
 from nodeflow._kernels.rng import U64

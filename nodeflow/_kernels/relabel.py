@@ -3,11 +3,9 @@
 An entry is ``id << 32 | local``, and -1 is an empty one, so parent ids must be below 2**31.
 """
 
-from __future__ import annotations
-
 from numba import int64, njit
 
-from nodeflow._kernels.prefetch import prefetch
+from nodeflow._kernels.instructions import prefetch
 from nodeflow._kernels.rng import GOLDEN, U64
 
 _AHEAD = 24  # ids between the prefetch of a slot and its use

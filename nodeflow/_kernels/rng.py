@@ -1,7 +1,5 @@
 """The counter-based generator inside compiled loops: 64 random bits are a pure function of a key, an id and a count."""
 
-from __future__ import annotations
-
 import numpy as np
 from numba import int64, njit, uint64
 

@@ -4,8 +4,6 @@ Rows lie at ``places`` of ``rows``, their state at ``ids`` of the arrays of stat
 arrays of numbers have one type, which the settings have too.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numba import njit
 

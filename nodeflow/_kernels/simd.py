@@ -6,15 +6,14 @@ sums stay in vectors over all edges of a row. Every operation is exact or rounde
 are the same on every run.
 """
 
-from __future__ import annotations
-
 import math
-from typing import Any
 
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
-from numba.extending import intrinsic, models, register_model
+from numba.extending import models, register_model
+
+from nodeflow._kernels.instructions import code, intrinsic
 
 LANES = 16
 HALF = LANES // 2
@@ -24,49 +23,57 @@ _WORD = ir.IntType(32)
 class Vector(types.Type):
     """``lanes`` numbers of one floating type."""
 
-    def __init__(self, dtype: Any, lanes: int = LANES) -> None:
+    def __init__(self, dtype, lanes=LANES):
         self.dtype, self.lanes = dtype, lanes
         super().__init__(name=f"Vector({dtype}, {lanes})")
 
 
 @register_model(Vector)
 class _VectorModel(models.PrimitiveModel):
-    def __init__(self, manager: Any, kind: Any) -> None:
+    def __init__(self, manager, kind):
         super().__init__(manager, kind, ir.VectorType(manager.lookup(kind.dtype).get_value_type(), kind.lanes))
 
 
-def _constant(kind: Any, number: Any) -> Any:
+# ---- pieces of generated code
+
+
+def _constant(kind, number):
     return ir.Constant(kind, [number] * kind.count)
 
 
-def _call(builder: Any, name: str, result: Any, *arguments: Any) -> Any:
-    """Call one of LLVM's own functions for vectors of this result's type."""
+def _call(builder, name, result, *arguments):
+    """Call one of LLVM's own functions."""
     kind = ir.FunctionType(result, [argument.type for argument in arguments])
-    return builder.call(cgutils.get_or_insert_function(builder.module, kind, name), arguments)
+    return builder.call(cgutils.get_or_insert_function(builder.module, kind, f"llvm.{name}"), arguments)
 
 
-def _overload(name: str, vector: Any) -> str:
-    return f"llvm.{name}.v{vector.lanes}f{vector.dtype.bitwidth}"
+def _name(kind):
+    """Return LLVM's name of a type of vectors."""
+    return f"v{kind.count}{kind.element.intrinsic_name}"
 
 
-def _spread(builder: Any, number: Any, lanes: int) -> Any:
+def _fma(builder, x, y, z):
+    return _call(builder, f"fmuladd.{_name(x.type)}", x.type, x, y, z)
+
+
+def _spread(builder, number, lanes):
     kind = ir.VectorType(number.type, lanes)
     one = builder.insert_element(ir.Constant(kind, ir.Undefined), number, ir.Constant(_WORD, 0))
     return builder.shuffle_vector(one, ir.Constant(kind, ir.Undefined), _constant(ir.VectorType(_WORD, lanes), 0))
 
 
-def _place(context: Any, builder: Any, kind: Any, array: Any, index: Any, lanes: int) -> Any:
+def _place(context, builder, kind, array, index, lanes):
     data = cgutils.create_struct_proxy(kind)(context, builder, array).data
     return builder.bitcast(builder.gep(data, [index]), ir.VectorType(data.type.pointee, lanes).as_pointer())
 
 
-def _first(builder: Any, count: Any, lanes: int) -> Any:
+def _first(builder, count, lanes):
     """A mask of the lanes below ``count``."""
     numbers = ir.Constant(ir.VectorType(count.type, lanes), list(range(lanes)))
     return builder.icmp_signed("<", numbers, _spread(builder, count, lanes))
 
 
-def _vector(array: Any, count: Any, most: int = LANES) -> Vector:
+def _vector(array, count, most=LANES):
     """The type that is loaded or stored: as many lanes as a count known when compiled, else ``most``."""
     literal = isinstance(count, types.IntegerLiteral)
     if literal and count.literal_value not in (HALF, LANES):
@@ -75,13 +82,13 @@ def _vector(array: Any, count: Any, most: int = LANES) -> Vector:
     return Vector(dtype, count.literal_value if literal else most)
 
 
-def _widened(builder: Any, dtype: Any, bits: Any) -> Any:
+def _widened(builder, dtype, bits):
     """Return numbers as they are; of uint16, the bits of bfloat16, and int16, those of float16, the float32 numbers."""
     if isinstance(dtype, types.Float):
         return bits
     words, singles = ir.VectorType(_WORD, bits.type.count), ir.VectorType(ir.FloatType(), bits.type.count)
 
-    def same(number: int) -> Any:
+    def same(number):
         return _constant(words, number)
 
     if dtype == types.uint16:
@@ -96,7 +103,7 @@ def _widened(builder: Any, dtype: Any, bits: Any) -> Any:
     return builder.bitcast(builder.or_(value, builder.and_(bits, same(0x80000000))), singles)
 
 
-def _narrowed(builder: Any, dtype: Any, vector: Any) -> Any:
+def _narrowed(builder, dtype, vector):
     """Return numbers as an array of ``dtype`` stores them: in uint16 the bits of the nearest bfloat16, ties to even."""
     if isinstance(dtype, types.Float):
         return vector
@@ -104,7 +111,7 @@ def _narrowed(builder: Any, dtype: Any, vector: Any) -> Any:
         raise ValueError(f"vectors are stored in arrays of floats and of uint16, got {dtype}")
     words, lanes = ir.VectorType(_WORD, vector.type.count), vector.type.count
 
-    def same(number: int) -> Any:
+    def same(number):
         return _constant(words, number)
 
     bits = builder.bitcast(vector, words)
@@ -114,12 +121,28 @@ def _narrowed(builder: Any, dtype: Any, vector: Any) -> Any:
     return builder.trunc(high, ir.VectorType(ir.IntType(16), lanes))
 
 
-def _load_half(typingctx: Any, array: Any, index: Any, count: Any) -> Any:
-    """As ``load``, for a count up to HALF: a vector of HALF numbers."""
-    return _loaded(array, count, HALF)
+# ---- memory
 
 
-def _load(typingctx: Any, array: Any, index: Any, count: Any) -> Any:
+def _loaded(array, count, most):
+    """The signature and code of a load of up to ``most`` numbers."""
+    vector = _vector(array, count, most)
+
+    def codegen(context, builder, signature, args):
+        place, align = _place(context, builder, array, args[0], args[1], vector.lanes), array.dtype.bitwidth // 8
+        if isinstance(count, types.IntegerLiteral):
+            return _widened(builder, array.dtype, builder.load(place, align=align))
+        kind, mask = place.type.pointee, _first(builder, args[2], vector.lanes)
+        nothing = _constant(kind, 0.0 if isinstance(array.dtype, types.Float) else 0)
+        name = f"masked.load.{_name(kind)}.p0"
+        numbers = _call(builder, name, kind, place, ir.Constant(_WORD, align), mask, nothing)
+        return _widened(builder, array.dtype, numbers)
+
+    return vector(array, types.intp, count), codegen
+
+
+@intrinsic(prefer_literal=True)
+def load(typingctx, array, index, count):
     """``array[index : index + count]``, then zeros, for a count up to LANES; nothing else is read.
 
     A count written as HALF or LANES needs no mask, and HALF gives a vector of that many numbers. Arrays of uint16 hold
@@ -128,55 +151,43 @@ def _load(typingctx: Any, array: Any, index: Any, count: Any) -> Any:
     return _loaded(array, count, LANES)
 
 
-def _loaded(array: Any, count: Any, most: int) -> Any:
-    """The signature and code of a load of up to ``most`` numbers."""
-    vector = _vector(array, count, most)
-
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        place = _place(context, builder, signature.args[0], args[0], args[1], vector.lanes)
-        if isinstance(count, types.IntegerLiteral):
-            return _widened(builder, array.dtype, builder.load(place, align=array.dtype.bitwidth // 8))
-        kind, align = place.type.pointee, ir.Constant(_WORD, array.dtype.bitwidth // 8)
-        letter, nothing = ("f", 0.0) if isinstance(array.dtype, types.Float) else ("i", 0)
-        name = f"llvm.masked.load.v{vector.lanes}{letter}{array.dtype.bitwidth}.p0"
-        mask = _first(builder, args[2], vector.lanes)
-        numbers = _call(builder, name, kind, place, align, mask, _constant(kind, nothing))
-        return _widened(builder, array.dtype, numbers)
-
-    return vector(array, types.intp, count), codegen
+@intrinsic
+def load_half(typingctx, array, index, count):
+    """As ``load``, for a count up to HALF: a vector of HALF numbers."""
+    return _loaded(array, count, HALF)
 
 
-def _store(typingctx: Any, array: Any, index: Any, count: Any, vector: Any) -> Any:
+@intrinsic(prefer_literal=True)
+def store(typingctx, array, index, count, vector):
     """``array[index : index + count] = vector[:count]`` for a count as in ``load``; nothing else is written.
 
     An array of uint16 gets the bits of the numbers rounded to bfloat16.
     """
-
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        place = _place(context, builder, signature.args[0], args[0], args[1], vector.lanes)
-        numbers = _narrowed(builder, array.dtype, args[3])
-        if isinstance(count, types.IntegerLiteral):
-            builder.store(numbers, place, align=array.dtype.bitwidth // 8)
-        else:
-            align = ir.Constant(_WORD, array.dtype.bitwidth // 8)
-            letter = "f" if isinstance(array.dtype, types.Float) else "i"
-            name = f"llvm.masked.store.v{vector.lanes}{letter}{array.dtype.bitwidth}.p0"
-            _call(builder, name, ir.VoidType(), numbers, place, align, _first(builder, args[2], vector.lanes))
-        return context.get_dummy_value()
-
     if _vector(array, count, vector.lanes) != vector:
         raise ValueError(f"a vector of {vector.lanes} numbers is stored with a count of {count}")
+
+    def codegen(context, builder, signature, args):
+        place, align = _place(context, builder, array, args[0], args[1], vector.lanes), array.dtype.bitwidth // 8
+        numbers = _narrowed(builder, array.dtype, args[3])
+        if isinstance(count, types.IntegerLiteral):
+            builder.store(numbers, place, align=align)
+        else:
+            name, mask = f"masked.store.{_name(numbers.type)}.p0", _first(builder, args[2], vector.lanes)
+            _call(builder, name, ir.VoidType(), numbers, place, ir.Constant(_WORD, align), mask)
+        return context.get_dummy_value()
+
     return types.void(array, types.intp, count, vector), codegen
 
 
-def _stream(typingctx: Any, array: Any, index: Any, vector: Any) -> Any:
+@intrinsic
+def stream(typingctx, array, index, vector):
     """Store a vector past the caches, in lines of 64 bytes that are not read before; the place must begin one.
 
     For results that the caches cannot hold. ``fence`` has to follow before anybody else reads them.
     """
 
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        place = _place(context, builder, signature.args[0], args[0], args[1], vector.lanes)
+    def codegen(context, builder, signature, args):
+        place = _place(context, builder, array, args[0], args[1], vector.lanes)
         stored = builder.store(args[2], place, align=64)
         stored.set_metadata("nontemporal", builder.module.add_metadata([_WORD(1)]))
         return context.get_dummy_value()
@@ -184,86 +195,72 @@ def _stream(typingctx: Any, array: Any, index: Any, vector: Any) -> Any:
     return types.void(array, types.intp, vector), codegen
 
 
-def _fence(typingctx: Any) -> Any:
+@intrinsic
+def fence(typingctx):
     """Wait until other threads see all that was stored."""
 
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+    def codegen(context, builder, signature, args):
         builder.fence("seq_cst")
         return context.get_dummy_value()
 
     return types.void(), codegen
 
 
-def _splat(typingctx: Any, number: Any) -> Any:
-    """A vector of LANES equal numbers."""
-    return Vector(number)(number), lambda context, builder, signature, args: _spread(builder, args[0], LANES)
+# ---- arithmetic
 
 
-def _splat_half(typingctx: Any, number: Any) -> Any:
-    """A vector of HALF equal numbers."""
-    return Vector(number, HALF)(number), lambda context, builder, signature, args: _spread(builder, args[0], HALF)
+def _splat(lanes):
+    def of(typingctx, number):
+        return Vector(number, lanes)(number), code(lambda builder, x: _spread(builder, x, lanes))
+
+    return intrinsic(of)
 
 
-def _add(typingctx: Any, a: Any, b: Any) -> Any:
-    """``a + b``."""
-    return a(a, b), lambda context, builder, signature, args: builder.fadd(*args)
+def _pairwise(write):
+    return intrinsic(lambda typingctx, a, b: (a(a, b), code(write)))
 
 
-def _sub(typingctx: Any, a: Any, b: Any) -> Any:
-    """``a - b``."""
-    return a(a, b), lambda context, builder, signature, args: builder.fsub(*args)
+splat, splat_half = _splat(LANES), _splat(HALF)  # vectors of equal numbers
+add, sub = _pairwise(ir.IRBuilder.fadd), _pairwise(ir.IRBuilder.fsub)
+mul, div = _pairwise(ir.IRBuilder.fmul), _pairwise(ir.IRBuilder.fdiv)
 
 
-def _mul(typingctx: Any, a: Any, b: Any) -> Any:
-    """``a * b``."""
-    return a(a, b), lambda context, builder, signature, args: builder.fmul(*args)
-
-
-def _div(typingctx: Any, a: Any, b: Any) -> Any:
-    """``a / b``."""
-    return a(a, b), lambda context, builder, signature, args: builder.fdiv(*args)
-
-
-def _mul_add(typingctx: Any, a: Any, b: Any, c: Any) -> Any:
+@intrinsic
+def mul_add(typingctx, a, b, c):
     """``a * b + c``, rounded once where the processor can."""
-
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return _call(builder, _overload("fmuladd", a), args[0].type, *args)
-
-    return a(a, b, c), codegen
+    return a(a, b, c), code(_fma)
 
 
-def _total(typingctx: Any, a: Any) -> Any:
+@intrinsic
+def total(typingctx, a):
     """The sum of the numbers of a vector: the second half is added to the first until one is left."""
 
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        value, width = args[0], a.lanes
+    def write(builder, value):
+        width = a.lanes
         while width > 1:
             width //= 2
             places = [ir.Constant(ir.VectorType(_WORD, width), list(range(at, at + width))) for at in (0, width)]
             value = builder.fadd(*(builder.shuffle_vector(value, value, place) for place in places))
         return builder.extract_element(value, ir.Constant(_WORD, 0))
 
-    return a.dtype(a), codegen
+    return a.dtype(a), code(write)
 
 
-def _where_above(typingctx: Any, a: Any, b: Any, yes: Any, no: Any) -> Any:
+@intrinsic
+def where_above(typingctx, a, b, yes, no):
     """``yes`` where ``a > b`` or ``a`` is NaN, else ``no``."""
 
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        above = builder.fcmp_ordered(">", args[0], args[1])
-        return builder.select(builder.or_(above, builder.fcmp_unordered("uno", args[0], args[0])), args[2], args[3])
+    def write(builder, x, y, if_above, if_not):
+        above = builder.or_(builder.fcmp_ordered(">", x, y), builder.fcmp_unordered("uno", x, x))
+        return builder.select(above, if_above, if_not)
 
-    return a(a, b, yes, no), codegen
+    return a(a, b, yes, no), code(write)
 
 
-def _where_equal(typingctx: Any, a: Any, b: Any, yes: Any, no: Any) -> Any:
+@intrinsic
+def where_equal(typingctx, a, b, yes, no):
     """``yes`` where ``a == b``, else ``no``."""
-
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return builder.select(builder.fcmp_ordered("==", args[0], args[1]), args[2], args[3])
-
-    return a(a, b, yes, no), codegen
+    return a(a, b, yes, no), code(lambda builder, x, y, *of: builder.select(builder.fcmp_ordered("==", x, y), *of))
 
 
 _EXP = {
@@ -274,52 +271,31 @@ _EXP = {
 first of which times a whole number is exact."""
 
 
-def _exp_below_zero(typingctx: Any, a: Any) -> Any:
+@intrinsic
+def exp_below_zero(typingctx, a):
     """``exp(a)`` for ``a <= 0``, within 2 units in the last place; 0 where that is no normal number, NaN of NaN.
 
     a = n log 2 + r with |r| <= log(2) / 2, so exp(a) = 2^n exp(r), and exp(r) is Taylor's series.
     """
     terms, least, offset, shift, high, low = _EXP[a.dtype.bitwidth]
 
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        (value,) = args
-        kind = value.type
+    def write(builder, value):
+        kind, integer = value.type, ir.VectorType(ir.IntType(a.dtype.bitwidth), a.lanes)
 
-        def number(x: float) -> Any:
+        def number(x):
             return _constant(kind, x)
-
-        def fma(x: Any, y: Any, z: Any) -> Any:
-            return _call(builder, _overload("fmuladd", a), kind, x, y, z)
 
         small = builder.fcmp_ordered(">=", value, number(least))  # false for NaN, which is put back in the end
         inside = builder.select(small, value, number(0.0))
-        whole = _call(builder, _overload("floor", a), kind, fma(inside, number(1 / math.log(2)), number(0.5)))
-        rest = fma(whole, number(-low), fma(whole, number(-high), inside))
+        whole = _fma(builder, inside, number(1 / math.log(2)), number(0.5))
+        whole = _call(builder, f"floor.{_name(kind)}", kind, whole)
+        rest = _fma(builder, whole, number(-low), _fma(builder, whole, number(-high), inside))
         series = number(1 / math.factorial(terms))
         for k in reversed(range(terms)):
-            series = fma(series, rest, number(1 / math.factorial(k)))
-        integer = ir.VectorType(ir.IntType(a.dtype.bitwidth), a.lanes)
+            series = _fma(builder, series, rest, number(1 / math.factorial(k)))
         power = builder.add(builder.fptosi(whole, integer), _constant(integer, offset))
         scale = builder.bitcast(builder.shl(power, _constant(integer, shift)), kind)
         power_of_e = builder.select(small, builder.fmul(series, scale), number(0.0))
         return builder.select(builder.fcmp_unordered("uno", value, value), value, power_of_e)
 
-    return a(a), codegen
-
-
-load: Any = intrinsic(prefer_literal=True)(_load)
-load_half: Any = intrinsic(_load_half)
-store: Any = intrinsic(prefer_literal=True)(_store)
-stream: Any = intrinsic(_stream)
-fence: Any = intrinsic(_fence)
-splat: Any = intrinsic(_splat)
-splat_half: Any = intrinsic(_splat_half)
-add: Any = intrinsic(_add)
-sub: Any = intrinsic(_sub)
-mul: Any = intrinsic(_mul)
-div: Any = intrinsic(_div)
-mul_add: Any = intrinsic(_mul_add)
-total: Any = intrinsic(_total)
-where_above: Any = intrinsic(_where_above)
-where_equal: Any = intrinsic(_where_equal)
-exp_below_zero: Any = intrinsic(_exp_below_zero)
+    return a(a), code(write)

@@ -1,6 +1,5 @@
 """The processes that hold a graph together: who owns what, and exchanges that end on all of them or on none.
 
-- ``held``: the protocols of a process's part of a graph, and of its peers.
-- ``routes``: which entries go to which process, and where their answers are.
-- ``fetching``: rows fetched from their owners, and sent there.
+- ``held``: the processes, and the part of a graph that one of them holds, with an example of the words.
+- ``routes``: which entries go to which process, and where their answers are; rows fetched from their owners.
 """

@@ -1,60 +1,105 @@
-"""Protocols of a graph that several processes may hold: the part of this one, and communication with the others."""
+"""The processes that hold a graph together, and the part of it that one of them holds.
+
+``Peers`` and ``Held`` are those of one process, which holds all of a graph; ``nodeflow.distributed`` derives those of
+several from them. Code that reads a graph has one path for both. Its words, for a graph that is cut in two:
+
+>>> import tempfile
+>>> from nodeflow import Graph, distributed
+>>> graph = Graph.from_edges([0, 1, 2, 3, 0], [1, 2, 3, 0, 2])
+>>> parts = distributed.partition_graph(graph, tempfile.mkdtemp(), 2, method=[0, 1, 0, 1], progress=False)
+>>> parts.owners(np.arange(4))  # the part that owns each node
+array([0, 1, 0, 1])
+>>> part = parts.part(1)
+>>> np.array(part.masters)  # the nodes that process 1 owns, ascending
+array([1, 3])
+>>> parts.places(np.arange(4))  # the row that each node has among the masters of its owner
+array([0, 0, 1, 1])
+>>> np.array(part.rows), np.array(part.indptr)  # destinations of the edges held here, and where their edges begin
+(array([1, 3]), array([0, 1, 2]))
+>>> np.array(part.src), np.array(part.edge_ids)  # per edge held here: its source and its id, in the whole graph
+(array([0, 2], dtype=int32), array([0, 2], dtype=int32))
+
+The position of an edge in these arrays is its id in the part: edge 2 of the whole graph is edge 1 of part 1.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
+import torch
 from torch import Tensor
 
 from nodeflow._base.checks import Ints
 from nodeflow._base.frozen import Frozen
 from nodeflow._base.types import Array
-from nodeflow._peers.counters import Counters
 
 MANY = 2**31
 Facts = Mapping[str, str] | Callable[[], Mapping[str, str]]
 """Words by name, or a function that gives them, which one process alone never calls."""
+_NOTHING: AbstractContextManager[None] = nullcontext()
 
 
-class Peers(Protocol):
-    """The processes that hold a graph together, as one of them sees them; ``Alone`` is a process that holds all of it.
+@dataclass
+class Counters:
+    """Counts of what one process has sent to the others and received from them.
 
-    ``exchange``, ``gather`` and ``agree`` are collective: every process calls them, in the same order.
+    Attributes:
+        exchanges: number of exchanges.
+        messages: number of parcels with something in them that were sent to another process.
+        bytes_sent, bytes_received: bytes of the parcels. Threads that exchange at the same time may lose counts.
+        by_kind: the bytes sent, by what was exchanged.
+        seconds: time spent in exchanges, in all threads; that for which other processes were waited for is part of it.
     """
 
-    @property
-    def rank(self) -> int:
-        """The number of this process."""
+    exchanges: int = 0
+    messages: int = 0
+    bytes_sent: int = 0
+    bytes_received: int = 0
+    by_kind: dict[str, int] = field(default_factory=dict)
+    seconds: float = 0.0
 
-    @property
-    def size(self) -> int:
-        """The number of processes."""
+
+class Peers:
+    """The processes that hold a graph together, as one of them sees them: here a single one, which holds all of it.
+
+    ``exchange``, ``gather`` and ``agree`` are collective: every process calls them, in the same order. A single process
+    exchanges with itself: what it sends comes back as it was, and nothing is copied.
+
+    ``rank`` is the number of this process, ``size`` that of processes, ``counters`` what was exchanged so far.
+    """
+
+    rank, size = 0, 1
+
+    def __init__(self) -> None:
+        self.counters = Counters()
 
     @property
     def broken(self) -> bool:
         """Whether an exchange did not end, so that the processes must be started again."""
-
-    @property
-    def counters(self) -> Counters:
-        """What this process has exchanged so far."""
+        return False
 
     def owners(self, nodes: Ints) -> Ints:
         """Return the process that owns each node, and draws for it."""
+        return np.zeros(len(nodes), np.int64)
 
     def edge_owners(self, eid: Ints) -> Ints:
         """Return the process that holds each edge."""
+        return np.zeros(len(eid), np.int64)
 
     def exchange(self, what: str, parcels: Sequence[Sequence[Array]], detail: str = "") -> list[list[Array]]:
         """Send the arrays ``parcels[r]`` to process r; return what each process sent here.
 
         ``what`` and ``detail`` say in messages what is exchanged; a mismatch raises on all processes.
         """
+        return [list(parcels[0])]
 
     def gather(self, what: str, arrays: Sequence[Array]) -> list[list[Array]]:
         """Send the same arrays to all processes; return what each process sent."""
+        return self.exchange(what, [arrays] * self.size)
 
     def agree(self, what: str, facts: Facts) -> None:
         """Raise ValueError, on all processes, unless all have the same facts."""
@@ -64,17 +109,17 @@ class Peers(Protocol):
 
     def using(self, channel: object) -> AbstractContextManager[None]:
         """Let the exchanges of this thread go through a channel; only one thread at a time may use it."""
+        return _NOTHING
 
     def together(self, what: str, exchanges: int = MANY) -> AbstractContextManager[None]:
         """Enter an operation that ends with an exchange, or is followed by one: its errors are raised on all processes.
 
         Where ``exchanges`` is given, only those that are raised before so many were made.
         """
+        return _NOTHING
 
 
-def together(graph: HeldGraph, what: str) -> AbstractContextManager[None]:
-    """Enter an operation that is followed by an exchange, or ends with one: its errors are raised on all processes."""
-    return graph.peers.together(what)
+ALONE = Peers()
 
 
 class WholeIds(Frozen):
@@ -98,45 +143,46 @@ class WholeIds(Frozen):
         return edges.astype(np.int64, copy=False)
 
 
-class Held(Protocol):
-    """The part of a graph that a process holds; ``HeldWhole`` is all of it.
+class Held:
+    """The part of a graph that a process holds: here all of ``graph``; nothing is copied.
 
-    ``num_edges`` and ``edata`` are those of the edges held here, by their ids in the part.
+    ``num_edges`` is the number of edges held here. ``edata`` has their columns, tensors ``[num_edges, ...]`` or
+    ``Rows``, by their ids in the part. ``whole`` says what ids rows and edges have in the whole graph.
     """
 
-    @property
-    def num_edges(self) -> int:
-        """The number of edges held here."""
-
-    @property
-    def edata(self) -> Mapping[str, Any]:
-        """The edge columns of the edges held here, tensors ``[num_edges, ...]`` or ``Rows``."""
-
-    @property
-    def whole(self) -> WholeIds:
-        """The ids that rows and edges have in the whole graph."""
+    def __init__(self, graph: Any) -> None:
+        self._graph, self.num_edges, self.whole = graph, int(graph.num_edges), WholeIds(graph.num_nodes)
+        self.edata: Mapping[str, Any] = graph.edata
 
     @property
     def masters(self) -> Tensor:
         """Ids of the nodes that this process owns, ascending, int64."""
+        return torch.from_numpy(np.arange(self.whole.num_nodes))
 
     def csc(self) -> tuple[Ints, Array, Array | None]:
         """Return ``(indptr, sources, edge ids)`` of the in-edges of the nodes owned here; sources by parent id."""
+        arrays: tuple[Ints, Array, Array | None] = self._graph.csc()
+        return arrays
 
     def csr(self) -> tuple[Ints, Array, Array | None]:
         """Return ``(indptr, destinations, edge ids)`` of the out-edges of the nodes owned here."""
+        arrays: tuple[Ints, Array, Array | None] = self._graph.csr()
+        return arrays
 
     def rows(self) -> tuple[Ints, Ints, Array, Array | None]:
         """Return ``(destinations, indptr, sources, edge ids)`` of all edges held here, wherever their ends lie.
 
         The in-edges of ``destinations[i]`` that are held here are ``indptr[i]`` to ``indptr[i + 1]``.
         """
+        return np.arange(self.whole.num_nodes), *self.csc()
 
     def edges_here(self, eid: Ints) -> Ints:
         """Return the ids in the part of those of the edges ``eid``, parent ids, that are held here."""
+        return eid
 
     def edges_of_whole(self, values: Tensor | Array) -> Array:
         """Return the entries that the edges held here have in an array by parent edge id."""
+        return np.asarray(values)
 
 
 class HeldGraph(Protocol):
@@ -160,4 +206,9 @@ class HeldGraph(Protocol):
 
     @property
     def held(self) -> Held:
-        """What this process holds of the graph."""
+        """The part of the graph that this process holds."""
+
+
+def together(graph: HeldGraph, what: str) -> AbstractContextManager[None]:
+    """Enter an operation that is followed by an exchange, or ends with one: its errors are raised on all processes."""
+    return graph.peers.together(what)

@@ -27,7 +27,6 @@ class Pool:
 
     def __init__(self) -> None:
         self._spans: dict[tuple[int, torch.dtype], list[list[Any]]] = {}
-        self._kept: list[Tensor] = []
 
     def add(self, tensor: Tensor | Rows | None) -> Any:
         """Return a reference to ``tensor``, for ``restored``; ``memory`` completes it."""
@@ -40,13 +39,13 @@ class Pool:
             parts = (tensor.crow_indices(), tensor.col_indices(), tensor.values())
             return ["csr", [self.add(part) for part in parts], tuple(tensor.shape)]
         tensor = tensor.contiguous().resolve_conj().resolve_neg()
-        self._kept.append(tensor)  # a copy made here must not hand its address to the next one
         memory = (tensor.untyped_storage().data_ptr(), tensor.dtype)
         start = tensor.storage_offset()
         mapped = find_map(memory[0])
         if mapped is not None:
             return ["file", part_of_file(as_array(tensor), mapped), tensor.dtype]
         reference = ["strided", memory, start, tuple(tensor.shape)]
+        # with the tensor itself: a copy made here must not hand its address to the next one
         self._spans.setdefault(memory, []).append([start, start + tensor.numel(), tensor, reference])
         return reference
 

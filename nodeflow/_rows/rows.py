@@ -15,9 +15,9 @@ from nodeflow import _kernels as kernels
 from nodeflow._base.checks import Ints
 from nodeflow._base.types import Array
 from nodeflow._rows.csr import csr_positions, csr_tensor
-from nodeflow._runtime.buffers import as_tensor, reused
+from nodeflow._runtime.locks import ignored_warnings
 from nodeflow._runtime.mapped import remember
-from nodeflow._runtime.quiet import ignored_warnings
+from nodeflow._runtime.memory import as_tensor, reused
 
 _READ_ONLY = "_nodeflow_read_only"
 _LARGE = 2**16  # bytes from which on a result is gathered by our own loop
@@ -142,11 +142,11 @@ def take_rows(column: Tensor | Rows, ids: Tensor) -> Tensor:
     if not isinstance(column, Tensor):
         return _fetched(column, ids)
     ids = ids.to(column.device)
-    if is_sparse(column):
-        indptr, position = csr_positions(column.crow_indices(), ids)
-        shape = (len(ids), column.shape[1])
-        return csr_tensor(indptr, column.col_indices()[position], column.values()[position], shape)
-    return column.index_select(0, ids)
+    if column.layout == torch.strided:
+        return column.index_select(0, ids)
+    indptr, position = csr_positions(column.crow_indices(), ids)
+    shape = (len(ids), column.shape[1])
+    return csr_tensor(indptr, column.col_indices()[position], column.values()[position], shape)
 
 
 def fetch_rows(column: Tensor | Rows, ids: Tensor) -> Tensor:
@@ -156,11 +156,10 @@ def fetch_rows(column: Tensor | Rows, ids: Tensor) -> Tensor:
     """
     if not isinstance(column, Tensor):
         return _fetched(column, ids)
-    simple = column.layout == torch.strided and column.is_contiguous() and not column.dtype.is_complex
-    here = simple and column.device.type == "cpu" and not column.requires_grad
-    if here and len(column) > 0 and len(ids) * (column.nbytes // len(column)) >= _LARGE:
-        return _gather(column, ids.to(column.device))
-    return take_rows(column, ids)
+    # the size first: most calls are small
+    large = column.layout == torch.strided and ids.shape[0] * column.nbytes >= _LARGE * column.shape[0] > 0
+    plain = large and column.device.type == "cpu" and column.is_contiguous() and not column.dtype.is_complex
+    return _gather(column, ids.cpu()) if plain and not column.requires_grad else take_rows(column, ids)
 
 
 def _fetched(column: Rows, ids: Tensor) -> Tensor:
@@ -186,14 +185,31 @@ def _gather(column: Tensor, ids: Tensor) -> Tensor:
     row = len(flat) // len(column)
     kind = next(kind for kind in _WORDS if (row | flat.ctypes.data) % kind.itemsize == 0)
     out = reused((len(ids) * row,), np.uint8)
-    bad = kernels.gather.gather_rows(flat.view(kind), row // kind.itemsize, ids.contiguous().numpy(), out.view(kind))
+    bad = kernels.copying.gather_rows(flat.view(kind), row // kind.itemsize, ids.contiguous().numpy(), out.view(kind))
     if bad >= 0:
         raise IndexError(f"there is no row {int(ids[bad])} in a column of {len(column)} rows")
     return as_tensor(out, column.dtype, (len(ids), *column.shape[1:]))
 
 
-def as_words(rows: Tensor, row: int, out: Tensor) -> tuple[Array, int, Array]:
-    """Return two contiguous tensors with rows of ``row`` bytes as words of one type, and the words of a row."""
+def gather_into(rows: Tensor, at: Ints, out: Tensor) -> None:
+    """Copy row ``at[i]`` to row i of ``out``, for all i where it is not -1.
+
+    Both tensors are contiguous, on the CPU and of one type and shape of rows.
+    """
+    words, width, target = _as_words(rows, out)
+    kernels.copying.gather_at(words, width, at, target)
+
+
+def move_rows(rows: Tensor, at: Ints, out: Tensor, to: Ints) -> None:
+    """Copy row ``at[i]`` to row ``to[i]`` of ``out``, for all i; the tensors are as for ``gather_into``."""
+    if len(at) and row_bytes(rows):
+        words, width, target = _as_words(rows, out)
+        kernels.copying.copy_rows(words, width, at, target, to)
+
+
+def _as_words(rows: Tensor, out: Tensor) -> tuple[Array, int, Array]:
+    """Return two tensors as words of one type, as wide as fits their rows, and the words of a row."""
+    row = row_bytes(rows)
     kind = next(kind for kind in _WORDS if (row | rows.data_ptr() | out.data_ptr()) % kind.itemsize == 0)
     words, target = (as_array(part).reshape(-1).view(kind) for part in (rows, out))
     return words, row // kind.itemsize, target
@@ -217,23 +233,15 @@ def put_rows(parts: Iterable[tuple[Tensor, Ints]], count: int) -> Tensor:
         order = np.empty(count, np.int64)
         order[np.concatenate([places for _, places in parts])] = np.arange(count)
         return take_rows(concat_rows([rows for rows, _ in parts]), torch.from_numpy(order))
-    shape, dtype = tuple(parts[0][0].shape[1:]), parts[0][0].dtype
-    out, row = new_rows(count, shape, dtype), math.prod(shape) * dtype.itemsize
+    out = new_rows(count, tuple(parts[0][0].shape[1:]), parts[0][0].dtype)
     for rows, places in parts:
-        if row and len(rows):
-            source, width, target = as_words(rows.contiguous(), row, out)
-            kernels.caching.copy_rows(source, width, np.arange(len(rows)), target, places)
+        move_rows(rows.contiguous(), np.arange(len(rows)), out, places)
     return out
 
 
 def whole_column(column: Tensor | Rows) -> Tensor:
     """Return all rows of a column: a tensor itself, else all rows fetched into memory."""
     return column if isinstance(column, Tensor) else _fetched(column, torch.arange(column.shape[0]))
-
-
-def first_rows(column: Tensor, count: int) -> Tensor:
-    """Return the first ``count`` rows of a dense or sparse CSR column, as a view of its memory."""
-    return slice_rows(column, 0, count)
 
 
 def slice_rows(column: Tensor, start: int, stop: int) -> Tensor:

@@ -2,7 +2,8 @@
 
 After each operation torch's threads spin for some milliseconds while they wait for the next. Other threads would
 compete with them for the cores: with two cores, sums right after a matrix product took as long as on one thread. So the
-work goes to torch's own threads, through the OpenMP library that torch has loaded.
+work goes to torch's own threads, through the OpenMP library that torch has loaded
+(``test_work_on_torchs_threads_is_work_on_the_very_same_threads``).
 """
 
 from __future__ import annotations

@@ -57,7 +57,10 @@ class Workers:
             self._threads.get().join()
 
     def _begin(self) -> None:
-        """Start a thread: in another than the main one, since ``Thread.start`` waits on a condition."""
+        """Start a thread: in another than the main one, since ``Thread.start`` waits on a condition.
+
+        ``test_the_main_thread_uses_no_condition_of_the_standard_library`` fails without this.
+        """
         thread = Thread(target=self._work, name=self._name, daemon=True)
         thread.start()
         self._threads.put(thread)

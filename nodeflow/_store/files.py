@@ -17,11 +17,10 @@ from nodeflow._base.checks import with_article
 from nodeflow._disk.arrays import ArrayFile, create_array, numpy_type
 from nodeflow._disk.folders import lock_of_process, new_folder
 from nodeflow._disk.manifest import MANIFEST, Manifest, sync_arrays
-from nodeflow._peers.alone import ALONE
-from nodeflow._peers.held import Peers
+from nodeflow._peers.held import ALONE, Peers
 from nodeflow._runtime import locks
 from nodeflow._store.journal import Journal
-from nodeflow._store.store import Shapes, Store
+from nodeflow._store.store import Shapes, Store, as_rows
 
 if TYPE_CHECKING:
     from filelock import BaseFileLock
@@ -77,58 +76,38 @@ class FileStore(Store):
         if not (folder / MANIFEST).exists():
             self._create()
         self._lock: BaseFileLock | None = lock_of_process(folder)
-        manifest = self._read(words or {})
-        self._set, self._doubt = str(manifest.facts["set"]), False
-        self.arrays = self._map(self._set)
-        self._journal = Journal(folder / _JOURNAL)
-        if peers.size == 1:
-            self._settle(self.number, undo=True)
-        else:
-            self._settle_together(counter)
+        self._doubt, self.number = False, self._read(words or {})
+        self.arrays, self._journal = self._map(self.number), Journal(folder / _JOURNAL)
+        self._settle(counter)
 
-    @property
-    def number(self) -> int:
-        """The number of the present set of arrays, which counts how often all of them were replaced."""
-        return int(self._set)
-
-    @property
-    def interrupted(self) -> bool:
-        """Whether there is a commit that did not end."""
-        return self._journal.marked
-
-    def _settle_together(self, counter: str) -> None:
+    def _settle(self, counter: str) -> None:
         """End alike on all processes what was interrupted.
 
         A commit is kept where one process has ended it, since then all had written their rows; else it is undone.
         Arrays that one process has replaced are replaced on all.
         """
-        own = np.array([self.number, self.interrupted, int(self.arrays[counter])], np.int64)
+        commits = int(self.arrays[counter]) if counter else 0
+        own = np.array([self.number, self._journal.marked, commits], np.int64)
         all_of = np.stack([facts for (facts,) in self.peers.gather(f"commits of {self.what}", [own])])
         ended = all_of[all_of[:, 1] == 0, 2]
         latest = int(all_of[:, 0].max())
         if latest - self.number <= 1:  # others are folders of another run, of which the next lines tell
+            if latest != self.number:
+                if not (self.folder / str(latest)).is_dir():
+                    raise ValueError(f"{self.folder} has no set {latest} of arrays, only {self.number}")
+                self._manifest(latest).write(self.folder)
+                self.number, self.arrays = latest, self._map(latest)
+            for other in self.folder.iterdir():  # a set that was never finished, or that a finished one replaced
+                if other.is_dir() and other.name != str(self.number):
+                    shutil.rmtree(other)
             # the counter is written first: it is that of the others here only where all rows may be written
-            self._settle(latest, undo=not (len(ended) and own[2] == ended.max()))
-        counts = {counter: str(int(self.arrays[counter])), "number of its arrays": str(self.number)}
+            if len(ended) and commits == ended.max():
+                self._journal.erase()
+            else:
+                self._undo()
+        counts = {name: str(int(self.arrays[name])) for name in (counter,) if name}
+        counts["number of its arrays"] = str(self.number)
         self.peers.agree(f"the commit of {self.what}, whose folders belong together,", counts)
-
-    def _settle(self, number: int, *, undo: bool) -> None:
-        """End what was interrupted: take the set of arrays ``number``, and undo or keep a commit that did not end.
-
-        Raises ValueError for a set that is not there.
-        """
-        if number != self.number:
-            if not (self.folder / str(number)).is_dir():
-                raise ValueError(f"{self.folder} has no set {number} of arrays, only {self.number}")
-            self._manifest(str(number)).write(self.folder)
-            self._set, self.arrays = str(number), self._map(str(number))
-        for other in self.folder.iterdir():  # a set that was never finished, or that a finished one replaced
-            if other.is_dir() and other.name != self._set:
-                shutil.rmtree(other)
-        if undo:
-            self._undo()
-        else:
-            self._journal.erase()
 
     def _keep(self, arrays: Mapping[str, Tensor], ids: Sequence[tuple[str, Tensor]]) -> None:
         self._check_process()
@@ -151,26 +130,25 @@ class FileStore(Store):
     def successor(self) -> dict[str, Tensor]:
         """Make a second set of arrays, all zeros."""
         self._check_process()
-        name = str(int(self._set) + 1)
-        shutil.rmtree(self.folder / name, ignore_errors=True)  # of a pass that did not end
+        number = self.number + 1
+        self._remove(number)  # of a pass that did not end
         try:
-            self._make(self.folder, name)
+            self._make(self.folder, number)
         except OSError:
-            shutil.rmtree(self.folder / name, ignore_errors=True)
+            self._remove(number)
             raise
-        return self._map(name)
+        return self._map(number)
 
     def _replace(self, successor: Mapping[str, Tensor]) -> None:
         self._check_process()
-        name = str(int(self._set) + 1)
-        manifest = self._manifest(name)
+        manifest = self._manifest(self.number + 1)
         manifest.publish(self.folder, manifest.arrays.values())
-        old, self._set, self.arrays = self._set, name, dict(successor)
-        shutil.rmtree(self.folder / old, ignore_errors=True)
+        self.number, self.arrays = self.number + 1, dict(successor)
+        self._remove(self.number - 1)
 
     def flush(self) -> None:
         """Wait until all rows are on the disk, so that they outlive a power cut."""
-        sync_arrays(self.folder, self._manifest(self._set).arrays.values())
+        sync_arrays(self.folder, self._manifest(self.number).arrays.values())
 
     def close(self) -> None:
         """Let another process have the folder. The arrays must not be written any more."""
@@ -187,7 +165,7 @@ class FileStore(Store):
 
     def _undo(self) -> None:
         if self._journal.marked:
-            self._journal.undo({name: array if array.ndim else array.view(1) for name, array in self.arrays.items()})
+            self._journal.undo({name: as_rows(array) for name, array in self.arrays.items()})
 
     def _check_process(self) -> None:
         if self._lock is None:
@@ -204,53 +182,56 @@ class FileStore(Store):
                 f"{with_article(self._kind)} needs a folder of its own: choose another one, or delete that one"
             )
         with new_folder(self.folder) as draft:
-            self._make(draft, "0")
-            self._manifest("0").write(draft)
+            self._make(draft, 0)
+            self._manifest(0).write(draft)
 
-    def _make(self, folder: Path, name: str) -> None:
+    def _make(self, folder: Path, number: int) -> None:
         try:
             for array, (shape, dtype) in self.shapes.items():
-                create_array(folder / name / f"{array}.npy", numpy_type(dtype), shape)
+                create_array(folder / str(number) / f"{array}.npy", numpy_type(dtype), shape)
         except OSError as error:
             total = sum(math.prod(shape) * dtype.itemsize for shape, dtype in self.shapes.values())
             what = f"{os.strerror(error.errno or 0)}: {with_article(self._kind)} of {total:,} bytes"
             raise OSError(error.errno, what, str(self.folder)) from None
 
-    def _manifest(self, name: str) -> Manifest:
+    def _remove(self, number: int) -> None:
+        shutil.rmtree(self.folder / str(number), ignore_errors=True)
+
+    def _manifest(self, number: int) -> Manifest:
         # rows change, so there is no checksum of them
         arrays = {
-            array: ArrayFile(f"{name}/{array}.npy", str(dtype).removeprefix("torch."), tuple(shape), 0)
+            array: ArrayFile(f"{number}/{array}.npy", str(dtype).removeprefix("torch."), tuple(shape), 0)
             for array, (shape, dtype) in self.shapes.items()
         }
-        return Manifest(self._kind, self._version, arrays, {**self._facts, "set": name})
+        return Manifest(self._kind, self._version, arrays, {**self._facts, "set": str(number)})
 
-    def _read(self, words: Mapping[str, str]) -> Manifest:
+    def _read(self, words: Mapping[str, str]) -> int:
+        """Check that the manifest of the folder is of such arrays; return the number of the present set."""
         manifest = Manifest.read(self.folder, self._kind, self._version)
-        name = manifest.facts.get("set")
-        if not (isinstance(name, str) and name.isdecimal()):
+        number = manifest.facts.get("set")
+        if not (isinstance(number, str) and number.isdecimal()):
             raise ValueError(f"{self.folder / MANIFEST} is damaged: it does not say which arrays are the present ones")
-        expected = self._manifest(name)
-        differs = None
-        for fact, value in self._facts.items():
-            known = manifest.facts.get(fact)
-            if known != value:
-                differs = words.get(fact, f"with {fact} {known}, not {value}")
-                break
-        if differs is None and manifest.arrays != expected.arrays:
-            found, ours = ({n: [list(a.shape), a.dtype] for n, a in m.arrays.items()} for m in (manifest, expected))
-            differs = f"with arrays {found}, not {ours}"
-        if differs is not None:
-            raise ValueError(
-                f"{self.folder} holds {with_article(self._kind)} {differs}; choose another folder, or delete that one"
-            )
-        return manifest
+        expected = self._manifest(int(number))
+        differs = [
+            words.get(fact, f"with {fact} {manifest.facts.get(fact)}, not {value}")
+            for fact, value in self._facts.items()
+            if manifest.facts.get(fact) != value
+        ]
+        if manifest.arrays != expected.arrays:
+            held, ours = ({n: [list(a.shape), a.dtype] for n, a in m.arrays.items()} for m in (manifest, expected))
+            differs.append(f"with arrays {held}, not {ours}")
+        if differs:
+            what = f"{with_article(self._kind)} {differs[0]}"
+            raise ValueError(f"{self.folder} holds {what}; choose another folder, or delete that one")
+        return int(number)
 
-    def _map(self, name: str) -> dict[str, Tensor]:
-        return {array: self._map_one(name, array, *kind) for array, kind in self.shapes.items()}
-
-    def _map_one(self, name: str, array: str, shape: tuple[int, ...], dtype: torch.dtype) -> Tensor:
-        if 0 in shape:  # nothing to map
-            return torch.zeros(shape, dtype=dtype)
-        with locks.syntax:
-            mapped = torch.from_numpy(np.lib.format.open_memmap(self.folder / name / f"{array}.npy", "r+"))
-        return mapped.view(dtype).view(shape)
+    def _map(self, number: int) -> dict[str, Tensor]:
+        arrays = {}
+        for array, (shape, dtype) in self.shapes.items():
+            if 0 in shape:  # nothing to map
+                arrays[array] = torch.zeros(shape, dtype=dtype)
+                continue
+            with locks.syntax:
+                mapped = np.lib.format.open_memmap(self.folder / str(number) / f"{array}.npy", "r+")
+            arrays[array] = torch.from_numpy(mapped).view(dtype).view(shape)
+        return arrays

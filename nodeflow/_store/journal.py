@@ -14,6 +14,7 @@ from torch import Tensor
 
 from nodeflow._base.types import Array
 from nodeflow._disk.arrays import take_room
+from nodeflow._rows.rows import row_bytes
 
 _MAGIC = int.from_bytes(b"undorows", "little")
 _LINE = 64  # blocks begin at multiples of it, so that every type of number is aligned
@@ -126,11 +127,6 @@ class Journal:
     def _sum(self, end: int) -> np.int64:
         with np.errstate(over="ignore"):
             return np.add.reduce(self._memory[_LINE:end].view(np.int64)) + self._words[_INDEX]  # type: ignore[no-any-return]
-
-
-def row_bytes(array: Tensor) -> int:
-    """Return how many bytes a row of an array takes."""
-    return math.prod(array.shape[1:]) * array.dtype.itemsize
 
 
 def _number_of(file: Path) -> int | None:

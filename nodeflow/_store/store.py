@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, MutableMapping, Sequence
+from copy import copy, deepcopy
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from nodeflow._peers.alone import ALONE
-from nodeflow._peers.held import Peers
+from nodeflow._peers.held import ALONE, Peers
 
 Shapes = Mapping[str, tuple[tuple[int, ...], torch.dtype]]
 """By name, the shape and type of every array."""
@@ -53,7 +54,7 @@ class Store(ABC):
         it raises, here or elsewhere, the old rows come back on all. A process that cannot know whether the others came
         to the end leaves that open; it is decided when the stores of all are opened again.
         """
-        arrays = {name: _as_rows(self.arrays[name]) for name in ids}
+        arrays = {name: as_rows(self.arrays[name]) for name in ids}
         telling = False
         try:
             self._keep(arrays, list(ids.items()))
@@ -62,8 +63,8 @@ class Store(ABC):
             self.peers.gather(f"the end of a commit of {self.what}", [])
         except BaseException as error:
             # a failure that was told is one on all processes; a connection that broke may have broken for some only
-            told = isinstance(error, RuntimeError) and not self.peers.broken
-            self._take_back(in_doubt=telling and not told)
+            shared = isinstance(error, RuntimeError) and not self.peers.broken
+            self._take_back(in_doubt=telling and not shared)
             raise
         self._let_go()
 
@@ -76,13 +77,11 @@ class Store(ABC):
         self.peers.gather(f"new arrays of {self.what}", [])
         self._replace(successor)
 
-    @abstractmethod
-    def flush(self) -> None:
-        """Wait until all rows are on the disk, so that they outlive a power cut."""
+    def flush(self) -> None:  # noqa: B027
+        """Wait until rows of files are on the disk, so that they outlive a power cut."""
 
-    @abstractmethod
-    def close(self) -> None:
-        """Let another process have the arrays. They must not be written any more."""
+    def close(self) -> None:  # noqa: B027
+        """Let another process have arrays in files, which must not be written any more."""
 
     @abstractmethod
     def _keep(self, arrays: Mapping[str, Tensor], ids: Sequence[tuple[str, Tensor]]) -> None:
@@ -101,11 +100,50 @@ class Store(ABC):
         """Take the second set of arrays."""
 
 
+class MemoryStore(Store):
+    """Named arrays in memory.
+
+    Args:
+        arrays: the arrays, a dict that the store shares with its owner: commits change it in place.
+        peers, what: see ``Store``. Making one is collective.
+    """
+
+    def __init__(self, arrays: MutableMapping[str, Tensor], peers: Peers = ALONE, what: str = "the rows") -> None:
+        super().__init__(peers, what)
+        self.arrays = arrays
+        self._old: list[tuple[Tensor, Tensor, Tensor]] = []
+        peers.gather(f"arrays of {what}", [])
+
+    def successor(self) -> dict[str, Tensor]:
+        """Make a second set of arrays, all zeros."""
+        return {name: torch.zeros_like(array) for name, array in self.arrays.items()}
+
+    def _keep(self, arrays: Mapping[str, Tensor], ids: Sequence[tuple[str, Tensor]]) -> None:
+        self._old = [(arrays[name], which, arrays[name].index_select(0, which)) for name, which in ids]
+
+    def _take_back(self, *, in_doubt: bool) -> None:
+        for array, which, rows in self._old:
+            array.index_copy_(0, which, rows)
+        self._let_go()
+
+    def _let_go(self) -> None:
+        self._old = []
+
+    def _replace(self, successor: Mapping[str, Tensor]) -> None:
+        self.arrays.update(successor)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> MemoryStore:
+        memo[id(self)] = store = copy(self)  # it exchanges with the same processes
+        store.arrays = deepcopy(self.arrays, memo)
+        return store
+
+
 def copy_rows(arrays: Mapping[str, Tensor], changes: Changes) -> None:
     """Write rows into arrays, in the order of ``changes``."""
     for name, (ids, rows) in changes.items():
         arrays[name].index_copy_(0, ids, rows)
 
 
-def _as_rows(array: Tensor) -> Tensor:
+def as_rows(array: Tensor) -> Tensor:
+    """Return an array of one number as ``[1]``, others as they are."""
     return array if array.ndim else array.view(1)

@@ -71,14 +71,12 @@ class Table:
         splits them, stand in for the file: slow, but they may hold lines that numpy itself cannot read, such as
         a line of blanks between rows of commas. ``lines``, as ``self.blocks`` gives them, stand in for it too.
         """
+        source: Any = str(self.path)
+        comments, skip = self.comments, self.skip
         if lines is not None:
-            return self._loaded(lines, self.comments, 0, dtype, use)
-        glue = self.delimiter or " "
-        if rows is not None:
-            return self._loaded((glue.join(fields) for fields in rows), None, 0, dtype, use)
-        return self._loaded(str(self.path), self.comments, self.skip, dtype, use)
-
-    def _loaded(self, source: Any, comments: str | None, skip: int, dtype: Any, use: Sequence[int] | None) -> Array:
+            source, skip = lines, 0
+        elif rows is not None:
+            source, comments, skip = map((self.delimiter or " ").join, rows), None, 0
         structured = np.dtype(dtype).names is not None
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message=".*input contained no data.*")

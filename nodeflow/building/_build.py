@@ -13,24 +13,34 @@ from tqdm import tqdm
 
 from nodeflow._base.checks import Ints, as_count, as_ids
 from nodeflow._base.sizes import as_bytes
-from nodeflow._base.types import Array, FileLike, IdsLike
+from nodeflow._base.types import Array, FileLike
 from nodeflow._disk.arrays import ArrayFile, read_header
 from nodeflow._disk.folders import new_folder
 from nodeflow._disk.streams import ArrayWriter, stream_array
 from nodeflow._disk.texts import map_texts, write_texts
 from nodeflow._rows.rows import Rows
-from nodeflow.building._edge_files import EdgeFile, listed_files, pieces_of_edges
-from nodeflow.building._edge_text import Piece, TextOptions
+from nodeflow.building._edge_files import EdgeFile, Piece, TextOptions, listed_files, pieces_of_edges
 from nodeflow.building._sorting import Spool, sorted_by_destination
 from nodeflow.graph import NAMES, SPLIT, Contents, Graph, GraphFrame, read_manifest
 
 
 def build_graph(
-    edges: EdgeFile | Iterable[EdgeFile], folder: FileLike, *, num_nodes: int | None = None, named: bool = False,
-    columns: Sequence[str] | None = None, header: bool | None = None, delimiter: str | None = None,
-    comments: str | None = "#", ndata: Mapping[str, Any] | None = None, edata: Mapping[str, Any] | None = None,
-    split: Mapping[str, Any] | None = None, memory: int | str = "1 GB", overwrite: bool = False, progress: bool = True,
-) -> Graph:  # fmt: skip
+    edges: EdgeFile | Iterable[EdgeFile],
+    folder: FileLike,
+    *,
+    num_nodes: int | None = None,
+    named: bool = False,
+    columns: Sequence[str] | None = None,
+    header: bool | None = None,
+    delimiter: str | None = None,
+    comments: str | None = "#",
+    ndata: Mapping[str, Any] | None = None,
+    edata: Mapping[str, Any] | None = None,
+    split: Mapping[str, Any] | None = None,
+    memory: int | str = "1 GB",
+    overwrite: bool = False,
+    progress: bool = True,
+) -> Graph:
     """Build a graph folder from files of edges, in bounded memory, and open it.
 
     The graph is that of ``Graph.from_edges`` for the edges of all files in their order: the id of an edge is its
@@ -77,10 +87,10 @@ def build_graph(
     limit = as_bytes(memory, "memory")
     if named and num_nodes is not None:
         raise ValueError("num_nodes cannot be given with named=True, which counts the names; leave it out")
-    given = {kind: {name: _column(value, f"{kind}[{name!r}]") for name, value in (columns_ or {}).items()}
-             for kind, columns_ in (("ndata", ndata), ("edata", edata))}  # fmt: skip
-    if num_nodes is None and not named and given["ndata"]:
-        num_nodes = int(next(iter(given["ndata"].values())).shape[0])
+    of_nodes = {name: _column(value, f"ndata[{name!r}]") for name, value in (ndata or {}).items()}
+    of_edges = {name: _column(value, f"edata[{name!r}]") for name, value in (edata or {}).items()}
+    if num_nodes is None and not named and of_nodes:
+        num_nodes = int(next(iter(of_nodes.values())).shape[0])
     upper = None if num_nodes is None else as_count(num_nodes, "num_nodes")
     with new_folder(Path(folder), overwrite=overwrite) as draft, Spool(draft) as spool:
         table = _Columns(draft)
@@ -98,20 +108,18 @@ def build_graph(
                     raise ValueError(f"{paths[0]} has no edges; pass num_nodes if that is meant")
         size = spool.largest + 1 if upper is None else upper
         contents = Contents()
-        frames = {"ndata": GraphFrame(size, given["ndata"]), "edata": GraphFrame(spool.num_edges, given["edata"])}
+        node_frame, edge_frame = GraphFrame(size, of_nodes), GraphFrame(spool.num_edges, of_edges)
         parts = _split(split or {}, size)
-        num_edges = spool.num_edges
-        with tqdm(total=num_edges, unit=" edges", unit_scale=True, desc="sorting", disable=not progress,
-                  leave=False) as bar:  # fmt: skip
+        shown: Any = {"unit": " edges", "unit_scale": True, "desc": "sorting", "disable": not progress, "leave": False}
+        with tqdm(total=spool.num_edges, **shown) as bar:
             contents.arrays |= sorted_by_destination(spool, draft, size, limit, bar.update)
-        contents.add_columns(draft, "ndata", frames["ndata"])
-        for name, array in table.finish(frames["edata"]).items():
+        contents.add_columns(draft, "ndata", node_frame)
+        for name, array in table.finish(edge_frame).items():
             contents.add_column("edata", name, array)
-        contents.add_columns(draft, "edata", frames["edata"])
+        contents.add_columns(draft, "edata", edge_frame)
         if named:
             contents.arrays |= write_texts(draft, NAMES, names)
-        if parts:
-            contents.arrays |= {part: stream_array(draft, part, ids) for part, ids in parts.items()}
+        contents.arrays |= {part: stream_array(draft, part, ids) for part, ids in parts.items()}
         spool.close()
         contents.write(draft)
     return Graph.open(folder)
@@ -146,8 +154,8 @@ class _Columns:
                 name: ArrayWriter(self._draft / f"edata{at}.npy", kind) for at, (name, kind) in enumerate(kinds.items())
             }
         if set(self._writers) != set(kinds):
-            known, got = (", ".join(names) or "none" for names in (self._writers, kinds))
-            raise ValueError(f"{path} must have the columns of the first file beside src and dst ({known}), got {got}")
+            first, got = (", ".join(names) or "none" for names in (self._writers, kinds))
+            raise ValueError(f"{path} must have the columns of the first file beside src and dst ({first}), got {got}")
         for name, writer in self._writers.items():
             column, kind = piece.columns[name], kinds[name]
             if kind != writer.dtype:
@@ -158,9 +166,9 @@ class _Columns:
                 column = column.astype(np.float64)
             writer.append(column)
 
-    def finish(self, given: GraphFrame) -> dict[str, ArrayFile]:
+    def finish(self, others: GraphFrame) -> dict[str, ArrayFile]:
         writers = self._writers or {}
-        if both := set(writers) & set(given):
+        if both := set(writers) & set(others):
             raise ValueError(f"edata must not name column {min(both)!r}, which the files of edges have")
         return {name: writer.finish() for name, writer in writers.items()}
 
@@ -203,17 +211,14 @@ def _split(split: Mapping[str, Any], num_nodes: int) -> dict[str, Ints]:
     if unknown := sorted(set(split) - set(SPLIT)):
         raise ValueError(f"split must have the parts train, val and test, got {unknown[0]!r}")
     parts: dict[str, Ints] = {}
-    owner = np.full(num_nodes if split else 0, -1, np.int8)
-    for number, part in enumerate(SPLIT):
-        if not split:
-            continue
-        given: IdsLike = split.get(part, [])
-        value = _column(given, f"split[{part!r}]") if isinstance(given, (str, Path)) else given
+    seen = np.zeros(num_nodes if split else 0, np.bool_)
+    for part in SPLIT if split else ():
+        value: Any = split.get(part, [])
+        value = _column(value, f"split[{part!r}]") if isinstance(value, (str, Path)) else value
         ids = as_ids(value, f"split[{part!r}]", num_nodes)
-        repeated = np.flatnonzero(owner[ids] >= 0)
-        if len(repeated) or len(np.unique(ids)) < len(ids):
-            node = ids[repeated[0]] if len(repeated) else np.sort(ids)[:-1][np.diff(np.sort(ids)) == 0][0]
-            raise ValueError(f"split[{part!r}] holds node {node}, which is in the split before; keep it once")
-        owner[ids] = number
+        distinct, counts = np.unique(ids, return_counts=True)
+        if len(repeated := distinct[seen[distinct] | (counts > 1)]):
+            raise ValueError(f"split[{part!r}] holds node {repeated[0]}, which is in the split before; keep it once")
+        seen[ids] = True
         parts[part] = ids
     return parts

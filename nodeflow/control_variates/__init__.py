@@ -1,4 +1,7 @@
-"""Control variates: history of activations, samplers and estimators that use it, and full passes that renew it."""
+"""Control variates: history of activations, samplers and estimators that use it, and full passes that renew it.
+
+Names that are imported ``as`` themselves serve rooms above, not users.
+"""
 
 from nodeflow.control_variates._estimators import (
     control_variate,
@@ -7,6 +10,7 @@ from nodeflow.control_variates._estimators import (
     neighbor_sampling,
 )
 from nodeflow.control_variates._history import History
+from nodeflow.control_variates._history import HistoryOptions as HistoryOptions
 from nodeflow.control_variates._sampler import ControlVariateSampler
 from nodeflow.control_variates._updater import Updater
 

@@ -4,27 +4,38 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TypedDict
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from nodeflow._base.checks import Ints, as_count, as_ids, check_one_of, check_type
+from nodeflow._base.checks import Ints, as_count, as_ids, check_one_of, check_type, describe
 from nodeflow._base.types import EdgeFilter, FileLike, IdsLike
 from nodeflow._display.columns import column_table
 from nodeflow._display.html import page
-from nodeflow._peers.fetching import fetch_from_owners, first_of_each, send_to_owners
-from nodeflow._rows.rows import Rows, fetch_rows
+from nodeflow._peers.routes import fetch_from_owners, first_of_each, send_to_owners
+from nodeflow._rows.rows import Rows, entries_of, fetch_rows, layout_of
 from nodeflow._store.files import FileStore
-from nodeflow._store.memory import MemoryStore
-from nodeflow._store.store import Store
-from nodeflow.control_variates._inputs import finite, propagation_of, sums_of_inputs
-from nodeflow.control_variates._kept_rows import KeptRows
+from nodeflow._store.store import MemoryStore, Store
+from nodeflow.control_variates._kept_rows import KeptRows, finite
 from nodeflow.flow import NodeFlow
 from nodeflow.graph import Graph
+from nodeflow.propagation import Propagation
 
 MISSING = ("zero", "mask", "refuse")
 _LAYOUT = 2  # of the arrays in a folder
+
+
+class HistoryOptions(TypedDict, total=False):
+    """Keywords of ``History`` that a model does not know."""
+
+    direction: str
+    edge_filter: EdgeFilter | None
+    aggregated: str
+    dtype: torch.dtype
+    device: torch.device | str | None
+    folder: FileLike | None
 
 
 class History(KeptRows):
@@ -89,14 +100,21 @@ class History(KeptRows):
         inputs: Tensor | Rows | None = None,
     ) -> None:
         super().__init__()
-        self.propagation = propagation_of(graph, weight=weight, direction=direction, edge_filter=edge_filter)
+        self.propagation = Propagation(graph, weight=weight, direction=direction, edge_filter=edge_filter)
+        self.propagation.plan.check_together(direction)
         with self._together("the arguments of History", exchanges=2 if folder is None else 3):
-            self._make(widths, aggregated, dtype, device, folder, inputs)
+            self._make(Path(folder) if folder is not None else None, widths, aggregated, dtype, device, inputs)
 
     def _make(
-        self, widths: Mapping[int, int], aggregated: str, dtype: torch.dtype, device: torch.device | str | None,
-        folder: FileLike | None, inputs: Tensor | Rows | None,
-    ) -> None:  # fmt: skip
+        self,
+        folder: Path | None,
+        widths: Mapping[int, int],
+        aggregated: str,
+        dtype: torch.dtype,
+        device: torch.device | str | None,
+        inputs: Tensor | Rows | None,
+    ) -> None:
+        """Check the arguments, which all processes do together, and make the arrays."""
         if isinstance(widths, Mapping) and not widths:
             raise ValueError("widths has no layer; a model of one layer whose inputs have exact sums needs no history")
         check_type(widths, "widths", Mapping, "a dict from layer to width, as in {1: 256}")
@@ -129,7 +147,7 @@ class History(KeptRows):
         else:
             owner = {"propagation": self.propagation.fingerprint}
             words = {"propagation": "of another graph, edge weights, direction or filter"}
-            self._store = FileStore(Path(folder), "history", _LAYOUT, shapes, owner, words, peers=peers, counter="step")
+            self._store = FileStore(folder, "history", _LAYOUT, shapes, owner, words, peers=peers, counter="step")
         for name, tensor in self._store.arrays.items():
             self.register_buffer(name, tensor)
 
@@ -258,10 +276,18 @@ class History(KeptRows):
             raise ValueError(f"rows of layer {layer} must be finite in {target.dtype}, but row {at} is not")
         return ids, new
 
-    def commit(self) -> None:
-        """Write all rows that were pushed. If anything raises, nothing is written. Either way none wait any more."""
-        pushed, self._staged = self._staged, {}
+    def commit(self, batch: NodeFlow | None = None) -> None:
+        """Write all rows that were pushed. If anything raises, nothing is written. Either way none wait any more.
+
+        Args:
+            batch: a batch that is pushed before, with its columns "h"; None: none. Raises as ``push``.
+        """
         with self._together("a commit of the history", exchanges=2):
+            try:
+                if batch is not None:
+                    self.push(batch)
+            finally:
+                pushed, self._staged = self._staged, {}
             own = np.array([int(self.step)])
             nothing = np.zeros(0, np.int64)
             columns = [pushed.get(i, (nothing, self._column("h", i)[:0])) for i in self.widths]
@@ -303,11 +329,11 @@ class History(KeptRows):
 
     def _fetch(self, what: str, column: Tensor, ids: Ints) -> Tensor:
         peers, whole = self.graph.peers, self.graph.held.whole
-        rows = fetch_from_owners(
-            peers, f"{what} of the history", ids, peers.owners,
-            lambda nodes: fetch_rows(column, torch.from_numpy(whole.rows_of(nodes))),
-        )  # fmt: skip
-        return rows.to(column.device)
+
+        def held(nodes: Ints) -> Tensor:
+            return fetch_rows(column, torch.from_numpy(whole.rows_of(nodes)))
+
+        return fetch_from_owners(peers, f"{what} of the history", ids, peers.owners, held).to(column.device)
 
     def _ids(self, nodes: IdsLike) -> Ints:
         return as_ids(nodes, "nodes", self.graph.num_nodes)
@@ -317,13 +343,34 @@ class History(KeptRows):
             raise ValueError("the batch belongs to another graph than the history, or to none")
 
     def _repr_html_(self) -> str:
-        where = "" if self._store.folder is None else f", in {self._store.folder}"
-        words = f"{self.graph.num_nodes:,} nodes, sums {'stored' if self.stored else 'on demand'}{where}"
         # the buffers as they are in this process; that reads no row of another one, and no whole file
         buffers = {name: tensor for name, tensor in self.named_buffers() if name != "step"}
-        return page("History", words, column_table([("", buffers)]))
+        return page("History", self.extra_repr(), column_table([("", buffers)]))
 
     def extra_repr(self) -> str:
-        """Return the layers, number of nodes, sums and folder, for ``repr``."""
         where = "" if self._store.folder is None else f", in {self._store.folder}"
         return f"{self.widths}, {self.graph.num_nodes} nodes, sums {'stored' if self.stored else 'on demand'}{where}"
+
+
+def sums_of_inputs(propagation: Propagation, inputs: Tensor | Rows) -> Tensor:
+    """Return the sums of ``inputs`` over all neighbours of every node, ``[num_nodes, width]``.
+
+    Where the graph lies on several processes, the sums are those of the nodes owned here; collective.
+
+    Raises TypeError for what is neither a dense nor a sparse CSR tensor nor ``Rows``, ValueError for another shape or
+    type, rows that are learned, and numbers or sums that are not finite.
+    """
+    size = propagation.graph.num_nodes
+    layouts = (torch.strided, torch.sparse_csr)
+    if not isinstance(inputs, Tensor | Rows) or layout_of(inputs) not in layouts:
+        raise TypeError(f"inputs must be a dense or sparse CSR tensor, got {describe(inputs)}")
+    if len(inputs.shape) != 2 or inputs.shape[0] != size or not inputs.dtype.is_floating_point:
+        raise ValueError(
+            f"inputs must have a row per node, floats [{size}, width], got {inputs.dtype} {tuple(inputs.shape)}"
+        )
+    if isinstance(inputs, Tensor) and inputs.requires_grad:
+        raise ValueError("inputs that are learned change, so their sums do not stay exact: leave out inputs")
+    sums = propagation.sums_of_column(inputs)
+    if not finite(entries_of(sums)):
+        raise ValueError("inputs must be finite, and their sums too")
+    return sums

@@ -99,15 +99,15 @@ class KeptRows(nn.Module):
         if hashed is not None and int(hashed) != self.propagation.fingerprint:
             raise ValueError("the state is of another history: its graph, edge weights, direction or filter are others")
         for name, buffer in self.named_buffers():
-            found = state.get(prefix + name)
-            if found is not None and (found.shape != buffer.shape or found.dtype != buffer.dtype):
+            saved = state.get(prefix + name)
+            if saved is not None and (saved.shape != buffer.shape or saved.dtype != buffer.dtype):
                 raise ValueError(
-                    f"the state is of another history: {name} is {found.dtype} {tuple(found.shape)} there, and "
+                    f"the state is of another history: {name} is {saved.dtype} {tuple(saved.shape)} there, and "
                     f"{buffer.dtype} {tuple(buffer.shape)} here"
                 )
         self._staged = {}  # rows that waited for a commit are not of this state
         errors: list[str] = rest[-1]  # torch collects them, and raises once all modules are done
-        known, old, new = len(errors), dict(self._buffers), self._store.successor()
+        before, old, new = len(errors), dict(self._buffers), self._store.successor()
         try:
             for key in new:
                 if prefix + key not in state:  # reported, or left as it is
@@ -116,10 +116,16 @@ class KeptRows(nn.Module):
             super()._load_from_state_dict(state, prefix, meta, *rest)
             self._buffers.update(old)
             with self._together("loading the history", exchanges=1):
-                if self.propagation.graph.peers.size > 1 and len(errors) > known:
+                if self.propagation.graph.peers.size > 1 and len(errors) > before:
                     raise RuntimeError(errors[-1])  # now, since the others wait
-                if len(errors) == known:
+                if len(errors) == before:
                     self._replace(new)
         except BaseException:
             self._buffers.update(old)
             raise
+
+
+def finite(values: Tensor) -> bool:
+    """Return whether all numbers are finite."""
+    # a finite sum has finite terms, and takes a fraction of the time; a sum that is not finite may only be too large
+    return bool(torch.isfinite(values.sum()) or torch.isfinite(values).all())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 import numpy as np
 import torch
@@ -14,6 +14,18 @@ from nodeflow.control_variates._history import MISSING, History
 from nodeflow.flow import NodeFlow
 from nodeflow.graph import Graph
 from nodeflow.sampling import NeighborSampler
+
+_PROPAGATION = ("weight", "direction", "edge_filter")
+
+
+class DrawOptions(TypedDict, total=False):
+    """The options of ``NeighborSampler`` that the propagation of a history does not say."""
+
+    replace: bool
+    prob: str | None
+    include_dst: bool
+    reuse: bool
+    seed: int
 
 
 class ControlVariateSampler(NeighborSampler):
@@ -59,30 +71,21 @@ class ControlVariateSampler(NeighborSampler):
         history: History,
         *,
         missing: str = "zero",
-        replace: bool = False,
-        prob: str | None = None,
-        include_dst: bool = True,
-        reuse: bool = False,
-        seed: int = 0,
+        **options: Unpack[DrawOptions],
     ) -> None:
         check_type(history, "history", History, "a History")
         if history.graph is not graph:
             raise ValueError("history must belong to the very graph that is sampled")
         check_one_of(missing, "missing", MISSING)
-        of = history.propagation
-        options: dict[str, Any] = {
-            "replace": replace, "prob": prob, "direction": of.direction, "include_dst": include_dst, "reuse": reuse,
-            "edge_filter": of.edge_filter, "weight": of.weight, "seed": seed,
-        }  # fmt: skip
-        self.history, self.missing = history, missing
-        super().__init__(graph, fanouts, **options)
+        self.history, self.missing, of = history, missing, history.propagation
+        propagation: dict[str, Any] = {name: getattr(of, name) for name in _PROPAGATION}
+        super().__init__(graph, fanouts, **propagation, **options)
 
     @property
     def settings(self) -> dict[str, Any]:
         """Everything that determines the draws, except the graph; of the history its widths and propagation."""
-        of = self.history.propagation
-        shown = {name: getattr(of, name) for name in ("weight", "direction", "edge_filter")}
-        history = {name: value for name, value in shown.items() if value is not None}
+        propagation = {name: getattr(self.history.propagation, name) for name in _PROPAGATION}
+        history = {name: value for name, value in propagation.items() if value is not None}
         return {**super().settings, "history": {"widths": self.history.widths, **history}}
 
     def _checked(self, fanouts: Fanouts) -> tuple[int, ...]:

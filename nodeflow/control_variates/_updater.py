@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Mapping
+from contextlib import ExitStack
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from nodeflow._base.checks import as_count, check_type, describe
 from nodeflow._base.types import FileLike
 from nodeflow._rows.rows import Rows, take_rows
 from nodeflow.control_variates._history import History
-from nodeflow.control_variates._inputs import finite
+from nodeflow.control_variates._kept_rows import finite
 from nodeflow.propagation import LayeredModel
 
 _CHUNK = 2**16  # rows at a time, where the layers lie in files
@@ -56,9 +57,16 @@ class Updater:
     """
 
     def __init__(
-        self, model: LayeredModel, history: History, x: Tensor | Rows, *, every: int | None = None,
-        chunk_size: int | None = None, progress: bool = False, folder: FileLike | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        model: LayeredModel,
+        history: History,
+        x: Tensor | Rows,
+        *,
+        every: int | None = None,
+        chunk_size: int | None = None,
+        progress: bool = False,
+        folder: FileLike | None = None,
+    ) -> None:
         if not callable(getattr(model, "layers", None)):
             raise TypeError(f"model must be a nodeflow.nn.FlowModel, or have its layers(), got {describe(model)}")
         check_type(history, "history", History, "a History")
@@ -98,47 +106,39 @@ class Updater:
 
         Raises ValueError where the model's rows do not fit the history, or are not finite. The history then stays.
         """
-        history = self.history
-        left = set(history.widths)
+        history, missing = self.history, set(self.history.widths)
+        options: dict[str, Any] = {} if self.folder is None else {"folder": self.folder}  # own models may lack it
+        options |= {"chunk_size": self.chunk_size, "progress": self.progress}
         # rows that are kept must not be inference tensors, nor recorded, whatever the caller's modes
-        with torch.inference_mode(False), torch.no_grad(), history.renewal() as new:
-            options: dict[str, Any] = {} if self.folder is None else {"folder": self.folder}  # own models may lack it
-            passing = iter(
-                self.model.layers(
-                    history.propagation, self.x, chunk_size=self.chunk_size, progress=self.progress, **options
-                )
-            )
-            try:
-                for i, h in enumerate(islice(passing, max(history.widths) + 1)):  # layers above have no history
-                    if i not in left:
-                        continue
-                    target = new[f"h_{i}"]
-                    if h.shape != target.shape:
-                        shapes = f"{tuple(target.shape)}, but the model's rows are {tuple(h.shape)}"
-                        raise ValueError(f"layer {i} of the history is {shapes}")
-                    for start, stop in self._ranges(len(target)):
-                        whole = isinstance(h, Tensor) and stop - start == len(target)
-                        target[start:stop].copy_(h if whole else take_rows(h, _ids(start, stop)))
-                    if not finite(target):
-                        raise ValueError(f"the model's rows of layer {i} are not finite in {target.dtype}")
-                    if history.stored:
-                        for start, stop in self._ranges(len(target)):
-                            whole = stop - start == len(target)
-                            sums = history.propagation(target, *([] if whole else [_ids(start, stop)]))
-                            new[f"agg_h_{i}"][start:stop] = sums
-                    left.remove(i)
-            finally:
-                if isinstance(passing, Generator):
-                    passing.close()  # so that it ends now, and leaves the model in the mode it was in
-            if left:
-                raise ValueError(f"the model has no layers {sorted(left)}, which the history has")
+        with torch.inference_mode(False), torch.no_grad(), history.renewal() as new, ExitStack() as stack:
+            passing = iter(self.model.layers(history.propagation, self.x, **options))
+            if isinstance(passing, Generator):
+                stack.callback(passing.close)  # so that it ends now, and leaves the model in the mode it was in
+            for i, h in enumerate(islice(passing, max(history.widths) + 1)):  # layers above have no history
+                if i in missing:
+                    self._take(i, h, new)
+                    missing.remove(i)
+            if missing:
+                raise ValueError(f"the model has no layers {sorted(missing)}, which the history has")
+
+    def _take(self, i: int, h: Tensor, new: dict[str, Tensor]) -> None:
+        """Copy the rows of a layer into a new history, and sum them up where the history stores sums."""
+        target = new[f"h_{i}"]
+        if h.shape != target.shape:
+            shapes = f"{tuple(target.shape)}, but the model's rows are {tuple(h.shape)}"
+            raise ValueError(f"layer {i} of the history is {shapes}")
+        ranges = self._ranges(len(target))
+        for start, stop in ranges:
+            whole = isinstance(h, Tensor) and stop - start == len(target)
+            target[start:stop].copy_(h if whole else take_rows(h, torch.arange(start, stop, device="cpu")))
+        if not finite(target):
+            raise ValueError(f"the model's rows of layer {i} are not finite in {target.dtype}")
+        for start, stop in ranges if self.history.stored else ():
+            nodes = None if stop - start == len(target) else torch.arange(start, stop, device="cpu")
+            new[f"agg_h_{i}"][start:stop] = self.history.propagation(target, nodes)
 
     def _ranges(self, size: int) -> list[tuple[int, int]]:
         """Ranges of rows that are copied at a time: all at once where the layers lie in memory."""
         step = size if self.folder is None else self.chunk_size or _CHUNK
         # a process that owns no nodes has an empty range, since sums are collective
         return [(start, min(start + step, size)) for start in range(0, max(size, 1), max(step, 1))]
-
-
-def _ids(start: int, stop: int) -> Tensor:
-    return torch.arange(start, stop, device="cpu")

@@ -1,28 +1,14 @@
 """Graphs and NodeFlows from and to other libraries, each imported only by the functions that need it."""
 
-from nodeflow.convert._dgl import from_dgl as from_dgl
-from nodeflow.convert._dgl import from_dgl_blocks as from_dgl_blocks
-from nodeflow.convert._dgl import to_dgl as to_dgl
-from nodeflow.convert._dgl import to_dgl_blocks as to_dgl_blocks
-from nodeflow.convert._igraph import from_igraph as from_igraph
-from nodeflow.convert._igraph import to_igraph as to_igraph
-from nodeflow.convert._networkx import from_networkx as from_networkx
-from nodeflow.convert._networkx import to_networkx as to_networkx
-from nodeflow.convert._pyg import from_pyg as from_pyg
-from nodeflow.convert._pyg import to_pyg as to_pyg
-from nodeflow.convert._pyg_loader import PygLoader as PygLoader
-from nodeflow.convert._pyg_loader import pyg_loader as pyg_loader
-from nodeflow.convert._pyg_node_flow import from_pyg_batch as from_pyg_batch
-from nodeflow.convert._scipy import from_scipy as from_scipy
-from nodeflow.convert._scipy import to_scipy as to_scipy
-from nodeflow.convert._tables import from_edge_table as from_edge_table
-from nodeflow.convert._tables import to_edge_table as to_edge_table
-from nodeflow.convert._tables import to_node_table as to_node_table
-from nodeflow.convert._torch_sparse import from_torch_sparse as from_torch_sparse
-from nodeflow.convert._torch_sparse import to_torch_sparse as to_torch_sparse
+from nodeflow.convert._dgl import from_dgl, from_dgl_blocks, to_dgl, to_dgl_blocks
+from nodeflow.convert._igraph import from_igraph, to_igraph
+from nodeflow.convert._matrices import from_scipy, from_torch_sparse, to_scipy, to_torch_sparse
+from nodeflow.convert._networkx import from_networkx, to_networkx
+from nodeflow.convert._pyg import from_pyg, pyg_loader, to_pyg
+from nodeflow.convert._pyg_batch import from_pyg_batch
+from nodeflow.convert._tables import from_edge_table, to_edge_table, to_node_table
 
 __all__ = [
-    "PygLoader",
     "from_dgl",
     "from_dgl_blocks",
     "from_edge_table",

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from importlib import import_module
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -10,11 +11,30 @@ import torch
 from torch import Tensor
 
 from nodeflow._base.checks import Ints, _All, describe
+from nodeflow._base.types import Array
 from nodeflow._rows.rows import whole_column
 from nodeflow.graph import Frame
 
 Attributes: TypeAlias = Sequence[str] | Mapping[str, torch.dtype | None]
 """Attributes that become columns: names, or a dict from names to types of numbers."""
+
+
+def library(name: str, title: str, how: str = "") -> Any:
+    """Return a module that a converter needs; raises ImportError, which says how to install it."""
+    try:
+        return import_module(name)
+    except ImportError:
+        raise ImportError(f"{title} is needed; {how or f'install it with: pip install {name}'}") from None
+
+
+def as_array(column: Tensor, name: str) -> Array:
+    """Return a column as an array; raises TypeError for types of numbers that numpy does not have."""
+    try:
+        return column.cpu().numpy()
+    except TypeError:
+        raise TypeError(
+            f"numpy has no numbers of type {column.dtype}, which {name!r} has; convert it first, with .float()"
+        ) from None
 
 
 def check_names(names: object, argument: str) -> None:
@@ -23,17 +43,20 @@ def check_names(names: object, argument: str) -> None:
         raise TypeError(f"{argument} must be a list of names, got the string {names!r}; write [{names!r}]")
 
 
-def dtype_of(names: Attributes, name: str) -> torch.dtype | None:
-    """Return the type that the caller wants for a column; None lets the values tell it."""
-    return names[name] if isinstance(names, Mapping) else None
+def as_columns(
+    names: Attributes, what: str, values_of: Callable[[str], Sequence[Any]], keys: Iterable[Any]
+) -> dict[str, Tensor]:
+    """Return attributes of all nodes or all edges (``what``) as columns; ``keys`` name these in errors.
 
-
-def as_column(name: str, values: Sequence[Any], keys: Iterable[Any], what: str, dtype: torch.dtype | None) -> Tensor:
-    """Return the values of an attribute of all nodes or edges as a column.
-
-    ``keys`` name the nodes or edges (``what``) in errors. Raises TypeError for values that are no numbers, or lists of
-    different lengths.
+    ``values_of`` returns the values of an attribute, or raises KeyError. TypeError for values that are no numbers, or
+    lists of different lengths.
     """
+    check_names(names, f"{what}_columns")
+    types = names if isinstance(names, Mapping) else dict.fromkeys(names)
+    return {name: _column(name, values_of(name), keys, what, dtype) for name, dtype in types.items()}
+
+
+def _column(name: str, values: Sequence[Any], keys: Iterable[Any], what: str, dtype: torch.dtype | None) -> Tensor:
     try:
         if len(values) and isinstance(values[0], (np.ndarray, Tensor)):
             rows = torch.stack([torch.as_tensor(value, device="cpu") for value in values])
@@ -70,3 +93,10 @@ def both_ways(src: Ints, dst: Ints) -> tuple[Ints, Ints, Ints]:
     edge = np.repeat(np.arange(len(src)), copies)
     turned = np.concatenate([np.zeros(1, bool), edge[1:] == edge[:-1]])[: len(edge)]
     return np.where(turned, dst[edge], src[edge]), np.where(turned, src[edge], dst[edge]), edge
+
+
+def by_destination(src: Tensor, dst: Tensor, num_dst: int) -> tuple[Tensor, Tensor, Tensor | None]:
+    """Return ``indptr``, the sources by destination, and the order that sorts edges; None where they are sorted."""
+    order = None if bool((dst[1:] >= dst[:-1]).all()) else torch.argsort(dst, stable=True)
+    counts = torch.bincount(dst, minlength=num_dst) if len(dst) else dst.new_zeros(num_dst)
+    return torch.cat([counts.new_zeros(1), counts.cumsum(0)]), src if order is None else src[order], order

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -11,15 +11,15 @@ from torch import Tensor
 
 from nodeflow._base.checks import LARGEST, as_ids, check_type, describe
 from nodeflow._rows.rows import take_rows, whole_column
+from nodeflow.convert._columns import by_destination, library
 from nodeflow.flow import Flow, Layer, NodeFlow, check_graph
 from nodeflow.graph import Frame, Graph
 from nodeflow.ops import Structure
 
 if TYPE_CHECKING:
-    from types import ModuleType
-
     import dgl
 
+_DGL = "dgl", "DGL", "see https://www.dgl.ai/pages/start.html for how to install it"
 _ID, _WEIGHT = "_ID", "edge_weights"
 """DGL's names of the columns of parent ids (``dgl.NID``, ``dgl.EID``) and of estimator weights (``LaborSampler``)."""
 
@@ -45,8 +45,7 @@ def to_dgl(graph: Graph) -> dgl.DGLGraph:
 
     Raises ImportError without DGL; its message says where to get it.
     """
-    library = _library()
-    dgl_graph = library.graph(graph.edges(), num_nodes=graph.num_nodes)
+    dgl_graph: dgl.DGLGraph = library(*_DGL).graph(graph.edges(), num_nodes=graph.num_nodes)
     for frame, columns in ((dgl_graph.ndata, graph.ndata), (dgl_graph.edata, graph.edata)):
         for name, column in columns.items():
             frame[name] = whole_column(column)
@@ -100,28 +99,18 @@ def to_dgl_blocks(batch: NodeFlow) -> list[dgl.DGLGraph]:
     DGL.
     """
     check_type(batch, "batch", NodeFlow, "a NodeFlow")
-    library = _library()
+    create_block = library(*_DGL).create_block
     if len(batch.flows.pairs()) > batch.num_flows:
         raise ValueError(f"blocks of DGL cannot hold flows that skip layers, got the flows {batch.flows.pairs()}")
-    blocks = []
-    for flow in batch.flows:
-        sizes = {"num_src_nodes": flow.num_src, "num_dst_nodes": flow.num_dst}
-        block = library.create_block(flow.edges(), **sizes)
-        edge_ids = flow.parent_eid if flow.has_parent else None
-        _fill(block.srcdata, flow.src_layer.data, {_ID: _parent_ids(flow.src_layer)})
-        _fill(block.dstdata, flow.dst_layer.data, {_ID: _parent_ids(flow.dst_layer)})
-        _fill(block.edata, flow.data, {_ID: edge_ids, _WEIGHT: flow.weight})
-        blocks.append(block)
-    return blocks
+    return [_block(create_block, flow) for flow in batch.flows]
 
 
-def _library() -> ModuleType:
-    try:
-        import dgl
-    except ImportError:
-        raise ImportError("DGL is needed; see https://www.dgl.ai/pages/start.html for how to install it") from None
-    library: ModuleType = dgl
-    return library
+def _block(create_block: Callable[..., dgl.DGLGraph], flow: Flow) -> dgl.DGLGraph:
+    block = create_block(flow.edges(), num_src_nodes=flow.num_src, num_dst_nodes=flow.num_dst)
+    _fill(block.srcdata, flow.src_layer.data, {_ID: _parent_ids(flow.src_layer)})
+    _fill(block.dstdata, flow.dst_layer.data, {_ID: _parent_ids(flow.dst_layer)})
+    _fill(block.edata, flow.data, {_ID: flow.parent_eid if flow.has_parent else None, _WEIGHT: flow.weight})
+    return block
 
 
 def _parent_ids(layer: Layer) -> Tensor | None:
@@ -154,20 +143,10 @@ def _joined(sides: Sequence[Mapping[str, Tensor]], layer: int) -> dict[str, Tens
 
 def _flow(block: Any, src_layer: Layer, dst_layer: Layer, number: int) -> Flow:
     src, dst = (end.to(torch.int64) for end in block.edges(order="eid"))
-    order = None if bool((dst[1:] >= dst[:-1]).all()) else torch.argsort(dst, stable=True)
-    columns = dict(block.edata)
-    if order is not None:
-        src, dst = src[order], dst[order]
-        columns = {name: take_rows(column, order) for name, column in columns.items()}
-    counts = torch.bincount(dst, minlength=dst_layer.num_nodes)
-    structure = Structure(torch.cat([counts.new_zeros(1), counts.cumsum(0)]), src, src_layer.num_nodes)
+    indptr, indices, order = by_destination(src, dst, dst_layer.num_nodes)
+    structure = Structure(indptr, indices, src_layer.num_nodes)
+    columns = {n: column if order is None else take_rows(column, order) for n, column in dict(block.edata).items()}
     ids, weight = columns.pop(_ID, None), columns.pop(_WEIGHT, None)
-    return Flow(
-        structure,
-        src_layer,
-        dst_layer,
-        (number, number + 1),
-        parent_eid=None if ids is None else ids.to(torch.int64),
-        weight=weight,
-        data=Frame(structure.num_edges, columns),
-    )
+    eid = None if ids is None else ids.to(torch.int64)
+    data = Frame(structure.num_edges, columns)
+    return Flow(structure, src_layer, dst_layer, (number, number + 1), parent_eid=eid, weight=weight, data=data)

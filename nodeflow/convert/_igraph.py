@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from torch import Tensor
 
 from nodeflow._base.checks import _All, describe
-from nodeflow.convert._columns import Attributes, as_column, both_ways, check_names, dtype_of, lists_of
+from nodeflow.convert._columns import Attributes, as_columns, both_ways, check_names, library, lists_of
 from nodeflow.graph import Graph
 
 if TYPE_CHECKING:
@@ -23,9 +24,8 @@ def from_igraph(graph: igraph.Graph, *, node_columns: Attributes = (), edge_colu
 
     Args:
         graph: directed or undirected; repeated edges and self-loops stay.
-        node_columns, edge_columns: attributes, numbers or lists of numbers, that become columns. A list of names, or a
-            dict from names to types: ``{"x": torch.float64}``. Without a type, Python's floats become float32, whole
-            numbers int64 and bools bool.
+        node_columns, edge_columns: attributes that become columns: names, or a dict from names to types, as for
+            ``from_networkx``.
 
     Raises KeyError for an unknown attribute, TypeError for values that are no numbers and for other objects.
 
@@ -35,20 +35,12 @@ def from_igraph(graph: igraph.Graph, *, node_columns: Attributes = (), edge_colu
     """
     if not hasattr(graph, "get_edgelist"):
         raise TypeError(f"graph must be an igraph.Graph, got {describe(graph)}")
-    check_names(node_columns, "node_columns")
-    check_names(edge_columns, "edge_columns")
     src, dst = np.array(graph.get_edgelist(), np.int64).reshape(-1, 2).T
     edge = np.arange(len(src))
     if not graph.is_directed():
         src, dst, edge = both_ways(src, dst)
-    columns = []
-    for sequence, names, what in ((graph.vs, node_columns, "node"), (graph.es, edge_columns, "edge")):
-        held = sequence.attributes()
-        if (unknown := next((name for name in names if name not in held), None)) is not None:
-            raise KeyError(f"no {what} attribute {unknown!r}; the graph has {', '.join(map(repr, held)) or 'none'}")
-        rows = range(len(sequence))
-        columns.append({n: as_column(n, sequence[n], rows, what, dtype_of(names, n)) for n in names})
-    ndata, edata = columns[0], {name: column[edge] for name, column in columns[1].items()}
+    ndata = _columns(graph.vs, node_columns, "node")
+    edata = {name: column[edge] for name, column in _columns(graph.es, edge_columns, "edge").items()}
     return Graph.from_edges(src, dst, num_nodes=graph.vcount(), ndata=ndata, edata=edata)
 
 
@@ -59,8 +51,8 @@ def to_igraph(
 
     Args:
         graph: the graph.
-        node_columns, edge_columns: names of columns that become attributes; ``nodeflow.ALL`` for all. One number per
-            row becomes a number, several become a list, as ``from_igraph`` reads them.
+        node_columns, edge_columns: names of columns that become attributes, numbers or lists of numbers;
+            ``nodeflow.ALL`` for all.
 
     Raises KeyError for an unknown column, ImportError without igraph; its message has the command that installs it.
 
@@ -68,16 +60,22 @@ def to_igraph(
     >>> to_igraph(graph, edge_columns=["time"]).es["time"]
     [5, 6]
     """
-    try:
-        import igraph
-    except ImportError:
-        raise ImportError("igraph is needed; install it with: pip install igraph") from None
     check_names(node_columns, "node_columns")
     check_names(edge_columns, "edge_columns")
-    return igraph.Graph(
+    return library("igraph", "igraph").Graph(
         n=graph.num_nodes,
         edges=list(zip(*(end.tolist() for end in graph.edges()), strict=True)),
         directed=True,
         vertex_attrs=lists_of(graph.ndata, node_columns),
         edge_attrs=lists_of(graph.edata, edge_columns),
     )
+
+
+def _columns(sequence: Any, names: Attributes, what: str) -> dict[str, Tensor]:
+    def values_of(name: str) -> Sequence[Any]:
+        if name not in (held := sequence.attributes()):
+            raise KeyError(f"no {what} attribute {name!r}; the graph has {', '.join(map(repr, held)) or 'none'}")
+        values: list[Any] = sequence[name]
+        return values
+
+    return as_columns(names, what, values_of, range(len(sequence)))

@@ -9,7 +9,7 @@ import numpy as np
 from torch import Tensor
 
 from nodeflow._base.checks import _All, check_type, describe
-from nodeflow.convert._columns import Attributes, as_column, both_ways, check_names, dtype_of, lists_of
+from nodeflow.convert._columns import Attributes, as_columns, both_ways, check_names, library, lists_of
 from nodeflow.flow import NodeFlow
 from nodeflow.graph import Frame, Graph
 
@@ -18,11 +18,7 @@ if TYPE_CHECKING:
 
 
 def from_networkx(
-    graph: networkx.Graph,
-    *,
-    node_columns: Attributes = (),
-    edge_columns: Attributes = (),
-    keys_are_ids: bool = False,
+    graph: networkx.Graph, *, node_columns: Attributes = (), edge_columns: Attributes = (), keys_are_ids: bool = False
 ) -> tuple[Graph, list[Any]]:
     """Return the graph of a networkx graph, and the networkx node of every id.
 
@@ -44,23 +40,19 @@ def from_networkx(
     >>> from_networkx(networkx.path_graph(["a", "b"]))
     (Graph(2 nodes, 2 edges), ['a', 'b'])
     """
-    check_names(node_columns, "node_columns")
-    check_names(edge_columns, "edge_columns")
     nodes = list(graph.nodes)
     number = {node: i for i, node in enumerate(nodes)}
     pairs = [(u, v) for u, v in graph.edges()]
-    data = [attributes for _, _, attributes in graph.edges(data=True)]
     src, dst = np.array([(number[u], number[v]) for u, v in pairs], np.int64).reshape(-1, 2).T
     edge_ids = _keys(graph) if keys_are_ids else None
     edge = np.arange(len(src))
     if not graph.is_directed():
         src, dst, edge = both_ways(src, dst)
-    node_data = [graph.nodes[node] for node in nodes]
-    ndata = {name: _attribute(name, node_data, nodes, "node", node_columns) for name in node_columns}
-    edata = {name: _attribute(name, data, pairs, "edge", edge_columns)[edge] for name in edge_columns}
-    if edge_ids is not None:
-        order = np.argsort(edge_ids)  # row e of a column belongs to edge id e
-        edata = {name: column[order] for name, column in edata.items()}
+    elif edge_ids is not None:
+        edge = np.argsort(edge_ids)  # row e of a column belongs to edge id e
+    ndata = _columns(node_columns, "node", [graph.nodes[node] for node in nodes], nodes)
+    edata = _columns(edge_columns, "edge", [own for _, _, own in graph.edges(data=True)], pairs)
+    edata = {name: column[edge] for name, column in edata.items()}
     return Graph.from_edges(src, dst, num_nodes=len(nodes), edge_ids=edge_ids, ndata=ndata, edata=edata), nodes
 
 
@@ -92,13 +84,9 @@ def to_networkx(
     >>> list(to_networkx(FullSampler(graph, 1)([2])).edges(data=True))
     [((0, 1), (1, 0), {'parent_eid': 1, 'weight': 1.0})]
     """
-    try:
-        import networkx
-    except ImportError:
-        raise ImportError("networkx is needed; install it with: pip install networkx") from None
     check_names(node_columns, "node_columns")
     check_names(edge_columns, "edge_columns")
-    result = networkx.MultiDiGraph()
+    result: networkx.MultiDiGraph = library("networkx", "networkx").MultiDiGraph()
     if isinstance(graph, Graph):
         nodes: list[Any] = list(range(graph.num_nodes))
         _add_nodes(result, nodes, lists_of(graph.ndata, node_columns))
@@ -166,9 +154,10 @@ def _by_row(attributes: dict[str, list[Any]], count: int) -> Iterator[dict[str, 
     return ({name: values[row] for name, values in attributes.items()} for row in range(count))
 
 
-def _attribute(name: str, data: list[dict[str, Any]], keys: list[Any], what: str, names: Attributes) -> Tensor:
-    """Return an attribute of all nodes or edges as a column."""
-    missing = next((key for key, own in zip(keys, data, strict=True) if name not in own), None)
-    if missing is not None:
-        raise KeyError(f"every {what} must have the attribute {name!r}, but {what} {missing!r} has none")
-    return as_column(name, [own[name] for own in data], keys, what, dtype_of(names, name))
+def _columns(names: Attributes, what: str, attributes: list[dict[str, Any]], keys: list[Any]) -> dict[str, Tensor]:
+    def values_of(name: str) -> list[Any]:
+        if (lacking := next((key for key, own in zip(keys, attributes, strict=True) if name not in own), None)) is None:
+            return [own[name] for own in attributes]
+        raise KeyError(f"every {what} must have the attribute {name!r}, but {what} {lacking!r} has none")
+
+    return as_columns(names, what, values_of, keys)

@@ -1,8 +1,8 @@
-"""Graphs from and to PyTorch Geometric."""
+"""Graphs, batches and loaders from and to PyTorch Geometric."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -10,9 +10,8 @@ from torch import Tensor
 
 from nodeflow._base.checks import check_type, describe
 from nodeflow._rows.rows import whole_column
-from nodeflow.convert._columns import check_names
 from nodeflow.convert._pyg_batch import node_flow_data
-from nodeflow.convert._pyg_data import check_data, data_class, make_data, with_rows
+from nodeflow.convert._pyg_data import check_attributes, data_class, edge_index, make_data, with_rows
 from nodeflow.flow import NodeFlow
 from nodeflow.graph import Graph
 
@@ -42,8 +41,7 @@ def from_pyg(
     >>> from_pyg(torch_geometric.data.Data(x=torch.ones(3, 8), edge_index=torch.tensor([[0, 1], [1, 2]])))
     Graph(3 nodes, 2 edges, ndata: x)
     """
-    check_data(data)
-    src, dst = _edge_index(data)
+    src, dst = edge_index(data)
     num_nodes = int(data.num_nodes)
     ndata = _columns(data, node_columns, "node_columns", data.node_attrs, num_nodes)
     edata = _columns(data, edge_columns, "edge_columns", data.edge_attrs, len(src))
@@ -107,23 +105,52 @@ def to_pyg(graph: Graph | NodeFlow) -> Data:
     return make_data({"edge_index": torch.stack(graph.edges()), "num_nodes": graph.num_nodes}, ndata, edata)
 
 
-def _edge_index(data: Any) -> Tensor:
-    if getattr(data, "edge_index", None) is None:
-        raise ValueError(f"data must have an edge_index, got {describe(data)}")
-    index: Tensor = data.edge_index
-    # an EdgeIndex is a subclass whose operations depend on its sort order: its plain tensor is enough
-    return index.as_tensor() if hasattr(index, "as_tensor") else index
-
-
 def _columns(data: Any, names: Iterable[str] | None, argument: str, all_names: Any, num_rows: int) -> dict[str, Tensor]:
+    check_attributes(data, names, argument)
     if names is None:
-        return {n: data[n] for n in all_names() if n != "edge_index" and with_rows(data[n], num_rows)}
-    check_names(names, argument)
-    columns = {}
-    for name in names:
-        if name not in data:
-            raise KeyError(f"{argument}: data has no attribute {name!r}; it has {', '.join(data.keys())}")
-        if not with_rows(data[name], num_rows):
-            raise ValueError(f"{argument}: {name!r} must be a tensor with {num_rows} rows, got {describe(data[name])}")
-        columns[name] = data[name]
-    return columns
+        names = [name for name in all_names() if name != "edge_index" and with_rows(data[name], num_rows)]
+    elif (wrong := next((name for name in names if not with_rows(data[name], num_rows)), None)) is not None:
+        raise ValueError(f"{argument}: {wrong!r} must be a tensor with {num_rows} rows, got {describe(data[wrong])}")
+    return {name: data[name] for name in names}
+
+
+class _PygLoader:
+    """The batches of a loader as batches of PyTorch Geometric."""
+
+    def __init__(self, loader: Iterable[NodeFlow]) -> None:
+        self.loader = loader
+
+    def __iter__(self) -> Iterator[Data]:
+        return map(node_flow_data, self.loader)
+
+    def __len__(self) -> int:
+        return len(self.loader)  # type: ignore[arg-type]
+
+    def __repr__(self) -> str:
+        return f"pyg_loader({self.loader!r})"
+
+
+def pyg_loader(loader: Iterable[NodeFlow]) -> _PygLoader:
+    """Return the batches of a loader as batches of PyTorch Geometric, for models written for ``NeighborLoader``.
+
+    Every iteration is an epoch, as of ``loader``; ``len`` is the number of batches. The attribute ``loader`` is the
+    loader itself, with its ``set_epoch`` and ``state_dict``. ``to_pyg`` says what a batch holds. With ``reuse=True`` a
+    node draws once, as there; else it has the edges of all its draws. Fanouts are in flow order here, the seeds' last;
+    ``num_neighbors`` of PyTorch Geometric has the seeds' first. Columns are those that the loader copies.
+
+    Args:
+        loader: a ``NodeFlowLoader``, a ``storage.Lookahead``, or anything that iterates over NodeFlows.
+
+    Raises TypeError for an object that cannot be iterated; when iterated, what ``to_pyg`` raises.
+
+    >>> import torch
+    >>> from nodeflow import Graph, NeighborSampler, NodeFlowLoader
+    >>> graph = Graph.from_edges([0, 1, 2, 3], [1, 2, 3, 0], ndata={"x": torch.ones(4, 8)})
+    >>> sampler = NeighborSampler(graph, fanouts=[5, 10], reuse=True)  # num_neighbors=[10, 5]
+    >>> for batch in pyg_loader(NodeFlowLoader(sampler, [0, 1, 2, 3], batch_size=2, ndata={0: ["x"]})):
+    ...     print(batch.n_id, batch.x.shape, batch.batch_size)
+    tensor([0, 1, 3, 2]) torch.Size([4, 8]) 2
+    tensor([2, 3, 1, 0]) torch.Size([4, 8]) 2
+    """
+    check_type(loader, "loader", Iterable, "a loader of NodeFlows")
+    return _PygLoader(loader)

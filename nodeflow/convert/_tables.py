@@ -12,7 +12,7 @@ from torch import Tensor
 from nodeflow._base.checks import ALL, _All, check_length, check_type, describe
 from nodeflow._base.types import Array
 from nodeflow._rows.rows import whole_column
-from nodeflow.convert._columns import check_names
+from nodeflow.convert._columns import as_array, check_names, library
 from nodeflow.graph import Frame, Graph, NodeNames
 
 Column: TypeAlias = "Array | list[Any]"
@@ -125,7 +125,7 @@ class _Table:
     def __init__(self, table: Any, argument: str) -> None:
         self.argument = argument
         if not isinstance(table, Mapping) and not hasattr(table, "columns") and hasattr(table, "__arrow_c_stream__"):
-            table = _arrow(table)
+            table = library("pyarrow", "pyarrow, which reads an Arrow stream,").table(table)
         self.table = table
         columns = getattr(table, "column_names", None)  # Arrow, whose ``columns`` are no names
         if columns is None:
@@ -183,14 +183,6 @@ class _Table:
         return array
 
 
-def _arrow(table: Any) -> Any:
-    try:
-        import pyarrow
-    except ImportError:
-        raise ImportError("pyarrow is needed to read an Arrow stream; install it with: pip install pyarrow") from None
-    return pyarrow.table(table)
-
-
 def _missing(column: Any) -> int:
     """Number of entries that a library marks as missing. NaN of a plain float column is a number."""
     count = getattr(column, "null_count", None)  # polars, a method; Arrow, a number
@@ -223,11 +215,6 @@ def _columns(frame: Frame, names: Sequence[str] | _All, taken: set[str]) -> dict
             raise ValueError(
                 f"a table holds one list of numbers per row, but column {name!r} has shape {list(column.shape)}"
             )
-        try:
-            array = column.numpy()
-        except TypeError:
-            raise TypeError(
-                f"numpy has no numbers of type {column.dtype}, which {name!r} has; convert it first"
-            ) from None
+        array = as_array(column, name)
         columns[name] = array if array.ndim == 1 else list(array)
     return columns

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import numpy as np
 import torch
@@ -11,9 +12,16 @@ from torch import Tensor
 
 from nodeflow._base.checks import as_count, as_ids
 from nodeflow._base.types import FileLike
-from nodeflow.datasets._saving import save_dataset
-from nodeflow.graph import Graph
+from nodeflow._disk.folders import new_folder
+from nodeflow._disk.streams import stream_array
+from nodeflow._disk.texts import write_texts
+from nodeflow.graph import NAMES, Graph, write_graph
 from nodeflow.transform import is_symmetric
+
+FACTS = "dataset"
+"""Key of a data set in the manifest of a graph folder."""
+
+_FACTS = ("name", "num_classes", "class_names", "description", "feature_names")
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -107,7 +115,14 @@ class Dataset:
         >>> read_folder(place).node_names[7] == debian().node_names[7]
         True
         """
-        save_dataset(self, folder, overwrite=overwrite)
+        with new_folder(Path(folder), overwrite=overwrite) as draft:
+            contents = write_graph(self.graph, draft)
+            contents.arrays |= {part: stream_array(draft, part, ids) for part, ids in self.splits.items()}
+            if self.node_names is not None:
+                contents.arrays |= write_texts(draft, NAMES, self.node_names)
+            facts = {name: getattr(self, name) for name in _FACTS} | {"category_names": dict(self.category_names)}
+            contents.facts[FACTS] = facts
+            contents.write(draft)
 
     def info(self) -> str:
         """Return a summary of the set, one line per subject: sizes, degrees, features, classes, split.

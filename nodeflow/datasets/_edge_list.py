@@ -102,9 +102,8 @@ def _load(
     with suppress(*_FAILURES):
         return load()
     whole = dict.fromkeys(kept, True)
-    for _, fields in checked_rows(
-        table, names, table.rows(), num_nodes
-    ):  # raises for the first wrong row, the usual case here
+    # this raises for the first wrong row, which is the usual reason to come here
+    for _, fields in checked_rows(table, names, table.rows(), num_nodes):
         for name, at in kept.items():
             whole[name] = whole[name] and is_integer(fields[at])
     with reading(table.path, "a text file with one edge per line"):

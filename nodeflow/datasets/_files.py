@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
+from torch import Tensor
 
 from nodeflow._base.checks import LARGEST, Ints, first_true
 from nodeflow._base.types import Array, FileLike
 from nodeflow._text.reading import reading
+from nodeflow.datasets._dataset import has_label
 
 
 def existing_folder(path: FileLike, layout: str) -> Path:
@@ -96,11 +100,31 @@ def split_of(arrays: dict[str, Array], num_nodes: int) -> list[Ints]:
     return parts
 
 
-def seeded_split(nodes: Ints) -> list[Ints]:
-    """Split ``nodes`` at random, always the same way: half for training, a quarter for validation, the rest to test."""
-    order = np.random.default_rng(0).permutation(len(nodes))
-    half, quarter = len(nodes) // 2, len(nodes) // 4
-    return [nodes[np.sort(chosen)] for chosen in np.split(order, [half, half + quarter])]
+def labelled_split(
+    parts: list[Ints] | None, where: str, label: Tensor | None, num_nodes: int, names: Sequence[str] | None = None
+) -> list[Tensor]:
+    """Return a split of nodes; None splits those with a label at random, always the same way.
+
+    Half of them are for training, a quarter for validation, the rest to test. Raises ValueError, which names the file
+    or folder ``where``, for a training node without label.
+    """
+    labelled = np.zeros(num_nodes, np.bool_) if label is None else has_label(label).numpy()
+    if parts is None:
+        nodes = np.flatnonzero(labelled)
+        order = np.random.default_rng(0).permutation(len(nodes))
+        half, quarter = len(nodes) // 2, len(nodes) // 4
+        parts = [nodes[np.sort(chosen)] for chosen in np.split(order, [half, half + quarter])]
+    elif label is not None and label.ndim == 1 and len(bare := parts[0][~labelled[parts[0]]]):
+        node = bare[0] if names is None else repr(names[bare[0]])
+        raise ValueError(f"{where} holds node {node} for training, which has no label; take it out")
+    return [torch.from_numpy(part) for part in parts]
+
+
+def class_column(numbers: Ints, where: str) -> tuple[Tensor, int]:
+    """Return the column ``label`` of class numbers, and the number of classes; ValueError for a number below -1."""
+    if (at := first_true(numbers < -1)) is not None:
+        raise ValueError(f"{where} must hold labels from 0, or -1 for none, but node {at} has {numbers[at]}")
+    return torch.from_numpy(numbers), int(numbers.max(initial=-1)) + 1
 
 
 def _numbers(array: Array, where: str) -> Array:

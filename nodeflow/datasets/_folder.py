@@ -1,4 +1,4 @@
-"""Reader for a data set kept as a folder of plain files."""
+"""Reader for a data set kept as a folder of plain files, or as a graph folder."""
 
 from __future__ import annotations
 
@@ -7,25 +7,28 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from nodeflow._base.checks import LARGEST, Ints, check_num_rows, first_true
 from nodeflow._base.types import Array, FileLike
+from nodeflow._disk.arrays import map_array
 from nodeflow._disk.manifest import MANIFEST
+from nodeflow._disk.texts import map_texts
 from nodeflow._rows.csr import from_scipy
-from nodeflow.datasets._dataset import Dataset, has_label
+from nodeflow.datasets._dataset import FACTS, Dataset
 from nodeflow.datasets._files import (
+    class_column,
     existing_folder,
     integers,
+    labelled_split,
     load_array,
     load_arrays,
     load_sparse,
     node_ids,
-    seeded_split,
     split_of,
 )
-from nodeflow.datasets._graph_folder import read_graph_folder
 from nodeflow.datasets._tables import Edges, Nodes, number_edges, read_edges, read_nodes, read_triples
-from nodeflow.graph import Graph
+from nodeflow.graph import NAMES, SPLIT, Graph, read_manifest
 
 _LAYOUT = (
     "a folder with adjacency.npz, edges.npz, edges.csv or the triples train.tsv, valid.tsv and test.tsv and, as far as "
@@ -95,12 +98,10 @@ def read_folder(path: FileLike, *, labels: bool = True) -> Dataset:
     ``nodes.csv``; otherwise, such as the ids of a database, they are names too. Rows of ``.npy`` and ``.npz`` files
     beside a ``nodes.csv`` follow its order.
 
-    The split of the nodes: if ``nodes.csv`` has a column ``split``, or if at least one of the three files exists, the
-    split is that of the files, and a part without a file is empty. So
-    ``train.npy`` and ``val.npy`` without ``test.npy`` give no test nodes: the other labelled nodes are in no part, and
-    results stay comparable with others on the same split. Otherwise the labelled nodes are split at random, always the
-    same way: one half, one quarter, one quarter (``numpy.random.default_rng(0)``). In a matrix of labels, a node is
-    labelled if it has at least one label.
+    The split of the nodes: the column ``split`` of ``nodes.csv``, or those of the three files that exist (the other
+    parts are empty, and the other labelled nodes in none). Without either, the labelled nodes are split at random,
+    always the same way: one half, one quarter, one quarter (``numpy.random.default_rng(0)``). In a matrix of labels, a
+    node is labelled if it has at least one label.
 
     Args:
         path: the folder.
@@ -126,7 +127,7 @@ def read_folder(path: FileLike, *, labels: bool = True) -> Dataset:
     """
     folder = existing_folder(path, _LAYOUT)
     if (folder / MANIFEST).is_file() and _edge_file(folder) is None:
-        return read_graph_folder(folder, labels=labels)
+        return _read_graph_folder(folder, labels=labels)
     table = _one_of(folder, *_texts("nodes"))
     nodes = None if table is None else read_nodes(table)
     ndata: dict[str, Any] = {}
@@ -158,7 +159,7 @@ def read_folder(path: FileLike, *, labels: bool = True) -> Dataset:
         check_num_rows(column.shape, str(sources[name]), edges.num_nodes, "node")
     if nodes is not None and nodes.numbering.num_nodes != edges.num_nodes:
         raise ValueError(f"{nodes.path} must list {edges.num_nodes} nodes, got {nodes.numbering.num_nodes}")
-    train, val, test = map(torch.from_numpy, _split(splits, edges.num_nodes, ndata.get("label"), nodes))
+    train, val, test = _split(splits, edges.num_nodes, ndata.get("label"), nodes)
     return Dataset(
         name=folder.resolve().name,
         graph=Graph.from_edges(edges.src, edges.dst, num_nodes=edges.num_nodes, ndata=ndata, edata=edges.columns),
@@ -199,7 +200,7 @@ def _one_of(folder: Path, *names: str) -> Path | None:
     return existing[0] if existing else None
 
 
-def _labels(path: Path) -> tuple[torch.Tensor, int]:
+def _labels(path: Path) -> tuple[Tensor, int]:
     """Return the column ``label`` and the number of classes."""
     if path.suffix == ".npz":
         matrix = load_sparse(path).toarray()
@@ -210,14 +211,10 @@ def _labels(path: Path) -> tuple[torch.Tensor, int]:
     array = load_array(path)
     if array.ndim == 1 and array.dtype.kind == "f":
         return torch.from_numpy(array.astype(np.float32)), 0
-    label = integers(array, str(path), "one label per node")
-    if label.min(initial=-1) < -1:
-        at = int(label.argmin())
-        raise ValueError(f"{path} must hold labels from 0, or -1 for none, but node {at} has {label[at]}")
-    return torch.from_numpy(label), int(label.max(initial=-1)) + 1
+    return class_column(integers(array, str(path), "one label per node"), str(path))
 
 
-def _dense(path: Path) -> torch.Tensor:
+def _dense(path: Path) -> Tensor:
     array = load_array(path)
     if array.ndim != 2:
         raise ValueError(f"{path} must be an array of nodes x features, got shape {array.shape}")
@@ -285,26 +282,61 @@ def _below(column: Array, where: str, size: int) -> Array:
     return column
 
 
-def _split(files: list[Path], num_nodes: int, label: torch.Tensor | None, nodes: Nodes | None) -> list[Ints]:
-    if label is None:
-        labelled = np.zeros(num_nodes, dtype=np.bool_)
-    else:
-        labelled = has_label(label).numpy()
+def _split(files: list[Path], num_nodes: int, label: Tensor | None, nodes: Nodes | None) -> list[Tensor]:
     split_files = [file for file in files if file.exists()]
     if nodes is not None and nodes.part is not None:
         if split_files:
             raise ValueError(
                 f"{nodes.path} has a column split, so {split_files[0]} must not be there, or be taken out of it"
             )
-        train_file, parts = nodes.path, [np.flatnonzero(nodes.part == part) for part in range(3)]
-    elif split_files:
-        arrays = {str(file): load_array(file) if file.exists() else np.zeros(0, np.int64) for file in files}
-        train_file, parts = files[0], split_of(arrays, num_nodes)
+        where: Path = nodes.path
+        parts: list[Ints] | None = [np.flatnonzero(nodes.part == part) for part in range(3)]
     else:
-        return seeded_split(np.flatnonzero(labelled))
-    bare = parts[0][~labelled[parts[0]]]
-    if label is not None and label.ndim == 1 and len(bare):
-        names = None if nodes is None else nodes.numbering.names
-        node = bare[0] if names is None else repr(names[bare[0]])
-        raise ValueError(f"{train_file} holds node {node} for training, which has no label; take it out")
-    return parts
+        arrays = {str(file): load_array(file) if file.exists() else np.zeros(0, np.int64) for file in files}
+        where, parts = files[0], split_of(arrays, num_nodes) if split_files else None
+    return labelled_split(parts, str(where), label, num_nodes, None if nodes is None else nodes.numbering.names)
+
+
+def _read_graph_folder(folder: Path, *, labels: bool) -> Dataset:
+    manifest, graph = read_manifest(folder), Graph.open(folder)
+    facts = manifest.facts.get(FACTS, {})
+    if not isinstance(facts, dict):
+        raise ValueError(f"{folder} is damaged: its manifest says nothing readable of the data set")
+    if labels and "label" not in graph.ndata:
+        raise FileNotFoundError(f"{folder} has no node column 'label'; labels=False reads a graph without labels")
+    num_classes = 0
+    if "label" in graph.ndata:
+        graph.ndata["label"], num_classes = _label(folder, graph.ndata["label"])
+    stored = {part: map_array(folder, manifest.arrays[part]) for part in SPLIT if part in manifest.arrays}
+    none = np.zeros(0, np.int64)
+    arrays = {f"{folder}, split {part!r},": np.array(stored.get(part, none)) for part in SPLIT}
+    parts = split_of(arrays, graph.num_nodes) if stored else None
+    train, val, test = labelled_split(parts, f"{folder}: the split", graph.ndata.get("label"), graph.num_nodes)
+    try:
+        words = {name: facts.get(name) for name in ("class_names", "feature_names")}
+        names: dict[str, Any] = {name: None if own is None else tuple(own) for name, own in words.items()}
+        return Dataset(
+            name=facts.get("name", folder.resolve().name),
+            graph=graph,
+            train=train,
+            val=val,
+            test=test,
+            num_classes=max(num_classes, facts.get("num_classes", 0)),
+            description=facts.get("description", ""),
+            node_names=map_texts(folder, manifest.arrays, NAMES),
+            category_names={name: tuple(words) for name, words in facts.get("category_names", {}).items()},
+            **names,
+        )
+    except (TypeError, ValueError, KeyError, AttributeError) as error:
+        raise ValueError(f"{folder}: what its manifest says of the data set does not fit the graph: {error}") from None
+
+
+def _label(folder: Path, label: Tensor) -> tuple[Tensor, int]:
+    """Return the column ``label`` in its usual type, and the number of classes."""
+    if label.layout != torch.strided or label.ndim not in (1, 2) or label.is_complex():
+        raise ValueError(f"{folder}: the node column 'label' must have one number, or one row, per node")
+    if label.ndim == 2:
+        return label.float(), label.shape[1]
+    if label.is_floating_point():
+        return label.float(), 0
+    return class_column(label.long().numpy(), str(folder))

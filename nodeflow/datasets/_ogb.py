@@ -7,12 +7,13 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from nodeflow._base.checks import Ints, check_num_rows, first_true
 from nodeflow._base.types import Array, FileLike
 from nodeflow._text.table import Table
 from nodeflow.datasets._dataset import Dataset
-from nodeflow.datasets._files import existing_folder, split_of
+from nodeflow.datasets._files import class_column, existing_folder, split_of
 from nodeflow.graph import Graph
 
 _LAYOUT = (
@@ -125,7 +126,7 @@ def _edges(raw: Path, num_nodes: int, add_inverse_edge: bool) -> tuple[Ints, Int
     return src, dst, columns
 
 
-def _labels(raw: Path, num_nodes: int) -> tuple[Array, int]:
+def _labels(raw: Path, num_nodes: int) -> tuple[Array | Tensor, int]:
     """Return the column ``label`` and the number of classes."""
     table = _table(raw, "node-label")
     values = _rows(table, np.float64, "labels", num_nodes)
@@ -134,7 +135,7 @@ def _labels(raw: Path, num_nodes: int) -> tuple[Array, int]:
     label = np.where(np.isnan(values[:, 0]), -1, values[:, 0])
     if (at := first_true((label != np.round(label)) | (label < -1) | ~np.isfinite(label))) is not None:
         raise ValueError(f"{table.path} must hold labels from 0, or nan for none, but node {at} has {values[at, 0]}")
-    return label.astype(np.int64), int(label.max(initial=-1)) + 1
+    return class_column(label.astype(np.int64), str(table.path))
 
 
 def _split(folder: Path, scheme: str | None, num_nodes: int) -> list[Ints]:

@@ -3,26 +3,28 @@
 from __future__ import annotations
 
 import uuid
-from typing import Any, Literal, NoReturn, overload
+from importlib.metadata import version
+from typing import Any, NoReturn
 
 import numpy as np
 import torch
 import torch.distributed as dist
 from torch import Tensor
+from torch.distributed import distributed_c10d
 
-from nodeflow._base.checks import ALL, Ints, _All, as_ids, check_pairs, first_true
+from nodeflow import _kernels as kernels
+from nodeflow._base.checks import ALL, Ints, _All, as_ids, as_number
 from nodeflow._base.types import FileLike, IdsLike
-from nodeflow._peers.fetching import fetch_from_owners
-from nodeflow._peers.routes import Routes
-from nodeflow._runtime import living
-from nodeflow.distributed._between import edges_between
-from nodeflow.distributed._graph_part import GraphPart
-from nodeflow.distributed._graph_parts import GraphParts
-from nodeflow.distributed._held import HeldPart
-from nodeflow.distributed._open import open_part, open_whole
+from nodeflow._edges.stored import Between
+from nodeflow._peers.routes import Routes, fetch_from_owners
+from nodeflow._rows.rows import take_rows
+from nodeflow._runtime import objects
+from nodeflow.distributed._graph_parts import GraphPart, GraphParts
+from nodeflow.distributed._held import DistributedRows, HeldEnds, HeldPart
 from nodeflow.distributed._peers import PeerGroup
-from nodeflow.distributed._rows import DistributedRows
+from nodeflow.distributed._transport import GroupTransport, Watch
 from nodeflow.graph import Graph, GraphFrame
+from nodeflow.partitions import sums
 
 
 class DistributedGraph(Graph):
@@ -32,16 +34,17 @@ class DistributedGraph(Graph):
     to it gives the NodeFlows that it gives on the whole graph in one process, bit for bit. Only, some calls are
     *collective*: every process must make them, in the same order, with arguments of its own. These are binding a
     sampler, drawing, fetching rows of columns (so ``copy_from_parent`` and batches of a loader), ``in_degrees``,
-    ``out_degrees``, ``find_edges`` and ``edge_ids``. Arguments may differ between processes, and be empty.
+    ``out_degrees``, ``find_edges``, ``edge_ids`` and ``has_edges`` (the last two not on a graph that was partitioned
+    into a grid). Arguments may differ between processes, and be empty.
 
     ``parts`` is the folder, ``held`` what this process holds, ``peers`` the processes, whose ``peers.counters`` count
     what was sent.
     """
 
-    __slots__ = ("_held", "_peers", "parts")
+    __slots__ = ("held", "parts", "peers")
     parts: GraphParts
-    _held: HeldPart
-    _peers: PeerGroup
+    held: HeldPart
+    peers: PeerGroup
 
     def __init__(self, parts: GraphParts, part: GraphPart, peers: PeerGroup) -> None:
         ndata, edata = (
@@ -49,11 +52,9 @@ class DistributedGraph(Graph):
             for kind, columns in (("node", part.ndata), ("edge", part.edata))
         )
         edges = GraphFrame(parts.num_edges, edata)
-        self._set(
-            parts=parts, _peers=peers, ndata=GraphFrame(parts.num_nodes, ndata), edata=edges,
-            _held=HeldPart(parts, part, edges), uid=str(uuid.uuid4()),
-        )  # fmt: skip
-        living.graphs[self.uid] = self
+        self._set(parts=parts, peers=peers, held=HeldPart(parts, part, edges), uid=str(uuid.uuid4()))
+        self._set(ndata=GraphFrame(parts.num_nodes, ndata), edata=edges)
+        objects.graphs[self.uid] = self
 
     @classmethod
     def open(cls, folder: FileLike, *, timeout: float = 300.0, verify: bool = False) -> Graph:
@@ -92,64 +93,51 @@ class DistributedGraph(Graph):
         """Number of edges of the whole graph."""
         return int(self.parts.num_edges)
 
-    @property
-    def peers(self) -> PeerGroup:
-        """The processes that hold this graph together."""
-        return self._peers
-
-    @property
-    def held(self) -> HeldPart:
-        """What this process holds of the graph."""
-        return self._held
-
     def in_degrees(self, v: IdsLike | _All = ALL) -> Tensor:
         """Return the number of in-edges of the nodes ``v`` (default all) as int64 ``[len(v)]``; collective."""
-        part = self._held.part
+        part = self.held.part
         return self._degrees("in-degrees", part.rows, np.diff(part.indptr), v)
 
     def out_degrees(self, v: IdsLike | _All = ALL) -> Tensor:
         """Return the number of out-edges of the nodes ``v`` (default all) as int64 ``[len(v)]``; collective."""
-        nodes, counts = np.unique(self._held.part.src, return_counts=True)
+        nodes, counts = np.unique(self.held.part.src, return_counts=True)
         return self._degrees("out-degrees", nodes.astype(np.int64), counts, v)
 
     def find_edges(self, eid: IdsLike) -> tuple[Tensor, Tensor]:
         """Return ``(src, dst)``, int64 ``[k]`` each, of the edges with the ids ``eid``; collective."""
-        with self._peers.together("edges by id", exchanges=1):
+        with self.peers.together("edges by id", exchanges=1):
             ids = torch.from_numpy(as_ids(eid, "eid", self.num_edges, "edge"))
-        found = DistributedRows(self._peers, self.parts, "edge", "ends", self._held.ends).fetch(ids)
-        return found[:, 0].contiguous(), found[:, 1].contiguous()
+        src, dst = DistributedRows(self.peers, self.parts, "edge", "ends", HeldEnds(self.held.part)).fetch(ids).T
+        return src.contiguous(), dst.contiguous()
 
-    @overload
-    def edge_ids(self, u: IdsLike, v: IdsLike, *, return_uv: Literal[False] = False) -> Tensor: ...
-    @overload
-    def edge_ids(self, u: IdsLike, v: IdsLike, *, return_uv: Literal[True]) -> tuple[Tensor, Tensor, Tensor]: ...
-    def edge_ids(self, u: IdsLike, v: IdsLike, *, return_uv: bool = False) -> Tensor | tuple[Tensor, Tensor, Tensor]:
-        """Return the lowest id of the edges ``u[i] -> v[i]``, or all of them; see ``Graph.edge_ids``. Collective.
+    def _between(self, u: IdsLike, v: IdsLike) -> Between:
+        with self.peers.together("edges between nodes", exchanges=2):
+            return super()._between(u, v)
 
-        Raises also ValueError for a graph that was partitioned into a grid.
-        """
-        with self._peers.together("edges between nodes", exchanges=2):
-            src, dst = as_ids(u, "u", self.num_nodes), as_ids(v, "v", self.num_nodes)
-            check_pairs(src, dst, "u and v", "pair of nodes")
-            indptr, edges = edges_between(self._peers, self._held, src, dst)
-        counts = np.diff(indptr)
-        if return_uv:
-            found = np.repeat(src, counts), np.repeat(dst, counts), edges
-            return torch.from_numpy(found[0]), torch.from_numpy(found[1]), torch.from_numpy(found[2])
-        if (at := first_true(counts == 0)) is not None:
+    def _edges_between(self, u: Ints, v: Ints) -> Between:
+        """The edges of pairs, asked of those that hold them; a pair that is asked for repeatedly travels once."""
+        peers, lie = self.peers, self.parts.edges
+        if lie not in ("in", "out"):
             raise ValueError(
-                f"there is no edge {src[at]} -> {dst[at]} (pair {at} of {len(src)}); pass return_uv=True for the edges "
-                "that there are"
+                f"edge_ids needs a graph that was partitioned with edges='in' or 'out'; this one has edges={lie!r}, so "
+                "any process may hold an edge between two nodes"
             )
-        return torch.from_numpy(edges[indptr[:-1]])
+        distinct, index = np.unique(np.stack([u, v]), axis=1, return_inverse=True)
+        routes = Routes(peers.owners(distinct[1 if lie == "in" else 0]), peers.size)
+        questions = peers.exchange("pairs of nodes", routes.parcels(*distinct))
+        answers = [list(self.held.edges_between(*arrays)) if arrays else [] for arrays in questions]
+        parcels = [arrays for arrays in peers.exchange("edges between nodes", answers) if arrays]
+        counts, ids = (np.concatenate([np.zeros(0, np.int64), *(arrays[i] for arrays in parcels)]) for i in range(2))
+        indptr, at = kernels.csr.csr_rows(sums(counts), routes.back()[index.reshape(-1)])
+        return Between(u, v, indptr[:-1], indptr[1:], ids[at])
 
     def _degrees(self, name: str, nodes: Ints, counts: Ints, v: IdsLike | _All) -> Tensor:
         """Degrees, from the numbers of edges that each process has at some nodes, which their owners add up."""
-        peers, parts = self._peers, self.parts
+        peers, parts = self.peers, self.parts
         with peers.together(name, exchanges=3):
             wanted = np.arange(self.num_nodes) if isinstance(v, _All) else as_ids(v, "v", self.num_nodes)
             sent = Routes(peers.owners(nodes), peers.size).parcels(nodes, counts)
-            degrees = np.zeros(len(self._held.part.masters), np.int64)
+            degrees = np.zeros(len(self.held.part.masters), np.int64)
             for arrays in peers.exchange(f"numbers of edges for {name}", sent):
                 if arrays:
                     degrees[parts.places(arrays[0])] += arrays[1]
@@ -160,8 +148,8 @@ class DistributedGraph(Graph):
 
     def __repr__(self) -> str:
         whole = super().__repr__().removeprefix("Graph(").removesuffix(")")
-        here = f"{len(self._held.part.masters)} nodes and {self._held.num_edges} edges here"
-        return f"DistributedGraph({whole}; rank {self._peers.rank} of {self._peers.size}, {here})"
+        part = f"{len(self.held.part.masters)} nodes and {self.held.num_edges} edges here"
+        return f"DistributedGraph({whole}; rank {self.peers.rank} of {self.peers.size}, {part})"
 
     def __deepcopy__(self, memo: dict[int, Any]) -> NoReturn:
         raise TypeError("a DistributedGraph is not copied; open the folder again")
@@ -172,8 +160,47 @@ class DistributedGraph(Graph):
     def _refuse(self, *_: object, **__: object) -> NoReturn:
         raise TypeError(
             "this needs all edges of the graph, and this process holds a part of them (graph.held); "
-            "distributed graphs answer in_degrees, out_degrees, find_edges, edge_ids, and samplers that draw row by row"
+            "distributed graphs answer in_degrees, out_degrees, find_edges, edge_ids, has_edges, and samplers"
         )
 
-    csc = csr = in_edges = out_edges = edges = has_edges = save = _refuse
+    csc = csr = in_edges = out_edges = edges = save = _refuse
     indptr = indices = stored_edge_ids = property(_refuse)
+
+
+def open_whole(folder: FileLike, *, verify: bool) -> Graph:
+    """Open a folder of one part as the graph that it is.
+
+    Raises RuntimeError for a folder of several parts.
+    """
+    parts = GraphParts.open(folder, verify=verify)
+    if parts.num_parts != 1:
+        raise RuntimeError(
+            f"{folder} has {parts.num_parts} parts, one for each of {parts.num_parts} processes, and this process is "
+            "alone: start the program with torchrun, and call torch.distributed.init_process_group('gloo') first"
+        )
+    part, indptr = parts.part(0), np.zeros(parts.num_nodes + 1, np.int64)
+    indptr[part.rows + 1] = np.diff(part.indptr)
+    order = torch.from_numpy(parts.edge_places(np.arange(parts.num_edges)))
+    edata = {name: take_rows(column, order) for name, column in part.edata.items()}
+    return Graph(np.cumsum(indptr), part.src, edge_ids=part.edge_ids, ndata=part.ndata, edata=edata)
+
+
+def open_part(folder: FileLike, timeout: float, *, verify: bool) -> tuple[GraphParts, GraphPart, PeerGroup]:
+    """Return a folder of parts, the part of this process, and the processes; see ``DistributedGraph.open``."""
+    seconds = as_number(timeout, "timeout", above=0)
+    # the store by which the processes found each other; under torchrun it outlives each of them. It has no public name
+    whole = distributed_c10d._get_default_store()  # noqa: SLF001
+    store = dist.PrefixStore(f"nodeflow/{next(objects.openings)}", whole)  # type: ignore[attr-defined]
+    peers = PeerGroup(GroupTransport(Watch(store, dist.get_rank(), dist.get_world_size()), seconds))
+    with peers.together(f"opening {folder}", exchanges=1):
+        parts = GraphParts.open(folder, verify=verify)
+        if parts.num_parts != peers.size:
+            raise ValueError(
+                f"{folder} has {parts.num_parts} parts, but there are {peers.size} processes; start "
+                f"{parts.num_parts} of them, or partition the graph again"
+            )
+        part = parts.part(peers.rank)
+        facts = {"version of nodeflow": version("nodeflow"), "identity of the partition": parts.identity}
+        peers.agree("what is opened", {**facts, "timeout": repr(seconds)})
+    peers.book = parts
+    return parts, part, peers

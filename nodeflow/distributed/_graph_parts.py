@@ -1,27 +1,33 @@
-"""A graph that was cut into parts: which part has which node and edge, and the parts themselves."""
+"""A graph that was cut for processes: which part has which node and edge, the parts themselves, and their sizes."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
 import numpy as np
+from torch import Tensor
 
 from nodeflow._base.checks import Ints, as_index
+from nodeflow._base.frozen import Frozen
 from nodeflow._base.types import Array
-from nodeflow._disk.arrays import map_array
-from nodeflow.distributed._graph_part import GraphPart, part_folder
-from nodeflow.distributed._report import PartsReport
-from nodeflow.partitions import CutGraph
+from nodeflow._disk.arrays import map_array, map_tensor
+from nodeflow._disk.manifest import Manifest
+from nodeflow.graph import SPLIT
+from nodeflow.partitions import CutGraph, fit
 
-KIND, VERSION = "graph parts", 1
-SPLIT = ("train", "val", "test")
+KIND, PART_KIND, VERSION = "graph parts", "graph part", 1
 
 
 class GraphParts(CutGraph):
     """A graph in a folder, cut into parts for processes by ``partition_graph``. ``GraphParts.open`` opens it.
 
-    ``train``, ``val`` and ``test`` are ids of nodes, ascending, or None. ``mirrors``, int64
+    ``edges`` says where edges lie: "in", "out" or "grid"; ``grid`` has the rows and columns of a grid of parts, else
+    None. ``train``, ``val`` and ``test`` are ids of nodes, ascending, or None. ``mirrors``, int64
     ``[num_parts, num_parts]``, has at ``[k, p]`` the number of nodes whose master is p and that are mirrors in part k.
-    ``original_nodes`` and ``original_edges`` are the ids before ``renumber``, by the new ones; else None. All arrays
-    are read-only and mapped.
+    ``renumbered`` says whether ids are new ones; then ``original_nodes`` and ``original_edges`` are the old ones by the
+    new ones, else None. ``identity`` tells this cut from every other one: a hash of all that is in it.
 
     >>> import tempfile
     >>> from nodeflow import Graph
@@ -35,8 +41,11 @@ class GraphParts(CutGraph):
     2 ranges [0 1]
     """
 
-    __slots__ = ("_book", "mirrors", "original_edges", "original_nodes", "test", "val")
     layout = (KIND, VERSION)
+    edges: str
+    grid: tuple[int, int] | None
+    renumbered: bool
+    identity: str
     mirrors: Ints
     val: Ints | None
     test: Ints | None
@@ -44,47 +53,49 @@ class GraphParts(CutGraph):
     original_edges: Ints | None
     _book: dict[str, Array]
 
-    def _map(self) -> None:
-        arrays = {name: map_array(self.folder, array) for name, array in self.manifest.arrays.items()}
-        optional = (*SPLIT, "original_nodes", "original_edges")
-        self._set(_book=arrays, mirrors=arrays["mirrors"], **{name: arrays.get(name) for name in optional})
+    def _read(self, facts: Mapping[str, Any]) -> dict[str, tuple[int, ...]]:
+        count, sizes, grid = self.num_parts, facts["sizes"], facts["grid"]
+        self._set(edges=str(facts["edges"]), grid=None if grid is None else (int(grid[0]), int(grid[1])))
+        self._set(renumbered=bool(facts["renumbered"]), identity=str(facts["identity"]))
+        lengths = {len(sizes[name]) for name in ("masters", "edges", "mirrors")}
+        if lengths != {count} or [sum(sizes[n]) for n in ("masters", "edges")] != [self.num_nodes, self.num_edges]:
+            raise ValueError("the sizes of the parts do not fit those of the graph")
+        nodes, edges = (self.num_nodes,), (self.num_edges,)
+        if self.renumbered:
+            begin = {"node_begin": (count + 1,), "edge_begin": (count + 1,)}
+            return {"mirrors": (count, count), **begin, "original_nodes": nodes, "original_edges": edges}
+        book = {"owner": nodes, "place": nodes, "edge_owner": edges, "edge_place": edges}
+        return {"mirrors": (count, count), **book}
 
-    @property
-    def edges(self) -> str:
-        """Where edges lie: "in", "out" or "grid"."""
-        return str(self.manifest.facts["edges"])
-
-    @property
-    def grid(self) -> tuple[int, int] | None:
-        """Rows and columns of the grid of parts, None without one."""
-        grid = self.manifest.facts["grid"]
-        return None if grid is None else (int(grid[0]), int(grid[1]))
-
-    @property
-    def renumbered(self) -> bool:
-        """Whether ids are those of the renumbered graph."""
-        return bool(self.manifest.facts["renumbered"])
-
-    @property
-    def identity(self) -> str:
-        """A string that tells this partition from every other one: a hash of all that is in it."""
-        return str(self.manifest.facts["identity"])
+    def _map_arrays(self) -> None:
+        self._set(_book={name: self._map(name) for name in self.manifest.arrays})
+        self._set(**{name: self._book.get(name) for name in ("mirrors", *SPLIT, "original_nodes", "original_edges")})
 
     def owners(self, nodes: Ints) -> Ints:
         """Return the parts of the masters of nodes, int64 ``[k]``; ids are not checked."""
-        return _owners(self._book, "owner", "node_begin", nodes)
+        return self._owners("owner", "node_begin", nodes)
 
     def places(self, nodes: Ints) -> Ints:
         """Return the rows of nodes among the masters of their parts, int64 ``[k]``; ids are not checked."""
-        return _places(self._book, "place", "node_begin", nodes)
+        return self._places("place", "node_begin", nodes)
 
     def edge_owners(self, edge_ids: Ints) -> Ints:
         """Return the parts in which edges lie, int64 ``[k]``; ids are not checked."""
-        return _owners(self._book, "edge_owner", "edge_begin", edge_ids)
+        return self._owners("edge_owner", "edge_begin", edge_ids)
 
     def edge_places(self, edge_ids: Ints) -> Ints:
         """Return the places of edges in the arrays of their parts, int64 ``[k]``; ids are not checked."""
-        return _places(self._book, "edge_place", "edge_begin", edge_ids)
+        return self._places("edge_place", "edge_begin", edge_ids)
+
+    def _owners(self, table: str, begin: str, ids: Ints) -> Ints:
+        if self.renumbered:
+            return np.searchsorted(self._book[begin], ids, side="right") - 1
+        return self._book[table][ids].astype(np.int64)
+
+    def _places(self, table: str, begin: str, ids: Ints) -> Ints:
+        if self.renumbered:
+            return ids - self._book[begin][self._owners(table, begin, ids)]
+        return self._book[table][ids].astype(np.int64)
 
     def part(self, number: int) -> GraphPart:
         """Open a part.
@@ -92,50 +103,162 @@ class GraphParts(CutGraph):
         Raises IndexError for a number that is no part, ValueError for a folder that is missing, damaged, or of another
         partition.
         """
-        k, sizes = as_index(number, "part", self.num_parts), self.manifest.facts["sizes"]
-        return GraphPart(
-            part_folder(self.folder, k), k, self.identity, sizes["masters"][k], sizes["edges"][k], verify=self._verify
-        )
+        k = as_index(number, "part", self.num_parts)
+        sizes = [self.manifest.facts["sizes"][name][k] for name in ("masters", "edges")]
+        return GraphPart(part_folder(self.folder, k), k, self.identity, *sizes, verify=self._verify)
 
     def report(self) -> PartsReport:
         """Return the sizes of the parts, the cut and the replication factor; printed, it is a table."""
         sizes, sharing = self.manifest.facts["sizes"], (self.mirrors > 0) | (self.mirrors.T > 0)
-        return PartsReport(
-            num_nodes=self.num_nodes, num_edges=self.num_edges, cut_edges=int(self.manifest.facts["cut"]),
-            masters=tuple(sizes["masters"]), edges=tuple(sizes["edges"]), mirrors=tuple(sizes["mirrors"]),
-            partners=tuple(sharing.sum(1).tolist()), train=None if sizes["train"] is None else tuple(sizes["train"]),
-        )  # fmt: skip
+        masters, edges, mirrors = (tuple(sizes[name]) for name in ("masters", "edges", "mirrors"))
+        train, partners = sizes["train"], tuple(sharing.sum(1).tolist())
+        whole = self.num_nodes, self.num_edges, int(self.manifest.facts["cut"])
+        return PartsReport(*whole, masters, edges, mirrors, partners, None if train is None else tuple(train))
 
-    def _sizes(self) -> list[str]:
+    def __repr__(self) -> str:
         grid = "" if self.grid is None else f" {self.grid[0]} x {self.grid[1]}"
-        sizes = [f"{self.num_parts} parts", f"{self.num_nodes} nodes", f"{self.num_edges} edges"]
-        return [*sizes, f"edges: {self.edges}{grid}"]
-
-    def _fits(self) -> bool:
-        count = self.num_parts
-        expected: dict[str, tuple[int, ...]] = {"mirrors": (count, count)}
-        if self.renumbered:
-            expected |= dict.fromkeys(("node_begin", "edge_begin"), (count + 1,))
-            expected |= {"original_nodes": (self.num_nodes,), "original_edges": (self.num_edges,)}
-        else:
-            expected |= dict.fromkeys(("owner", "place"), (self.num_nodes,))
-            expected |= dict.fromkeys(("edge_owner", "edge_place"), (self.num_edges,))
-        shapes = {name: self.manifest.arrays[name].shape for name in expected}
-        sizes = self.manifest.facts["sizes"]
-        lengths = {len(sizes[name]) for name in ("masters", "edges", "mirrors")}
-        totals = sum(sizes["masters"]), sum(sizes["edges"])
-        whole = shapes == expected and lengths == {count} and totals == (self.num_nodes, self.num_edges)
-        return whole and all(map(str, (self.identity, self.method, self.edges, self.grid, self.ndata, self.edata)))
+        sizes = f"{self.num_parts} parts", f"{self.num_nodes} nodes", f"{self.num_edges} edges"
+        return self._shown(*sizes, f"edges: {self.edges}{grid}")
 
 
-def _owners(book: dict[str, Array], table: str, begin: str, ids: Ints) -> Ints:
-    if table in book:
-        return book[table][ids].astype(np.int64)
-    return np.searchsorted(book[begin], ids, side="right") - 1
+def part_folder(folder: Path, part: int) -> Path:
+    """Return the folder of a part."""
+    return folder / f"part-{part}"
 
 
-def _places(book: dict[str, Array], table: str, begin: str, ids: Ints) -> Ints:
-    if table in book:
-        return book[table][ids].astype(np.int64)
-    found: Ints = ids - book[begin][np.searchsorted(book[begin], ids, side="right") - 1]
-    return found
+class GraphPart(Frozen):
+    """One part of a graph in a folder of parts: its masters and its edges. ``GraphParts.part`` opens it.
+
+    All arrays are mapped and read-only, and all ids are those of the whole graph.
+
+    ``masters``, int64 ``[m]``, are the nodes that the part owns, and ``rows``, int64 ``[r]``, those with a row of
+    in-edges here, both ascending. With edges "in" both are the same, and a row may be empty; else rows are the
+    destinations of the edges here. The in-edges of ``rows[i]`` are ``indptr[i]`` to ``indptr[i + 1]`` of ``src`` and
+    ``edge_ids``, int32 or int64 ``[num_edges]``, in the order in which ``Graph.csc()`` of the whole graph has them.
+    ``ndata`` maps names to columns with a row per master, ``edata`` to columns with a row per edge here. ``part`` is
+    the number of the part, ``identity`` the partition that it belongs to.
+
+    >>> import tempfile
+    >>> from nodeflow import Graph
+    >>> from nodeflow.distributed import partition_graph
+    >>> graph = Graph.from_edges([0, 1, 2, 3], [1, 2, 3, 0])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     part = partition_graph(graph, folder + "/ring", 2, method="ranges", progress=False).part(1)
+    ...     print(part.masters, part.src, part.edge_ids)
+    [2 3] [1 2] [1 2]
+    """
+
+    folder: Path
+    part: int
+    identity: str
+    masters: Ints
+    rows: Ints
+    indptr: Ints
+    src: Array
+    edge_ids: Array
+    ndata: dict[str, Tensor]
+    edata: dict[str, Tensor]
+
+    def __init__(
+        self, folder: Path, part: int, identity: str, num_masters: int, num_edges: int, *, verify: bool = False
+    ) -> None:
+        try:
+            manifest = Manifest.read(folder, PART_KIND, VERSION, contents=verify)
+        except FileNotFoundError as error:
+            raise ValueError(f"part {part} is missing: {error}; copy its folder there") from None
+        facts, arrays = manifest.facts, manifest.arrays
+        if (facts.get("part"), facts.get("identity")) != (part, identity):
+            raise ValueError(
+                f"{folder} holds part {facts.get('part')} of partition {facts.get('identity')}, and not part {part} of "
+                f"{identity}: it comes from another folder"
+            )
+        kinds = {"ndata": (num_masters,), "edata": (num_edges,)}
+        frames = {kind: [name for name in arrays if name.startswith(f"{kind}/")] for kind in kinds}
+        try:
+            (rows,) = arrays["rows"].shape
+            shapes = {"masters": (num_masters,), "indptr": (rows + 1,), "src": (num_edges,), "edge_ids": (num_edges,)}
+            whole = fit(arrays, shapes | {name: kinds[kind] for kind, names in frames.items() for name in names})
+        except (KeyError, ValueError):
+            whole = False
+        if not whole:
+            raise ValueError(f"{folder} has a manifest whose arrays do not fit together: it is damaged")
+        self._set(folder=folder, part=part, identity=identity)
+        self._set(**{name: map_array(folder, arrays[name]) for name in ("rows", *shapes)})
+        for kind, names in frames.items():
+            self._set(**{kind: {name.removeprefix(f"{kind}/"): map_tensor(folder, arrays[name]) for name in names}})
+
+    @property
+    def num_edges(self) -> int:
+        """Number of edges of the part."""
+        return len(self.src)
+
+    def __repr__(self) -> str:
+        return f"GraphPart({self.part}: {len(self.masters)} masters, {self.num_edges} edges)"
+
+
+class PartsReport(NamedTuple):
+    """Sizes of the parts of a graph: ``GraphParts.report`` makes them, and ``print`` shows them as a table.
+
+    ``masters``, ``edges``, ``mirrors`` and ``partners`` have a number per part: nodes that it owns, edges in it, nodes
+    that its edges need from others, and other parts with which it shares a node. ``train`` are training nodes, None
+    where none were given. ``cut_edges`` is the number of edges whose two ends have different masters.
+
+    >>> import tempfile
+    >>> from nodeflow import Graph
+    >>> from nodeflow.distributed import partition_graph
+    >>> graph = Graph.from_edges([0, 1, 2, 3], [1, 2, 3, 0])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     parts = partition_graph(graph, folder + "/ring", 2, method="ranges", progress=False)
+    ...     report = parts.report()
+    >>> report.masters, report.edges, report.cut_edges
+    ((2, 2), (2, 2), 2)
+    """
+
+    num_nodes: int
+    num_edges: int
+    cut_edges: int
+    masters: tuple[int, ...]
+    edges: tuple[int, ...]
+    mirrors: tuple[int, ...]
+    partners: tuple[int, ...]
+    train: tuple[int, ...] | None
+
+    @property
+    def replication_factor(self) -> float:
+        """In how many parts a node is, master and mirrors, on average; 1 for a graph without nodes."""
+        return (self.num_nodes + sum(self.mirrors)) / self.num_nodes if self.num_nodes else 1.0
+
+    @property
+    def cut(self) -> float:
+        """Share of the edges whose two ends have different masters; 0 for a graph without edges."""
+        return self.cut_edges / self.num_edges if self.num_edges else 0.0
+
+    @property
+    def node_balance(self) -> float:
+        """Masters of the largest part over their mean, 1 where all parts are equal."""
+        return _balance(self.masters)
+
+    @property
+    def edge_balance(self) -> float:
+        """Edges of the largest part over their mean."""
+        return _balance(self.edges)
+
+    @property
+    def train_balance(self) -> float | None:
+        """Training nodes of the part with most of them over their mean; None where none were given."""
+        return None if self.train is None else _balance(self.train)
+
+    def __str__(self) -> str:
+        names = ["masters", "edges", "mirrors", "partners", *([] if self.train is None else ["train"])]
+        columns = [("part", range(len(self.masters))), *((name, getattr(self, name)) for name in names)]
+        cells = [[name, *(f"{value:,}" for value in values)] for name, values in columns]
+        widths = [max(map(len, column)) for column in cells]
+        lines = [map(str.rjust, row, widths) for row in zip(*cells, strict=True)]
+        train = "" if self.train_balance is None else f", training nodes {self.train_balance:.2f}"
+        largest = f"nodes {self.node_balance:.2f}, edges {self.edge_balance:.2f}{train}"
+        shares = f"replication factor {self.replication_factor:.2f}, {self.cut:.1%} of the edges cut"
+        return "\n".join([*map("  ".join, lines), shares, f"largest over mean: {largest}"])
+
+
+def _balance(sizes: tuple[int, ...]) -> float:
+    return max(sizes) * len(sizes) / sum(sizes) if any(sizes) else 1.0

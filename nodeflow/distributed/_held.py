@@ -1,8 +1,7 @@
-"""The part of a graph that a process holds, as samplers and columns read it."""
+"""The part of a graph that a process holds, as samplers read it, and columns whose rows several processes hold."""
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -12,14 +11,13 @@ from torch import Tensor
 
 from nodeflow import _kernels as kernels
 from nodeflow._base.checks import Ints
-from nodeflow._base.frozen import Frozen
-from nodeflow._base.types import Array
-from nodeflow._peers.held import WholeIds
+from nodeflow._base.types import Array, IdsLike
+from nodeflow._edges.stored import Between, OutEdges
+from nodeflow._peers.held import Held, Peers, WholeIds
+from nodeflow._peers.routes import fetch_from_owners
 from nodeflow._rows.base import RowsBase
-from nodeflow._rows.rows import Rows, fetch_rows
-from nodeflow.distributed._graph_part import GraphPart
-from nodeflow.distributed._graph_parts import GraphParts
-from nodeflow.distributed._rows import DistributedRows
+from nodeflow._rows.rows import Rows, fetch_rows, layout_of
+from nodeflow.distributed._graph_parts import GraphPart, GraphParts
 
 
 class PartIds(WholeIds):
@@ -43,7 +41,7 @@ class PartIds(WholeIds):
         return ids
 
 
-class HeldPart(Frozen):
+class HeldPart(Held):
     """The edges that a process holds of a graph, by their ids in the part, in rows of the nodes that it owns.
 
     Args:
@@ -51,23 +49,10 @@ class HeldPart(Frozen):
         columns: the edge columns of the whole graph.
     """
 
-    __slots__ = ("_lock", "_out", "edata", "part", "parts", "whole")
-    parts: GraphParts
-    part: GraphPart
-    edata: HeldColumns
-    whole: PartIds
-    _out: list[tuple[Ints, Array, Array]]
-    _lock: threading.Lock
-
     def __init__(self, parts: GraphParts, part: GraphPart, columns: Mapping[str, Tensor | Rows]) -> None:
-        whole = PartIds(parts, part)
-        edata = HeldColumns(columns, part.edge_ids)
-        self._set(parts=parts, part=part, edata=edata, whole=whole, _out=[], _lock=threading.Lock())
-
-    @property
-    def num_edges(self) -> int:
-        """The number of edges held here."""
-        return len(self.part.src)
+        self.parts, self.part, self.num_edges = parts, part, len(part.src)
+        self.edata, self.whole = HeldColumns(columns, part.edge_ids), PartIds(parts, part)
+        self._out = OutEdges()
 
     @property
     def masters(self) -> Tensor:
@@ -93,22 +78,26 @@ class HeldPart(Frozen):
         Raises ValueError for a graph whose out-edges do not lie with their sources.
         """
         self._check("out", "out-edges of a node do not lie together")
-        with self._lock:
-            if not self._out:
-                part = self.part
-                dst = np.repeat(part.rows, np.diff(part.indptr))
-                row = self.parts.places(part.src.astype(np.int64))
-                # by edge id inside each source, as those of the whole graph are
-                order = np.lexsort((part.edge_ids, row))
-                indptr, _ = kernels.csr.sort_by_destination(row, len(part.masters))
-                ids = order.astype(part.edge_ids.dtype)
-                self._out.append((indptr, dst[order].astype(part.src.dtype), ids))
-            return self._out[0]
+        return self._out.get(self._transposed)
 
-    @property
-    def ends(self) -> HeldEnds:
-        """Source and destination of the edges held here, by their ids in the part, as ``Rows`` ``[num_edges, 2]``."""
-        return HeldEnds(self.part)
+    def _transposed(self) -> tuple[Ints, Array, Array]:
+        part = self.part
+        dst = np.repeat(part.rows, np.diff(part.indptr))
+        row = self.parts.places(part.src.astype(np.int64))
+        order = np.lexsort((part.edge_ids, row))  # by edge id inside each source, as those of the whole graph are
+        indptr, _ = kernels.csr.sort_by_destination(row, len(part.masters))
+        return indptr, dst[order].astype(part.src.dtype), order.astype(part.edge_ids.dtype)
+
+    def edges_between(self, u: Ints, v: Ints) -> tuple[Ints, Ints]:
+        """Return the number of edges held here from each ``u[i]`` to ``v[i]``, and their parent ids."""
+        inward = self.parts.edges == "in"
+        arrays: tuple[Ints, Array, Any] = self.csc() if inward else self.csr()
+        indptr, other, ids = arrays
+        near, far = (v, u) if inward else (u, v)
+        rows, row = np.unique(self.parts.places(near), return_inverse=True)
+        ends, position = kernels.csr.csr_rows(indptr, rows)
+        edges = self.whole.edge_ids_of(position if ids is None else ids[position])
+        return Between.of(far, row, self.whole.num_nodes, ends, other[position], edges).grouped()
 
     def edges_here(self, eid: Ints) -> Ints:
         """Return the ids in the part of those of the edges ``eid``, parent ids, that are held here."""
@@ -159,3 +148,46 @@ class HeldColumns(Mapping[str, Any]):
 
     def __len__(self) -> int:
         return len(self._columns)
+
+
+class DistributedRows(RowsBase):
+    """Rows of a column by parent id, each held by one process: ``Rows`` that fetch from the owners.
+
+    ``fetch`` is collective: every process calls it, in the same order, with ids of its own, which may be none. An id
+    that is asked for repeatedly travels once. ``held`` are the rows that this process holds, in the order of its part.
+
+    Args:
+        peers: the processes.
+        parts: says where a row lies among those of its owner: the folder of the parts.
+        kind: "node" or "edge", what the rows belong to.
+        name: the name of the column, for messages.
+        held: the rows that this process holds, ``[k, ...]``: a tensor, or ``Rows``.
+    """
+
+    collective = True
+
+    def __init__(self, peers: Peers, parts: GraphParts, kind: str, name: str, held: Tensor | Rows) -> None:
+        self._peers, self._parts, self._kind, self._name = peers, parts, kind, name
+        self.held: Tensor | Rows = held
+        self.shape = (parts.num_nodes if kind == "node" else parts.num_edges, *held.shape[1:])
+        self.dtype, self.layout = held.dtype, layout_of(held)
+
+    def fetch(self, ids: IdsLike, out: Tensor | None = None) -> Tensor:
+        """Return the rows ``ids``, int64 ``[k]``, as ``[k, ...]``; see ``RowsBase.fetch``; collective."""
+        with self._peers.together(f"{self._kind} column {self._name}", exchanges=2):
+            return super().fetch(ids, out)
+
+    def _read(self, ids: Ints, out: Tensor | None) -> Tensor:
+        what = f"{self._kind} column {self._name}"
+        return fetch_from_owners(self._peers, what, ids, self._owners, self._rows_at)
+
+    def _owners(self, ids: Ints) -> Ints:
+        return self._peers.owners(ids) if self._kind == "node" else self._peers.edge_owners(ids)
+
+    def _rows_at(self, ids: Ints) -> Tensor:
+        parts = self._parts
+        places = parts.places(ids) if self._kind == "node" else parts.edge_places(ids)
+        return fetch_rows(self.held, torch.from_numpy(places))
+
+    def _details(self) -> str:
+        return f"{self.held.shape[0]} rows here"

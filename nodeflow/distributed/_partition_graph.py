@@ -9,23 +9,38 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 from tqdm import tqdm
 
 from nodeflow._base.checks import Ints, as_count, as_ids, as_int, check_one_of, check_type
 from nodeflow._base.types import Array, FileLike, IdsLike
 from nodeflow._base.version import __version__
-from nodeflow._disk.arrays import ArrayFile, describe_array, map_array, write_array
+from nodeflow._disk.arrays import ArrayFile, create_array, describe_array, map_array
 from nodeflow._disk.folders import new_folder
 from nodeflow._disk.manifest import Manifest
-from nodeflow.distributed._graph_part import PART_KIND, part_folder
-from nodeflow.distributed._graph_parts import KIND, SPLIT, VERSION, GraphParts
-from nodeflow.distributed._grid import EDGES, grid_of
-from nodeflow.distributed._part_edges import EdgeSplit
-from nodeflow.graph import Graph
-from nodeflow.partitions import Masters, NewColumn, cut_nodes, edge_columns, node_columns, split_nodes
+from nodeflow._rows.rows import fetch_rows, row_bytes
+from nodeflow.distributed._graph_parts import KIND, PART_KIND, VERSION, GraphParts, part_folder
+from nodeflow.graph import SPLIT, Graph
+from nodeflow.partitions import (
+    EDGES,
+    Column,
+    EdgeGroups,
+    GroupedEdges,
+    Masters,
+    NewColumn,
+    SplitColumn,
+    columns_of,
+    cut_nodes,
+    grid_of,
+    part_type,
+    split_nodes,
+    sums,
+    write_arrays,
+)
 
-_BYTES = 2**23  # bytes of the rows of a piece, about
+_BYTES = 2**25  # bytes of the columns of a piece of edges, about
 _IDS = 2**22  # ids that are looked at together
+_Files = dict[str, ArrayFile]
 
 
 def partition_graph(
@@ -75,15 +90,11 @@ def partition_graph(
             the order of the hashes; after "metis" and in a given array nodes are moved, those first whose parts lose
             the fewest inner edges.
         train, val, test: ids of nodes that the folder keeps, ascending; repeats count once.
-        ndata, edata: names of the columns of the graph to write; None: all.
-        columns: more node columns: tensors with a row per node, ``Rows``, or functions of ids (int64 ``[k]``) that
-            return rows ``[k, ...]``. They are called for all nodes, in order.
+        ndata, edata, columns, overwrite, progress: as for ``partitions.write_partitions``.
         renumber: give the nodes of each part consecutive ids, in the order of their old ones, and then the edges, in
             the order of the arrays of the part. The folder is then one of the renumbered graph, and all ids in it are
             new; the old ones are ``original_nodes`` and ``original_edges`` of the result.
         seed: of "metis", "random" and "hash".
-        overwrite: replace a folder that is there.
-        progress: show a bar.
 
     Raises ValueError for columns whose rows do not fit, ``balance`` without training nodes, and more parts than nodes
     with "metis"; KeyError for an unknown column, IndexError for an id that is no node or
@@ -105,76 +116,122 @@ def partition_graph(
     check_one_of(edges, "edges", EDGES)
     for name, value in (("balance", balance), ("renumber", renumber)):
         check_type(value, name, bool, "a bool")
-    given = zip(SPLIT, (train, val, test), strict=True)
-    split = {name: np.unique(as_ids(ids, name, graph.num_nodes)) for name, ids in given if ids is not None}
-    nodes, of_edges = node_columns(graph, ndata, columns), edge_columns(graph, edata)
+    chosen = zip(SPLIT, (train, val, test), strict=True)
+    split = {name: np.unique(as_ids(ids, name, graph.num_nodes)) for name, ids in chosen if ids is not None}
+    nodes, of_edges = columns_of(graph, ndata, edata, columns)
     path = Path(folder)
     with new_folder(path, overwrite=overwrite) as draft:
         masters = cut_nodes(graph, count, method, split.get("train"), number, balance=balance)
         folders = [part_folder(draft, k) for k in range(count)]
         for one in folders:
             one.mkdir()
-        arrays = _write_book(draft, masters, split, renumber)
-        described = _write_masters(folders, masters, edges, renumber)
-        cut = EdgeSplit(graph, masters, edges, renumber)
+        # with "in" the rows of a part come in the order of the new ids anyway
+        order = masters.order if renumber and edges != "in" else None
+        grouped = GroupedEdges(graph, masters.owner, EdgeGroups.of(edges, count), order)
         total = 2 * graph.num_edges + graph.num_nodes * len(nodes)
         with tqdm(total=total, disable=not progress, desc="parts", unit=" rows", leave=False) as bar:
-            counts = cut.count(bar)
-            written, book = cut.write(draft, folders, of_edges, counts, bar)
-            for i, (name, column) in enumerate(nodes.items()):
-                files = [one / f"node-{i}.npy" for one in folders]
-                out = split_nodes(
-                    column, name, graph.num_nodes, lambda ids: masters.owner[ids], files, masters.sizes, _BYTES, bar
-                )
-                for arrays_of_part, array in zip(described, out.finish(folders), strict=True):
-                    arrays_of_part[f"ndata/{name}"] = array
-        arrays |= book
-        for arrays_of_part, more in zip(described, written, strict=True):
-            arrays_of_part |= more
-        mirrors = _mirrors(folders, described, masters, renumber)
-        write_array(draft / "mirrors.npy", mirrors)
-        arrays["mirrors"] = describe_array(draft, "mirrors.npy")
+            sizes = grouped.count(bar.update)
+            rows = None if edges == "in" else grouped.rows
+            arrays, parts = _write_edges(grouped, masters, of_edges, sizes, rows, draft, folders, renumber, bar)
+            files = [[one / f"node-{i}.npy" for one in folders] for i in range(len(nodes))]
+            written = split_nodes(nodes, masters, masters.sizes, files, folders, bar)
+        for k, of_part in enumerate(parts):
+            of_part |= {f"ndata/{name}": files[k] for name, files in written.items()}
+            own = np.arange(masters.begin[k], masters.begin[k + 1]) if renumber else masters.nodes(k)
+            of_part |= write_arrays(folders[k], {"masters": own})
+            if edges == "in":
+                degrees = np.diff(graph.indptr)[masters.nodes(k)]
+                of_part |= {"rows": of_part["masters"], **write_arrays(folders[k], {"indptr": sums(degrees)})}
+        mirrors = _mirrors(folders, parts, masters, renumber)
+        book: dict[str, Array] = {"owner": masters.owner, "place": masters.place}
+        if renumber:
+            book = {"node_begin": masters.begin, "original_nodes": masters.order}
+        book |= {name: np.sort(masters.renumbered(ids)) if renumber else ids for name, ids in split.items()}
+        arrays |= write_arrays(draft, {**book, "mirrors": mirrors})
         trained = masters.owner[split["train"]] if "train" in split else None
-        facts: dict[str, Any] = {
-            "num_nodes": graph.num_nodes, "num_edges": graph.num_edges, "num_parts": count,
-            "method": method if isinstance(method, str) else "given", "edges": edges,
-            "grid": list(grid_of(count)) if edges == "grid" else None, "balance": balance, "renumbered": renumber,
-            "seed": number, "cut": counts.cut,
-            "ndata": _columns(described[0], "ndata/"), "edata": _columns(described[0], "edata/"),
-            "sizes": {
-                "masters": masters.sizes.tolist(), "edges": counts.edges.tolist(), "mirrors": mirrors.sum(1).tolist(),
-                "train": None if trained is None else np.bincount(trained, minlength=count).tolist(),
-            },
-            "nodeflow": __version__,
-        }  # fmt: skip
-        facts["identity"] = _identity(facts, [arrays, *described])
-        for k, (one, arrays_of_part) in enumerate(zip(folders, described, strict=True)):
-            Manifest(PART_KIND, VERSION, arrays_of_part, {"part": k, "identity": facts["identity"]}).write(one)
+        counts = {"masters": masters.sizes, "edges": sizes, "mirrors": mirrors.sum(1)}
+        counts["train"] = None if trained is None else np.bincount(trained, minlength=count)
+        grid = list(grid_of(count)) if edges == "grid" else None
+        facts: dict[str, Any] = {"num_nodes": graph.num_nodes, "num_edges": graph.num_edges, "num_parts": count}
+        facts |= {"method": method if isinstance(method, str) else "given", "seed": number, "nodeflow": __version__}
+        facts |= {"edges": edges, "grid": grid, "balance": balance, "renumbered": renumber, "cut": grouped.cut}
+        facts |= {kind: _columns(parts[0], f"{kind}/") for kind in ("ndata", "edata")}
+        facts["sizes"] = {name: None if array is None else array.tolist() for name, array in counts.items()}
+        facts["identity"] = _identity(facts, [arrays, *parts])
+        for k, (one, of_part) in enumerate(zip(folders, parts, strict=True)):
+            Manifest(PART_KIND, VERSION, of_part, {"part": k, "identity": facts["identity"]}).write(one)
         Manifest(KIND, VERSION, arrays, facts).write(draft)
     return GraphParts.open(path)
 
 
-def _write_book(draft: Path, masters: Masters, split: Mapping[str, Ints], renumber: bool) -> dict[str, ArrayFile]:
-    """Write where nodes are, and the nodes of the split."""
-    if renumber:
-        arrays: dict[str, Array] = {"node_begin": masters.begin, "original_nodes": masters.order}
-    else:
-        arrays = {"owner": masters.owner, "place": masters.place}
-    arrays |= {name: np.sort(masters.renumbered(ids)) if renumber else ids for name, ids in split.items()}
-    for name, array in arrays.items():
-        write_array(draft / f"{name}.npy", array)
-    return {name: describe_array(draft, f"{name}.npy") for name in arrays}
+def _write_edges(
+    edges: GroupedEdges,
+    masters: Masters,
+    columns: dict[str, Column],
+    sizes: Ints,
+    rows: Ints | None,
+    draft: Path,
+    folders: list[Path],
+    renumber: bool,
+    bar: Any,
+) -> tuple[_Files, list[_Files]]:
+    """Write the edges of all parts, ``sizes``, and their book: the place of every edge; describe the files of both.
+
+    ``rows`` is the number of destinations of each part, None where these are the masters.
+    """
+    num_nodes, num_edges = edges.graph.num_nodes, edges.graph.num_edges
+    outs = {
+        "src": _split(folders, "src", num_nodes, sizes),
+        "edge_ids": _split(folders, "edge_ids", num_edges, sizes),
+    }
+    if rows is not None:
+        outs["rows"] = _split(folders, "rows", None, rows)
+        outs["indptr"] = _split(folders, "indptr", None, rows + 1)
+    for i, (name, column) in enumerate(columns.items()):
+        outs[f"edata/{name}"] = SplitColumn([folder / f"edge-{i}.npy" for folder in folders], column, sizes)
+    edge_begin = sums(sizes)
+    kinds: dict[str, Any] = {"original_edges": np.int64}
+    if not renumber:
+        place = np.int32 if sizes.max(initial=0) < 2**31 else np.int64
+        kinds = {"edge_owner": part_type(len(sizes)), "edge_place": place}
+    book = {name: create_array(draft / f"{name}.npy", kind, (num_edges,)) for name, kind in kinds.items()}
+    widest = max(map(row_bytes, columns.values()), default=1)
+    for unsorted in edges.pieces(max(_BYTES // max(widest, 1), 1)):
+        begin, piece = unsorted.sorted(edges.size)
+        new = edge_begin[piece.group] + piece.place
+        outs["src"].append(masters.renumbered(piece.src) if renumber else piece.src, begin)
+        outs["edge_ids"].append(new if renumber else piece.ids, begin)
+        if rows is not None:
+            dst, of_rows = piece.dst[piece.starts], sums(piece.starts)[begin]
+            outs["rows"].append(masters.renumbered(dst) if renumber else dst, of_rows)
+            outs["indptr"].append(piece.place[piece.starts], of_rows)
+        for name, column in columns.items():
+            outs[f"edata/{name}"].append(
+                fetch_rows(column, torch.from_numpy(piece.ids.astype(np.int64, copy=False))), begin
+            )
+        if renumber:
+            np.asarray(book["original_edges"])[new] = piece.ids
+        else:
+            np.asarray(book["edge_owner"])[piece.ids] = piece.group
+            np.asarray(book["edge_place"])[piece.ids] = piece.place
+        bar.update(len(new))
+    if rows is not None:
+        outs["indptr"].append(sizes, np.arange(len(sizes) + 1))
+    parts: list[_Files] = [{} for _ in folders]
+    for name, out in outs.items():
+        for of_part, array in zip(parts, out.finish(folders), strict=True):
+            of_part[name] = array
+    for table in book.values():
+        if table.size:
+            table.flush()
+    described = {name: describe_array(draft, f"{name}.npy") for name in book}
+    return described | (write_arrays(draft, {"edge_begin": edge_begin}) if renumber else {}), parts
 
 
-def _write_masters(folders: list[Path], masters: Masters, edges: str, renumber: bool) -> list[dict[str, ArrayFile]]:
-    """Write the masters of every part, which with "in" are its rows too."""
-    described = []
-    for k, folder in enumerate(folders):
-        nodes = np.arange(masters.begin[k], masters.begin[k + 1]) if renumber else masters.nodes(k)
-        write_array(folder / "masters.npy", nodes)
-        array = describe_array(folder, "masters.npy")
-        described.append({"masters": array, "rows": array} if edges == "in" else {"masters": array})
-    return described
+def _split(folders: list[Path], name: str, upper: int | None, sizes: Ints) -> SplitColumn:
+    """Split an array of integers, below ``upper``."""
+    kind = torch.int32 if upper is not None and upper < 2**31 else torch.int64
+    return SplitColumn([folder / f"{name}.npy" for folder in folders], torch.empty(0, dtype=kind), sizes)
 
 
 def _mirrors(folders: list[Path], described: list[dict[str, ArrayFile]], masters: Masters, renumber: bool) -> Ints:
@@ -198,10 +255,8 @@ def _mirrors(folders: list[Path], described: list[dict[str, ArrayFile]], masters
 
 def _columns(arrays: Mapping[str, ArrayFile], prefix: str) -> list[dict[str, Any]]:
     """Return the names of columns with the type and shape of their rows."""
-    return [
-        {"name": name.removeprefix(prefix), "dtype": array.dtype, "row": list(array.shape[1:])}
-        for name, array in arrays.items() if name.startswith(prefix)
-    ]  # fmt: skip
+    columns = {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
+    return [{"name": name, "dtype": array.dtype, "row": list(array.shape[1:])} for name, array in columns.items()]
 
 
 def _identity(facts: Mapping[str, Any], arrays: Sequence[Mapping[str, ArrayFile]]) -> str:

@@ -1,7 +1,11 @@
-"""The processes that hold a graph together, as one of them sees them: exchanges that end on all of them, or on none."""
+"""The processes that hold a graph together, as one of them sees them: exchanges that end on all of them, or on none.
+
+Arrays travel as bytes: a header of 64-bit integers, and the numbers of each array, all padded to 8 bytes.
+"""
 
 from __future__ import annotations
 
+import math
 import threading
 import zlib
 from collections.abc import Iterator, Sequence
@@ -11,12 +15,13 @@ from time import perf_counter
 from typing import Any, Protocol
 
 import numpy as np
+import torch
+from numpy.typing import NDArray
 
 from nodeflow._base.checks import Ints
 from nodeflow._base.types import Array
-from nodeflow._peers.counters import Counters
-from nodeflow._peers.held import MANY, Facts
-from nodeflow.distributed._packing import Bytes, pack, unpack
+from nodeflow._peers.held import MANY, Counters, Facts, Peers
+from nodeflow._rows.rows import new_rows
 
 
 class PeerError(RuntimeError):
@@ -24,19 +29,18 @@ class PeerError(RuntimeError):
 
 
 class Transport(Protocol):
-    """What carries exchanges: it moves bytes between processes and knows nothing of what they mean."""
+    """Carries exchanges: it moves bytes between processes and knows nothing of what they mean.
+
+    ``rank`` and ``size`` are the number of this process and of processes. ``broken`` is true, or words, where an
+    operation did not end, after which no other one can.
+    """
+
+    rank: int
+    size: int
 
     @property
-    def rank(self) -> int:
-        """The number of this process."""
-
-    @property
-    def size(self) -> int:
-        """The number of processes."""
-
-    @property
-    def broken(self) -> bool:
-        """Whether an operation did not end, after which no other one can."""
+    def broken(self) -> object:
+        """Whether an operation did not end."""
 
     def beside(self) -> Transport:
         """Return a further transport between the same processes, for exchanges of another thread; collective."""
@@ -54,7 +58,10 @@ class Transport(Protocol):
         """
 
 
+Bytes = NDArray[np.uint8]
 _WELL, _FAILED = 0, 1
+_KINDS = tuple(map(np.dtype, ("u1", "u2", "u4", "u8", "i1", "i2", "i4", "i8", "f2", "f4", "f8", "?", "c8", "c16")))
+_PADDING = np.zeros(8, np.uint8)
 
 
 @cache
@@ -63,51 +70,31 @@ def _kind(what: str) -> int:
 
 
 class _State(threading.local):
-    """What a thread is doing: exchanges made so far, operations entered, the error that it has told, its channel."""
+    """The state of a thread: exchanges so far, operations entered, the error that others know of, its channel."""
 
-    made = 0
+    exchanges = 0
     depth = 0
-    told: Exception | None = None
+    reported: Exception | None = None
     channel: Any = None
 
 
-class Book(Protocol):
-    """Says where nodes and edges lie."""
-
-    def owners(self, nodes: Ints) -> Ints:
-        """Return the process that owns each node."""
-
-    def edge_owners(self, eid: Ints) -> Ints:
-        """Return the process that holds each edge."""
-
-
-class PeerGroup:
-    """Exchanges between the processes that hold a graph. See ``nodeflow._peers.held.Peers``, whose methods these are.
+class PeerGroup(Peers):
+    """Exchanges between several processes that hold a graph.
 
     Every exchange begins with a line of numbers to each process: what is exchanged, how many bytes follow, and whether
     the sender has failed. So processes that do different things, or of which one has raised, all end with an error.
     """
 
-    def __init__(self, transport: Transport, book: Book | None = None) -> None:
-        self._first = transport
-        self.book: Any = book  # known once all processes have agreed on what they open
+    def __init__(self, transport: Transport, book: Any = None) -> None:
+        self._first, self.rank, self.size = transport, transport.rank, transport.size
+        self.book = book  # the folder of the parts, known once all processes have agreed on what they open
         self.counters = Counters()
         self._state = _State()
 
     @property
-    def rank(self) -> int:
-        """The number of this process."""
-        return self._transport.rank
-
-    @property
-    def size(self) -> int:
-        """The number of processes."""
-        return self._transport.size
-
-    @property
     def broken(self) -> bool:
         """Whether an exchange did not end, so that the processes must be started again."""
-        return self._transport.broken
+        return bool(self._transport.broken)
 
     def owners(self, nodes: Ints) -> Ints:
         """Return the process that owns each node."""
@@ -125,16 +112,12 @@ class PeerGroup:
         received = self._swapped(what, packed, detail)
         return [list(parcels[r]) if r == self.rank else unpack(received[r]) for r in range(self.size)]
 
-    def gather(self, what: str, arrays: Sequence[Array]) -> list[list[Array]]:
-        """Send the same arrays to all processes; return what each process sent."""
-        return self.exchange(what, [arrays] * self.size)
-
     def agree(self, what: str, facts: Facts) -> None:
         """Raise ValueError, on all processes, unless all have the same facts."""
         facts = facts() if callable(facts) else facts
         text = "\0".join(word for item in facts.items() for word in item)
-        told = self.gather(what, [np.frombuffer(text.encode(), np.uint8)])
-        texts = [array.tobytes().decode().split("\0") for (array,) in told]
+        gathered = self.gather(what, [np.frombuffer(text.encode(), np.uint8)])
+        texts = [array.tobytes().decode().split("\0") for (array,) in gathered]
         first = dict(zip(texts[0][::2], texts[0][1::2], strict=False))
         for r, words in enumerate(texts):
             other = dict(zip(words[::2], words[1::2], strict=False))
@@ -166,26 +149,26 @@ class PeerGroup:
     def together(self, what: str, exchanges: int = MANY) -> Iterator[None]:
         """Enter an operation whose errors are raised on all processes; see ``Peers``."""
         state = self._state
-        begun, state.depth = state.made, state.depth + 1
+        begun, state.depth = state.exchanges, state.depth + 1
         try:
             yield
         except PeerError:
             raise
         except Exception as error:
-            if state.made - begun < exchanges and state.told is not error:
-                state.told = error  # an operation around this one need not tell it again
+            if state.exchanges - begun < exchanges and state.reported is not error:
+                state.reported = error  # an operation around this one need not tell it again
                 self._tell(what, error)
             raise
         finally:
             state.depth -= 1
             if not state.depth:
-                state.told = None
+                state.reported = None
 
     def _swapped(self, what: str, packed: Sequence[Bytes], detail: str) -> list[Bytes]:
         begun, said = perf_counter(), f"{what} ({detail})" if detail else what
         self._transport.enter(said)
         heard = self._transport.swap(self._line(said, _WELL, packed))
-        self._state.made += 1
+        self._state.exchanges += 1
         self._check(said, heard)
         sent = [len(parcel) for parcel in packed]
         counters = self.counters
@@ -209,7 +192,7 @@ class PeerGroup:
         if not len(others) and not len(strange):
             return
         # all processes have heard of it: they tell each other what they were doing, or why they failed
-        words = self._told(what.encode())
+        words = self._words(what.encode())
         if len(others):
             rank = int(others[0])
             raise PeerError(f"rank {rank} failed while this one was at {what}: {words[rank]}")
@@ -219,7 +202,7 @@ class PeerGroup:
             "bind in the same order"
         )
 
-    def _told(self, words: bytes) -> list[str]:
+    def _words(self, words: bytes) -> list[str]:
         """Send words to all other processes; return theirs."""
         own = np.frombuffer(words, np.uint8)
         sizes = self._transport.swap(np.full((self.size, 1), len(own), np.int64))[:, 0]
@@ -233,6 +216,35 @@ class PeerGroup:
             self._transport.enter(what)
             empty = [np.zeros(0, np.uint8)] * self.size
             self._transport.swap(self._line(what, _FAILED, empty))
-            self._told(f"{type(error).__name__}: {error} (at {what})".encode())
+            self._words(f"{type(error).__name__}: {error} (at {what})".encode())
         except PeerError:  # they are gone: this process has an error of its own to raise
             pass
+
+
+def pack(arrays: Sequence[Array]) -> Bytes:
+    """Return arrays as bytes; no arrays are no bytes."""
+    if not len(arrays):
+        return _PADDING[:0]
+    head = [len(arrays)]
+    for array in arrays:
+        head += [_KINDS.index(array.dtype), array.ndim, *array.shape]
+    pieces = [np.array(head, np.int64).view(np.uint8)]
+    for array in arrays:
+        pieces += [np.ascontiguousarray(array).reshape(-1).view(np.uint8), _PADDING[: -array.nbytes % 8]]
+    packed: Bytes = new_rows(sum(map(len, pieces)), (), torch.uint8).numpy()
+    return np.concatenate(pieces, out=packed)
+
+
+def unpack(packed: Bytes) -> list[Array]:
+    """Return the arrays that ``pack`` was given; they share the memory of ``packed``."""
+    words = packed.view(np.int64)
+    heads, arrays, at = [], [], 1
+    for _ in range(int(words[0]) if len(words) else 0):
+        kind, ndim = words[at : at + 2].tolist()
+        heads.append((_KINDS[kind], words[at + 2 : at + 2 + ndim].tolist()))
+        at += 2 + ndim
+    for dtype, shape in heads:
+        size = math.prod(shape) * dtype.itemsize
+        arrays.append(packed[8 * at : 8 * at + size].view(dtype).reshape(shape))
+        at += -(-size // 8)
+    return arrays

@@ -1,7 +1,16 @@
-"""Exchanges over torch.distributed: bytes between the processes of a group."""
+"""Exchanges over torch.distributed: bytes between processes, and signs of life that tell which of them is missing.
+
+An exchange that breaks off says only that a connection was closed, or that it took too long. Signs of life tell a
+process that has ended or is stopped from one that is late; without them ``tests/distributed/test_processes.py
+test_all_end_with_an_error_that_names_the_one_that_is_missing`` fails.
+"""
 
 from __future__ import annotations
 
+import atexit
+import json
+import threading
+import time
 import weakref
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -14,13 +23,16 @@ import torch.distributed as dist
 
 from nodeflow._base.checks import Ints
 from nodeflow._rows.rows import new_rows
-from nodeflow.distributed._packing import Bytes
-from nodeflow.distributed._peers import PeerError
-from nodeflow.distributed._watch import Watch
+from nodeflow.distributed._peers import Bytes, PeerError
+
+PERIOD = 1.0
+"""Seconds between two signs of life."""
+_CHANNELS = 64  # the newest ones, which a sign tells of
+_threads = weakref.WeakKeyDictionary[threading.Thread, threading.Event]()
 
 
 class GroupTransport:
-    """Moves bytes between the processes of the default group, over a gloo group of its own.
+    """Moves bytes between the processes of the default group, over a gloo group of its own. See ``Transport``.
 
     Args:
         watch: the signs of life of the processes.
@@ -30,6 +42,7 @@ class GroupTransport:
     """
 
     def __init__(self, watch: Watch, timeout: float) -> None:
+        self.rank, self.size, self.broken = watch.rank, watch.size, ""
         self._watch, self._timeout, self._channel = watch, timeout, watch.channel()
         try:
             self._group = dist.new_group(backend="gloo", timeout=timedelta(seconds=timeout))
@@ -37,22 +50,6 @@ class GroupTransport:
             raise PeerError(f"processes did not come together: {watch.missing(self._channel)}") from error
         # threads and descriptors of the group go with this object; at the end of the process torch ends them itself
         weakref.finalize(self, _release, self._group).atexit = False
-        self._broken = ""
-
-    @property
-    def rank(self) -> int:
-        """The number of this process."""
-        return self._watch.rank
-
-    @property
-    def size(self) -> int:
-        """The number of processes."""
-        return self._watch.size
-
-    @property
-    def broken(self) -> bool:
-        """Whether an operation did not end."""
-        return bool(self._broken)
 
     def swap(self, words: Ints) -> Ints:
         """Send row r of ``words`` ``[size, k]`` to process r; return what each process sent, ``[size, k]``."""
@@ -78,16 +75,107 @@ class GroupTransport:
         self._watch.enter(self._channel, what)
 
     def _run(self, operation: Callable[[], object]) -> None:
-        if self._broken:
-            raise PeerError(self._broken)
+        if self.broken:
+            raise PeerError(self.broken)
         try:
             operation()
         except RuntimeError as error:
             why = f"an exchange between processes broke off: {self._watch.missing(self._channel)}"
-            self._broken = f"{why}; the processes must be started again"
+            self.broken = f"{why}; the processes must be started again"
             raise PeerError(f"{why} ({str(error).splitlines()[0]})") from error
 
 
 def _release(group: Any) -> None:
     with suppress(Exception):  # the processes may have parted before
         dist.destroy_process_group(group)
+
+
+class Watch:
+    """Writes a sign of life into the store of the processes every second, and reads those of the others.
+
+    A sign is the number of the sign, and for every channel the number of its last exchange and what that was of. A
+    thread writes the signs, so a process whose main thread computes for long lives, and one that has ended or is
+    stopped does not.
+
+    Args:
+        store: the store that the processes share, a ``torch.distributed.PrefixStore``.
+        rank, size: the number of this process, and of processes.
+    """
+
+    def __init__(self, store: Any, rank: int, size: int) -> None:
+        self.store, self.rank, self.size = store, rank, size
+        self._beat, self._last = 0, list[tuple[int, str]]()
+        self.beat()
+        over = threading.Event()
+        thread = threading.Thread(target=_beats, args=(weakref.ref(self), over), name="nodeflow-watch", daemon=True)
+        _threads[thread] = over
+        thread.start()
+
+    def channel(self) -> int:
+        """Return the number of a new channel."""
+        self._last.append((0, "the start"))
+        return len(self._last) - 1
+
+    def enter(self, channel: int, what: str) -> None:
+        """Note that this process comes to the next exchange of a channel."""
+        self._last[channel] = (self._last[channel][0] + 1, what)
+
+    def beat(self) -> None:
+        """Write a sign of life."""
+        self._beat += 1
+        first = max(0, len(self._last) - _CHANNELS)
+        self.store.set(f"sign/{self.rank}", json.dumps([self._beat, first, self._last[first:]]))
+
+    def missing(self, channel: int) -> str:
+        """Return which process is missing in the exchange where this one is, after some seconds of watching."""
+        try:
+            self.beat()
+            before = self._signs()
+            time.sleep(2.5 * PERIOD)
+            self.beat()
+            after = self._signs()
+        except Exception as error:
+            return f"rank 0, which keeps the store of the processes, does not answer ({type(error).__name__})"
+        others = [r for r in range(self.size) if r != self.rank]
+        last = {r: after[r][1].get(channel, (0, "the start")) for r in others}
+        where = {r: f"its last exchange was number {number}, {what}" for r, (number, what) in last.items()}
+        silent = [r for r in others if after[r][0] == before[r][0]]
+        if silent:
+            return "; ".join(
+                f"rank {r} does not answer: its process has ended or is stopped ({where[r]})" for r in silent
+            )
+        own = self._last[channel][0]
+        late = [r for r in others if last[r][0] < own]
+        if late:
+            return "; ".join(f"rank {r} lives, but has not come to exchange {own}: {where[r]}" for r in late)
+        return "all other processes live and came to this exchange, but a connection broke"
+
+    def _signs(self) -> list[tuple[int, dict[int, tuple[int, str]]]]:
+        """The number of the last sign of each process, 0 of one that has written none, and its channels."""
+        signs = []
+        for key in (f"sign/{r}" for r in range(self.size)):
+            beat, first, last = json.loads(self.store.get(key)) if self.store.check([key]) else (0, 0, [])
+            signs.append((beat, dict(enumerate(last, first))))
+        return signs
+
+
+def _beats(watch: weakref.ref[Watch], over: threading.Event) -> None:
+    """Write signs until the watch or the store is gone."""
+    while not over.wait(PERIOD):
+        alive = watch()
+        if alive is None:
+            return
+        try:
+            alive.beat()
+        except Exception:  # the store ends with the processes
+            return
+        del alive
+
+
+@atexit.register
+def _end_threads() -> None:
+    """End all threads: one that the interpreter ends while it is inside the store aborts the process."""
+    for over in list(_threads.values()):
+        over.set()
+    for thread in list(_threads):
+        thread.join(timeout=10 * PERIOD)  # not for ever: the process that keeps the store may be gone

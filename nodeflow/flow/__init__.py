@@ -4,7 +4,7 @@ Where to change something:
 
 - ``_node_flow``, ``_layer``, ``_flow``: the three classes. A subject with several functions has a file of its own, and
   the class takes these functions as methods: ``_parent`` (ids and columns of the parent graph), ``_compute`` (message
-  passing), ``_as_graph``, ``_append``, ``_union``, ``_validate``, ``_matrices``.
+  passing), ``_as_graph`` (also the union), ``_append``, ``_validate``, ``_matrices``, ``_pictures``.
 - ``_build``: NodeFlows made by hand. ``_full_flow``: the flows of ``Propagation``.
 - ``_views``: the objects behind ``layers``, ``flows``, ``ldata`` and ``fdata``.
 - ``_move``: moves to a device. ``_pickle``: a NodeFlow as arrays and back.
@@ -31,7 +31,7 @@ from nodeflow.flow._layer import Layer
 from nodeflow.flow._node_flow import NodeFlow
 from nodeflow.flow._parent import check_graph as check_graph
 from nodeflow.flow._parent import node_columns as node_columns
-from nodeflow.flow._plot import picture_of as picture_of
+from nodeflow.flow._pictures import picture_of as picture_of
 from nodeflow.flow._types import NamesLike as NamesLike
 
 __all__ = [

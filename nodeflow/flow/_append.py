@@ -56,21 +56,19 @@ def append(first: NodeFlow, other: NodeFlow) -> NodeFlow:
     row_of = (
         None if rows is None else torch.empty_like(rows).scatter_(0, rows, torch.arange(len(rows), device=rows.device))
     )
-    flows = {(i, j): flow.between(layers[i], layers[j], (i, j)) for (i, j), flow in first.flows.items()}
+    flows = [flow.between(layers[i], layers[j], (i, j)) for (i, j), flow in first.flows.items()]
     for (i, j), flow in other.flows.items():
         a, b, turned = i + shift, j + shift, None
         if i == 0 and row_of is not None:  # sources are numbered as the joint layer numbers them
             s = flow.structure
             turned = Structure(s.indptr, row_of[s.indices], s.num_src)
-        flows[a, b] = flow.between(layers[a], layers[b], (a, b), structure=turned)
-    consecutive = [flows.pop((i, i + 1)) for i in range(len(layers) - 1)]
+        flows.append(flow.between(layers[a], layers[b], (a, b), structure=turned))
     index = other.seed_index
     if row_of is not None and other.num_flows == 0:  # the joint layer is the last one
         index = row_of[index]
     ids = other.seed_ids if other.has_seed_ids else None
-    batch = type(first)._trusted(
-        layers, consecutive, flows, parent=graph, seed_index=index, seed_ids=ids, seed_layout=other.seed_layout
-    )
+    layout = other.seed_layout
+    batch = type(first)._trusted(layers, flows, parent=graph, seed_index=index, seed_ids=ids, seed_layout=layout)
     batch.seed_data.update(other.seed_data)
     return batch
 

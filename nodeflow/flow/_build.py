@@ -160,9 +160,8 @@ def create_node_flow(
             f"missing {missing}, beyond the last layer {beyond}"
         )
     parts = [_layer(i, None if layers is None else layers[i], named, parent) for i in range(count)]
-    joined = {(i, j): flow.between(parts[i], parts[j], (i, j)) for (i, j), flow in named.items()}
-    consecutive = [joined.pop((i, i + 1)) for i in range(count - 1)]
-    return NodeFlow(parts, consecutive, joined, parent=parent)
+    joined = [flow.between(parts[i], parts[j], (i, j)) for (i, j), flow in named.items()]
+    return NodeFlow(parts, joined, parent=parent)
 
 
 def _layer(i: int, ids: IdsLike | None, flows: Mapping[tuple[int, int], Flow], graph: Graph | None) -> Layer:

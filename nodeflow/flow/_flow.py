@@ -10,11 +10,11 @@ from torch import Tensor
 from nodeflow import ops
 from nodeflow._base.checks import check_num_rows, check_type
 from nodeflow._base.frozen import Frozen, Lazy
-from nodeflow._rows.rows import first_rows, take_rows
+from nodeflow._rows.rows import slice_rows, take_rows
 from nodeflow.flow import _matrices as matrices
-from nodeflow.flow._html import flow_html
 from nodeflow.flow._layer import Layer, rows_between
 from nodeflow.flow._move import Move
+from nodeflow.flow._pictures import flow_html
 from nodeflow.flow._validate import check_flow
 from nodeflow.graph import Frame
 from nodeflow.ops import Structure, rows_beside_own
@@ -87,27 +87,23 @@ class Flow(Frozen):
         weight: Tensor | None = None,
         data: Frame | None = None,
     ) -> None:
-        required = ("structure", structure, Structure), ("src_layer", src_layer, Layer), ("dst_layer", dst_layer, Layer)
-        optional = ("parent_eid", parent_eid, Tensor), ("weight", weight, Tensor), ("data", data, Frame)
-        parts: list[tuple[str, object, type]] = [*required, *(part for part in optional if part[1] is not None)]
-        for name, part, kind in parts:
-            check_type(part, name, kind, f"a {kind.__name__}")
+        check_type(structure, "structure", Structure, "a Structure")
+        for name, layer in (("src_layer", src_layer), ("dst_layer", dst_layer)):
+            check_type(layer, name, Layer, "a Layer")
+        for name, part in (("parent_eid", parent_eid), ("weight", weight)):
+            check_type(part, name, Tensor | None, "a Tensor")
+        check_type(data, "data", Frame | None, "a Frame")
         edge, scale = (None if value is None else Lazy.of(value) for value in (parent_eid, weight))
-        self._fill(structure, src_layer, dst_layer, layers, parent_eid=edge, weight=scale, data=data)
-        check_flow("this flow", self, None, None)
+        flow = Flow._trusted(structure, src_layer, dst_layer, layers, parent_eid=edge, weight=scale, data=data)
+        check_flow("this flow", flow, None, None)
+        self._set(**{name: getattr(flow, name) for name in Flow.__slots__})
 
     @classmethod
     def _trusted(
         cls, structure: Structure, src: Layer, dst: Layer, layers: tuple[int, int], **parts: Unpack[FlowParts]
     ) -> Self:
         """Return a flow of parts that are known to fit together."""
-        flow = cls.__new__(cls)
-        Flow._fill(flow, structure, src, dst, layers, **parts)
-        return flow
-
-    def _fill(
-        self, structure: Structure, src: Layer, dst: Layer, layers: tuple[int, int], **parts: Unpack[FlowParts]
-    ) -> None:
+        self = cls.__new__(cls)
         weight, data, rows = parts.get("weight"), parts.get("data"), parts.get("rows")
         if parts.get("prefix"):
             rows = _PREFIX
@@ -117,6 +113,7 @@ class Flow(Frozen):
         self._set(structure=structure, src_layer=src, dst_layer=dst, layers=layers, _dst_in_src=rows, _weight=weight)
         self._set(_parent_eid=parts.get("parent_eid"), data=Frame(structure.num_edges) if data is None else data)
         self._set(_needs_weight=False if weight is None else parts.get("needs_weight"))
+        return self
 
     def lazy_parts(self) -> FlowParts:
         """Return parent edge ids and weights as ``_trusted`` takes them, made or not yet made."""
@@ -222,7 +219,7 @@ class Flow(Frozen):
         check_num_rows(h.shape, "h", self.num_src, "source")
         rows = self._dst_in_src.get()
         if rows is None:
-            return first_rows(h, self.num_dst)
+            return slice_rows(h, 0, self.num_dst)
         if len(rows) and int(rows.min()) < 0:
             if not (self.src_layer.has_parent and self.dst_layer.has_parent):
                 raise ValueError(

@@ -10,8 +10,8 @@ from torch import Tensor
 from nodeflow._base.checks import LARGEST, as_count, as_ids, check_type
 from nodeflow._base.frozen import Frozen, Lazy
 from nodeflow._base.types import IdsLike
-from nodeflow.flow._html import layer_html
 from nodeflow.flow._move import Move
+from nodeflow.flow._pictures import layer_html
 from nodeflow.flow._validate import check_layer
 from nodeflow.graph import Frame
 
@@ -54,12 +54,12 @@ class Layer(Frozen):
         *,
         context: Tensor | None = None,
     ) -> None:
-        count = as_count(num_nodes, "num_nodes")
         for name, ids in (("parent_nid", parent_nid), ("context", context)):
             check_type(ids, name, Tensor | None, "an int64 tensor or None")
         check_type(data, "data", Frame | None, "a Frame or None")
-        self._fill(count, parent_nid, data, context)
-        check_layer("this layer", self, None)
+        layer = Layer._trusted(as_count(num_nodes, "num_nodes"), parent_nid, data, context=context)
+        check_layer("this layer", layer, None)
+        self._set(**{name: getattr(layer, name) for name in Layer.__slots__})
 
     @classmethod
     def _trusted(
@@ -71,25 +71,12 @@ class Layer(Frozen):
         context: Tensor | None = None,
         lookup: Lookup | None = None,
     ) -> Layer:
-        """Return a layer of parts that are known to fit together.
-
-        ``lookup``: the parent ids in ascending order, and the local id of each; None: sorted when first needed.
-        """
-        layer = cls.__new__(cls)
-        cls._fill(layer, num_nodes, parent_nid, data, context, lookup)
-        return layer
-
-    def _fill(
-        self,
-        num_nodes: int,
-        parent_nid: Tensor | None,
-        data: Frame | None,
-        context: Tensor | None,
-        lookup: Lookup | None = None,
-    ) -> None:
-        frame = Frame(num_nodes) if data is None else data
+        """Return a layer of parts that are known to fit together; None for ``lookup``: made when first needed."""
+        self = cls.__new__(cls)
         lookup = Lazy(lambda: _sorted(parent_nid)) if lookup is None else lookup
-        self._set(num_nodes=num_nodes, data=frame, context=context, _parent_nid=parent_nid, _lookup=lookup)
+        self._set(num_nodes=num_nodes, context=context, _parent_nid=parent_nid, _lookup=lookup)
+        self._set(data=Frame(num_nodes) if data is None else data)
+        return self
 
     @property
     def has_parent(self) -> bool:
@@ -164,8 +151,5 @@ def rows_between(held: Layer, wanted: Layer) -> Tensor:
 
 
 def _sorted(ids: Tensor | None) -> tuple[Tensor, Tensor]:
-    if ids is None:
-        empty = torch.zeros(0, dtype=torch.int64, device="cpu")
-        return empty, empty
-    ascending = torch.sort(ids)
-    return ascending.values, ascending.indices
+    ids, order = torch.sort(torch.zeros(0, dtype=torch.int64, device="cpu") if ids is None else ids)
+    return ids, order

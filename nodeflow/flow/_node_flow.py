@@ -2,28 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol, Self, TypeAlias, TypedDict, Unpack
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Protocol, Self, TypedDict, Unpack
 
 import torch
 from torch import Tensor
 
 from nodeflow._base.checks import as_index
 from nodeflow._base.frozen import Frozen
-from nodeflow.flow import _append, _as_graph, _union, _validate
+from nodeflow.flow import _append, _as_graph, _validate
 from nodeflow.flow import _parent as parent_graph
 from nodeflow.flow._compute import run
 from nodeflow.flow._flow import Flow
-from nodeflow.flow._html import node_flow_html
 from nodeflow.flow._layer import Layer
 from nodeflow.flow._move import Move, once
 from nodeflow.flow._pickle import pack, unpack
-from nodeflow.flow._plot import plot
+from nodeflow.flow._pictures import node_flow_html, plot
 from nodeflow.flow._views import FlowView, FrameView, LayerView
 from nodeflow.graph import Frame
 
 if TYPE_CHECKING:
-    from nodeflow.flow._types import ColumnsOfNodes, MessageLike, ReduceLike
     from nodeflow.graph import Graph
 
 
@@ -32,10 +30,6 @@ class SeedLayout(Protocol):
 
     def chunks(self, batch: NodeFlow) -> list[Any]:
         """Return the seeds of a batch in groups that share negatives."""
-
-
-Skips: TypeAlias = "Mapping[tuple[int, int], Flow] | None"
-"""Flows that skip layers, by the numbers of the layers that they join."""
 
 
 class Belongs(TypedDict, total=False):
@@ -88,21 +82,22 @@ class NodeFlow(Frozen):
     """
 
     __slots__ = (
-        "_consecutive",
-        "_layers",
-        "_registry",
         "_seed_ids",
-        "_skips",
+        "computations",
+        "flows",
+        "layers",
         "parent",
         "seed_data",
         "seed_index",
         "seed_layout",
     )
-    _layers: tuple[Layer, ...]
-    _consecutive: tuple[Flow, ...]
-    _skips: dict[tuple[int, int], Flow]
+    layers: LayerView
+    """The layers: indexed they are ``Layer`` objects, called they give NodeFlow ids."""
+    flows: FlowView
+    """The flows: indexed they are ``Flow`` objects, called they give NodeFlow ids."""
     parent: Graph | None
-    _registry: dict[int, run.Computation]
+    computations: dict[int, run.Computation]
+    """Functions of ``register_layer_computation``, by the number of the layer."""
     _seed_ids: Tensor | None
     seed_data: Frame
     seed_index: Tensor
@@ -112,63 +107,28 @@ class NodeFlow(Frozen):
         self,
         layers: Sequence[Layer] = (),
         flows: Sequence[Flow] = (),
-        skips: Skips = None,
         *,
         parent: Graph | None = None,
         seed_index: Tensor | None = None,
         seed_ids: Tensor | None = None,
     ) -> None:
-        self._fill(layers, flows, skips, parent=parent, seed_index=seed_index, seed_ids=seed_ids)
-        self.validate()
+        batch = NodeFlow._trusted(layers, flows, parent=parent, seed_index=seed_index, seed_ids=seed_ids)
+        batch.validate()
+        self._set(**{name: getattr(batch, name) for name in NodeFlow.__slots__})
 
     @classmethod
-    def _trusted(
-        cls, layers: Sequence[Layer], flows: Sequence[Flow], skips: Skips = None, **of: Unpack[Belongs]
-    ) -> Self:
+    def _trusted(cls, layers: Sequence[Layer], flows: Sequence[Flow], **of: Unpack[Belongs]) -> Self:
         """Return a NodeFlow of parts that are known to fit together."""
-        batch = cls.__new__(cls)
-        cls._fill(batch, layers, flows, skips, **of)
-        return batch
-
-    def _fill(self, layers: Sequence[Layer], flows: Sequence[Flow], skips: Skips, **of: Unpack[Belongs]) -> None:
+        self = cls.__new__(cls)
         index, ids = of.get("seed_index"), of.get("seed_ids")
         if index is None:
             index = torch.arange(layers[-1].num_nodes if layers else 0, device="cpu")
-        self._set(_layers=tuple(layers), _consecutive=tuple(flows), _skips=dict(sorted((skips or {}).items())))
-        self._set(parent=of.get("parent"), _registry={}, seed_index=index, _seed_ids=ids)
+        self._set(layers=LayerView(layers), flows=FlowView(flows, len(layers)), computations={})
+        self._set(parent=of.get("parent"), seed_index=index, _seed_ids=ids)
         self._set(seed_data=Frame(len(index if ids is None else ids)), seed_layout=of.get("seed_layout"))
+        return self
 
     # ---- views
-
-    @property
-    def num_layers(self) -> int:
-        """Number of layers, L + 1."""
-        return len(self._layers)
-
-    @property
-    def num_flows(self) -> int:
-        """Number of flows between consecutive layers, L."""
-        return len(self._consecutive)
-
-    @property
-    def layer_sizes(self) -> tuple[int, ...]:
-        """Number of nodes of every layer."""
-        return tuple(layer.num_nodes for layer in self._layers)
-
-    @property
-    def flow_sizes(self) -> tuple[int, ...]:
-        """Number of edges of every flow between consecutive layers."""
-        return tuple(flow.num_edges for flow in self._consecutive)
-
-    @property
-    def layers(self) -> LayerView:
-        """The layers: indexed they are ``Layer`` objects, called they give NodeFlow ids."""
-        return LayerView(self._layers)
-
-    @property
-    def flows(self) -> FlowView:
-        """The flows: indexed they are ``Flow`` objects, called they give NodeFlow ids."""
-        return FlowView(self._consecutive, self._skips, len(self._layers))
 
     @property
     def ldata(self) -> FrameView[LayerView]:
@@ -180,20 +140,39 @@ class NodeFlow(Frozen):
         """Frames of the flows: ``fdata[i]`` is ``flows[i].data``, ``fdata[i, j]`` is ``flows[i, j].data``."""
         return FrameView(self.flows)
 
+    @property
+    def num_layers(self) -> int:
+        """Number of layers, L + 1."""
+        return len(self.layers)
+
+    @property
+    def num_flows(self) -> int:
+        """Number of flows between consecutive layers, L."""
+        return len(self.flows)
+
+    @property
+    def layer_sizes(self) -> tuple[int, ...]:
+        """Number of nodes of every layer."""
+        return tuple(layer.num_nodes for layer in self.layers)
+
+    @property
+    def flow_sizes(self) -> tuple[int, ...]:
+        """Number of edges of every flow between consecutive layers."""
+        return tuple(flow.num_edges for flow in self.flows)
+
     def frames(self) -> list[Frame]:
         """Return the frames of all layers, then those of all flows."""
-        flows = (*self._consecutive, *self._skips.values())
-        return [*(layer.data for layer in self._layers), *(flow.data for flow in flows)]
+        return [*self.ldata, *(flow.data for _, flow in self.flows.items())]
 
     @property
     def front(self) -> Layer:
         """The first layer, the inputs."""
-        return self._layers[0]
+        return self.layers[0]
 
     @property
     def back(self) -> Layer:
         """The last layer, the seeds."""
-        return self._layers[-1]
+        return self.layers[-1]
 
     @property
     def inputs(self) -> Frame:
@@ -242,15 +221,15 @@ class NodeFlow(Frozen):
     def in_degrees(self, layer: int) -> Tensor:
         """Edges that enter each node of a layer through the flow before it, int64 ``[nodes]``; 0 for layer 0."""
         i = as_index(layer, "layer", self.num_layers)
-        return self._consecutive[i - 1].in_degrees if i else self._zeros(i)
+        return self.flows[i - 1].in_degrees if i else self._zeros(i)
 
     def out_degrees(self, layer: int) -> Tensor:
         """Edges that leave each node of a layer through the flow after it, int64 ``[nodes]``; 0 for the last layer."""
         i = as_index(layer, "layer", self.num_layers)
-        return self._consecutive[i].out_degrees if i < self.num_flows else self._zeros(i)
+        return self.flows[i].out_degrees if i < self.num_flows else self._zeros(i)
 
     def _zeros(self, layer: int) -> Tensor:
-        return torch.zeros(self._layers[layer].num_nodes, dtype=torch.int64, device=self.device)
+        return torch.zeros(self.layers[layer].num_nodes, dtype=torch.int64, device=self.device)
 
     # ---- parent graph; these functions, from a file of their own, become methods
 
@@ -268,25 +247,8 @@ class NodeFlow(Frozen):
     apply_flows = run.apply_flows
     forward = run.forward
 
-    def register_layer_computation(
-        self,
-        layer: int,
-        message: MessageLike | None = None,
-        reduce: ReduceLike | None = None,
-        update: ColumnsOfNodes | None = None,
-    ) -> None:
-        """Set how a layer is computed from the one before it; ``compute`` runs all such computations in layer order.
-
-        Arguments are those of ``flow_compute``. With ``update`` alone, ``compute`` applies it to the layer as
-        ``apply_layers`` does. Another call for the same layer replaces the first.
-        """
-        i = as_index(layer, "layer", self.num_layers)
-        run.check_computation(i, message, reduce, update)
-        self._registry[i] = run.Computation(message, reduce, update)
-
-    def compute(self) -> None:
-        """Compute every layer that has a registered computation, one by one."""
-        run.compute(self, self._registry)
+    register_layer_computation = run.register_layer_computation
+    compute = run.compute
 
     # ---- new NodeFlows from this one
 
@@ -297,22 +259,22 @@ class NodeFlow(Frozen):
         start, stop, step = layers.indices(self.num_layers)
         if step != 1 or stop <= start:
             raise ValueError(f"a slice must take consecutive layers, at least one of {self.num_layers}, got {layers}")
-        return self._rebuild(start, stop, parent=self.parent)
+        return self._rebuild(range(start, stop))
 
     layer_offsets = _as_graph.layer_offsets
     flow_offsets = _as_graph.flow_offsets
     as_graph = _as_graph.as_graph
 
     append = _append.append
-    union = _union.union
+    union = _as_graph.union
 
     def to(self, device: torch.device | str, *, non_blocking: bool = False) -> NodeFlow:
         """Return this NodeFlow with structure, ids and columns on ``device``; frames of the parent stay."""
-        return self._rebuild(0, self.num_layers, lambda x: x.to(device, non_blocking=non_blocking), parent=self.parent)
+        return self._rebuild(change=lambda x: x.to(device, non_blocking=non_blocking))
 
     def pin_memory(self) -> NodeFlow:
         """Return this NodeFlow in page-locked memory, for fast copies to a GPU."""
-        return self._rebuild(0, self.num_layers, lambda x: x.pin_memory(), parent=self.parent)
+        return self._rebuild(change=lambda x: x.pin_memory())
 
     def with_parent(self, graph: Graph | None) -> NodeFlow:
         """Return this NodeFlow with ``graph`` as its parent; None detaches it.
@@ -321,7 +283,7 @@ class NodeFlow(Frozen):
         """
         if graph is not None:
             parent_graph.check_fits(self, graph)
-        return self._rebuild(0, self.num_layers, parent=graph)
+        return self._rebuild(parent=graph)
 
     def with_seeds(
         self, *, seed_index: Tensor | None = None, seed_ids: Tensor | None = None, seed_layout: SeedLayout | None = None
@@ -332,37 +294,31 @@ class NodeFlow(Frozen):
         """
         index = self.seed_index if seed_index is None else seed_index
         ids = self._seed_ids if seed_ids is None else seed_ids
-        return self._rebuild(0, self.num_layers, parent=self.parent, seeds=(index, ids, seed_layout))
+        return self._rebuild(seed_index=index, seed_ids=ids, seed_layout=seed_layout)
 
-    def _rebuild(
-        self,
-        start: int,
-        stop: int,
-        change: Move | None = None,
-        *,
-        parent: Graph | None,
-        seeds: tuple[Tensor, Tensor | None, SeedLayout | None] | None = None,
-    ) -> NodeFlow:
-        """Layers ``start`` to ``stop`` with new frames; ``change`` moves the tensors, shared ones stay shared."""
+    def _rebuild(self, numbers: range | None = None, change: Move | None = None, **of: Unpack[Belongs]) -> NodeFlow:
+        """Layers ``numbers`` with new frames; ``change`` moves the tensors, shared ones stay shared; ``of`` is new."""
+        start, stop = (numbers.start, numbers.stop) if numbers else (0, self.num_layers)
         move: Move = once(change) if change is not None else lambda x: x
-        layers = [layer.moved(move, move(layer.data.copy())) for layer in self._layers[start:stop]]
-        flows: dict[tuple[int, int], Flow] = {}
-        for (i, j), flow in self.flows.items():
-            if start <= i and j < stop:
-                pair = (i - start, j - start)
-                flows[pair] = flow.between(layers[pair[0]], layers[pair[1]], pair, move=change and move)
-        consecutive = [flows.pop((i, i + 1)) for i in range(len(layers) - 1)]
-        data = None
-        if seeds is None:
-            whole = stop == self.num_layers  # another last layer has seeds of its own, none repeated
-            data = move(self.seed_data.copy()) if whole else None
-            index = self.seed_index if whole else torch.arange(layers[-1].num_nodes, device=self.device)
-            seeds = index, self._seed_ids if whole else None, self.seed_layout if whole else None
-        index, ids, layout = move(seeds[0]), None if seeds[1] is None else move(seeds[1]), seeds[2]
-        batch = NodeFlow._trusted(
-            layers, consecutive, flows, parent=parent, seed_index=index, seed_ids=ids, seed_layout=layout
-        )
-        batch.seed_data.update(data)
+        layers = [layer.moved(move, move(layer.data.copy())) for layer in self.layers[start:stop]]
+        flows = [
+            flow.between(layers[i - start], layers[j - start], (i - start, j - start), move=change and move)
+            for (i, j), flow in self.flows.items()
+            if start <= i and j < stop
+        ]
+        belongs: Belongs = {"parent": self.parent, "seed_ids": None, "seed_layout": None}
+        whole = stop == self.num_layers
+        if whole:
+            belongs |= {"seed_index": self.seed_index, "seed_ids": self._seed_ids, "seed_layout": self.seed_layout}
+        else:  # another last layer has seeds of its own, none repeated
+            belongs["seed_index"] = torch.arange(layers[-1].num_nodes, device=self.device)
+        belongs |= of
+        if change is not None:
+            for name in ("seed_index", "seed_ids"):
+                belongs[name] = None if belongs[name] is None else move(belongs[name])
+        batch = NodeFlow._trusted(layers, flows, **belongs)
+        if whole and "seed_index" not in of:
+            batch.seed_data.update(move(self.seed_data.copy()))
         return batch
 
     validate = _validate.validate
@@ -376,7 +332,7 @@ class NodeFlow(Frozen):
 
     def __repr__(self) -> str:
         text = f"{' -> '.join(map(str, self.layer_sizes))} nodes, {' + '.join(map(str, self.flow_sizes)) or 0} edges"
-        skips = "".join(f", {i}->{j}: {flow.num_edges} edges" for (i, j), flow in self._skips.items())
+        skips = "".join(f", {i}->{j}: {flow.num_edges} edges" for (i, j), flow in self.flows.items() if j != i + 1)
         return f"NodeFlow({text}{skips})"
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from nodeflow._base.frozen import Lazy
 from nodeflow._rows.packing import Pool, restored
-from nodeflow.flow._flow import Flow
+from nodeflow.flow._flow import Flow, FlowParts
 from nodeflow.flow._layer import Layer
 from nodeflow.graph import Frame, find_graph
 from nodeflow.ops import Structure
@@ -21,39 +21,31 @@ def pack(batch: NodeFlow) -> dict[str, Any]:
     Columns are stored by value, without gradient; registered layer computations are left out.
     """
     pool = Pool()
-    structures: dict[int, int] = {}
-    layers = [
-        (
-            layer.num_nodes,
-            pool.add(layer.parent_nid if layer.has_parent else None),
-            pool.add(layer.context),
-            _columns(pool, layer.data),
-        )
-        for layer in batch.layers
-    ]
+    layers = []
+    for layer in batch.layers:
+        ids = pool.add(layer.parent_nid if layer.has_parent else None)
+        layers.append((layer.num_nodes, ids, pool.add(layer.context), _columns(pool, layer.data)))
+    numbers: dict[int, int] = {}
+    structures: list[Any] = []
     flows: list[Any] = []
-    parts: list[Any] = []
     for pair, flow in batch.flows.items():
         s = flow.structure
-        if id(s) not in structures:
-            structures[id(s)] = len(parts)
-            parts.append((pool.add(s.indptr), pool.add(s.indices), s.num_src))
+        if id(s) not in numbers:
+            numbers[id(s)] = len(structures)
+            structures.append((pool.add(s.indptr), pool.add(s.indices), s.num_src))
         lazy = flow.lazy_parts()
         cells = [None if cell is None else pool.add(cell.get()) for cell in (lazy["parent_eid"], lazy["weight"])]
-        flows.append((pair, structures[id(s)], cells, lazy["needs_weight"], _columns(pool, flow.data)))
-    uid = None if batch.parent is None else batch.parent.uid
-    seeds = pool.add(batch.seed_index), pool.add(batch.seed_ids if batch.has_seed_ids else None)
-    data = _columns(pool, batch.seed_data)
-    state: dict[str, Any] = {
+        flows.append((pair, numbers[id(s)], cells, lazy["needs_weight"], _columns(pool, flow.data)))
+    return {
         "layers": layers,
-        "structures": parts,
+        "structures": structures,
         "flows": flows,
-        "seeds": seeds,
-        "seed_data": data,
-        "graph": uid,
+        "seeds": (pool.add(batch.seed_index), pool.add(batch.seed_ids if batch.has_seed_ids else None)),
+        "seed_data": _columns(pool, batch.seed_data),
+        "graph": None if batch.parent is None else batch.parent.uid,
         "seed_layout": batch.seed_layout,
+        "memory": pool.memory(),
     }
-    return {**state, "memory": pool.memory()}
 
 
 def unpack(cls: type[NodeFlow], state: dict[str, Any]) -> NodeFlow:
@@ -67,21 +59,18 @@ def unpack(cls: type[NodeFlow], state: dict[str, Any]) -> NodeFlow:
         Layer._trusted(n, restored(memory, ids), frame(n, columns), context=restored(memory, context))
         for n, ids, context, columns in state["layers"]
     ]
-    parts = [Structure(restored(memory, p), restored(memory, i), n) for p, i, n in state["structures"]]
-    flows: dict[tuple[int, int], Flow] = {}
-    for pair, at, cells, needed, columns in state["flows"]:
+    structures = [Structure(restored(memory, p), restored(memory, i), n) for p, i, n in state["structures"]]
+    flows = []
+    for (i, j), at, cells, needed, columns in state["flows"]:
+        structure = structures[at]
         edge, weight = (None if cell is None else Lazy.of(restored(memory, cell)) for cell in cells)
-        ends = layers[pair[0]], layers[pair[1]]
-        data = frame(parts[at].num_edges, columns)
-        flows[pair] = Flow._trusted(
-            parts[at], *ends, pair, parent_eid=edge, weight=weight, needs_weight=needed, data=data
-        )
-    consecutive = [flows.pop((i, i + 1)) for i in range(len(layers) - 1)]
+        parts: FlowParts = {"parent_eid": edge, "weight": weight, "needs_weight": needed}
+        parts["data"] = frame(structure.num_edges, columns)
+        flows.append(Flow._trusted(structure, layers[i], layers[j], (i, j), **parts))
     index, ids = (restored(memory, value) for value in state["seeds"])
-    graph = find_graph(state["graph"])
-    layout = state["seed_layout"]
-    batch = cls._trusted(layers, consecutive, flows, parent=graph, seed_index=index, seed_ids=ids, seed_layout=layout)
-    batch.seed_data.update({name: restored(memory, column) for name, column in state["seed_data"].items()})
+    graph, layout = find_graph(state["graph"]), state["seed_layout"]
+    batch = cls._trusted(layers, flows, parent=graph, seed_index=index, seed_ids=ids, seed_layout=layout)
+    batch.seed_data.update(frame(batch.seed_data.num_rows, state["seed_data"]))
     return batch
 
 

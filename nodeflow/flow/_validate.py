@@ -99,9 +99,8 @@ def _check_parent_edges(
     from_, to = flow.edges()
     src, dst = flow.src_layer.parent_nid[from_][kept].cpu(), flow.dst_layer.parent_nid[to][kept].cpu()
     ends = tuple(end[edges[kept].cpu()] for end in all_ends.get())
-    same = torch.equal(ends[0], src) and torch.equal(ends[1], dst)
-    turned = torch.equal(ends[0], dst) and torch.equal(ends[1], src)  # sampled along out-edges
-    _require(same or turned, f"{name}: an edge and its parent edge join different nodes")
+    same, turned = (ends[0] == src) & (ends[1] == dst), (ends[0] == dst) & (ends[1] == src)  # sampled along out-edges
+    _require(bool((same | turned).all()), f"{name}: an edge and its parent edge join different nodes")
 
 
 def _within(ids: Tensor, lower: int, upper: int) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import ItemsView, Iterator, Sequence
 from typing import Any, Generic, TypeVar, overload
 
 import torch
@@ -19,8 +19,8 @@ class LayerView(Sequence[Layer]):
 
     __slots__ = ("_layers",)
 
-    def __init__(self, layers: tuple[Layer, ...]) -> None:
-        self._layers = layers
+    def __init__(self, layers: Sequence[Layer]) -> None:
+        self._layers = tuple(layers)
 
     @overload
     def __getitem__(self, index: int) -> Layer: ...
@@ -48,12 +48,24 @@ class LayerView(Sequence[Layer]):
 
 
 class FlowView(Sequence[Flow]):
-    """The flows of a NodeFlow: iteration and ``len`` go over those between consecutive layers; ``pairs`` lists all."""
+    """The flows of a NodeFlow: iteration and ``len`` go over those between consecutive layers; ``pairs`` lists all.
 
-    __slots__ = ("_flows", "_num_layers", "_skips")
+    Raises ValueError for two flows that join the same layers.
+    """
 
-    def __init__(self, flows: tuple[Flow, ...], skips: dict[tuple[int, int], Flow], num_layers: int) -> None:
-        self._flows, self._skips, self._num_layers = flows, skips, num_layers
+    __slots__ = ("_by_pair", "_flows", "_num_layers")
+
+    def __init__(self, flows: Sequence[Flow], num_layers: int) -> None:
+        self._by_pair = {flow.layers: flow for flow in flows}
+        self._flows = tuple(flows)
+        # flows of a chain in order, the usual case, need no sorting
+        if list(self._by_pair) != [(i, i + 1) for i in range(len(flows))]:
+            pairs = sorted(self._by_pair, key=lambda pair: (pair[1] != pair[0] + 1, pair))
+            self._by_pair = {pair: self._by_pair[pair] for pair in pairs}
+            self._flows = tuple(flow for (i, j), flow in self._by_pair.items() if j == i + 1)
+        self._num_layers = num_layers
+        if len(self._by_pair) < len(flows):
+            raise ValueError(f"two flows join the same layers: {[flow.layers for flow in flows]}")
 
     @overload
     def __getitem__(self, index: int | tuple[int, int]) -> Flow: ...
@@ -64,36 +76,29 @@ class FlowView(Sequence[Flow]):
             return self._flows[index]
         if not isinstance(index, tuple):
             return self._flows[as_index(index, "flow", len(self._flows))]
-        pair = self._pair(*index)
-        return self._flows[pair[0]] if pair[1] == pair[0] + 1 else self._skips[pair]
+        if len(index) != 2:
+            raise TypeError(f"flows[i, j] takes two layer numbers, got {len(index)}")
+        i, j = (as_index(layer, "layer", self._num_layers) for layer in index)
+        if (i, j) not in self._by_pair:
+            raise IndexError(f"there is no flow from layer {i} to layer {j}; there are {self.pairs()}")
+        return self._by_pair[i, j]
 
     def __call__(self, i: int, j: int | None = None) -> Tensor:
         """Return the NodeFlow ids of the edges from layer ``i`` to layer ``j`` (``i + 1`` unless given), int64."""
-        if j is None:
-            i = as_index(i, "flow", len(self._flows))
-            j = i + 1
-        wanted, start = self[i, j], 0
-        for flow in (*self._flows, *self._skips.values()):
-            if flow is wanted:
+        flow, start = self[i] if j is None else self[i, j], 0
+        for pair, other in self.items():
+            if pair == flow.layers:
                 break
-            start += flow.num_edges
-        return torch.arange(start, start + wanted.num_edges, device="cpu")
+            start += other.num_edges
+        return torch.arange(start, start + flow.num_edges, device="cpu")
 
     def pairs(self) -> list[tuple[int, int]]:
         """Return the pairs of layers that a flow joins: consecutive ones first, in the order of their NodeFlow ids."""
-        return [flow.layers for flow in (*self._flows, *self._skips.values())]
+        return list(self._by_pair)
 
-    def items(self) -> Iterator[tuple[tuple[int, int], Flow]]:
+    def items(self) -> ItemsView[tuple[int, int], Flow]:
         """Give every flow with its pair of layers, in the order of ``pairs``."""
-        return ((flow.layers, flow) for flow in (*self._flows, *self._skips.values()))
-
-    def _pair(self, *layers: int) -> tuple[int, int]:
-        if len(layers) != 2:
-            raise TypeError(f"flows[i, j] takes two layer numbers, got {len(layers)}")
-        i, j = (as_index(layer, "layer", self._num_layers) for layer in layers)
-        if j != i + 1 and (i, j) not in self._skips:
-            raise IndexError(f"there is no flow from layer {i} to layer {j}; there are {self.pairs()}")
-        return i, j
+        return self._by_pair.items()
 
     def __iter__(self) -> Iterator[Flow]:
         return iter(self._flows)
@@ -102,7 +107,7 @@ class FlowView(Sequence[Flow]):
         return len(self._flows)
 
     def __repr__(self) -> str:
-        return repr([*self._flows, *self._skips.values()])
+        return repr(list(self._by_pair.values()))
 
 
 V = TypeVar("V", LayerView, FlowView)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from torch import Tensor
 
@@ -26,17 +26,9 @@ KIND, VERSION = "graph", 1
 NAMES, SPLIT = "names", ("train", "val", "test")  # further arrays that a graph folder may have
 
 
-class Opened(NamedTuple):
-    """The parts of an opened graph: arrays that are mapped, and frames."""
-
-    arrays: tuple[Array, Array, Array | None]
-    ndata: GraphFrame
-    edata: GraphFrame
-
-
 @dataclass
 class Contents:
-    """What the manifest of a graph folder will say.
+    """The manifest of a graph folder that is being written.
 
     Args:
         arrays: descriptions of the arrays written so far, by name.
@@ -51,19 +43,19 @@ class Contents:
 
         Files have numbers, because a name of a column may be no name of a file.
         """
-        known = self.facts.setdefault(kind, [])
+        described = self.facts.setdefault(kind, [])
         for name, column in columns.items():
             try:
-                self.add_column(kind, name, stream_column(draft / f"{kind}{len(known)}.npy", column))
+                self.add_column(kind, name, stream_column(draft / f"{kind}{len(described)}.npy", column))
             except (TypeError, ValueError) as error:
                 raise type(error)(f"column {name!r}: {error}") from None
 
     def add_column(self, kind: str, name: str, array: ArrayFile) -> None:
         """Add a column whose files have been written."""
-        known = self.facts.setdefault(kind, [])
-        key = f"{kind}{len(known)}"
+        described = self.facts.setdefault(kind, [])
+        key = f"{kind}{len(described)}"
         self.arrays[key] = array
-        known.append({"name": name, "width": None, "arrays": [key]})
+        described.append({"name": name, "width": None, "arrays": [key]})
 
     def write(self, draft: Path) -> None:
         """Write the manifest."""
@@ -92,16 +84,18 @@ def read_manifest(folder: FileLike, *, verify: bool = False) -> Manifest:
     return Manifest.read(Path(folder), KIND, VERSION, contents=verify)
 
 
-def open_graph(folder: Path, manifest: Manifest, *, verify: bool) -> Opened:
-    """Map the arrays of a graph folder; see ``Graph.open``.
+def open_graph(
+    folder: Path, manifest: Manifest, *, verify: bool
+) -> tuple[tuple[Array, Array, Array | None], GraphFrame, GraphFrame]:
+    """Map the arrays of a graph folder, and the columns of nodes and edges; see ``Graph.open``.
 
     Without ``verify`` only sizes, types and the two ends of ``indptr`` are looked at.
     """
-    known = manifest.arrays
-    if not {"indptr", "indices"} <= set(known):
+    arrays = manifest.arrays
+    if not {"indptr", "indices"} <= set(arrays):
         raise ValueError(f"{folder} is damaged: its manifest must name the arrays indptr and indices")
-    indptr, indices = (map_array(folder, known[name]) for name in ("indptr", "indices"))
-    ids = map_array(folder, known["edge_ids"]) if "edge_ids" in known else None
+    indptr, indices = (map_array(folder, arrays[name]) for name in ("indptr", "indices"))
+    ids = map_array(folder, arrays["edge_ids"]) if "edge_ids" in arrays else None
     kinds = [(indptr, ("int64",)), (indices, ("int32", "int64")), (ids, ("int32", "int64"))]
     wrong = any(a is not None and (a.dtype.name not in kind or a.ndim != 1) for a, kind in kinds)
     size = len(indices)
@@ -119,7 +113,7 @@ def open_graph(folder: Path, manifest: Manifest, *, verify: bool) -> Opened:
         _frame(folder, manifest, kind, rows, verify=verify)
         for kind, rows in (("ndata", len(indptr) - 1), ("edata", size))
     )
-    return Opened((indptr, indices, ids), ndata, edata)
+    return (indptr, indices, ids), ndata, edata
 
 
 def _frame(folder: Path, manifest: Manifest, kind: str, num_rows: int, *, verify: bool) -> GraphFrame:

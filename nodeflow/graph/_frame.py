@@ -89,8 +89,8 @@ class Frame(MutableMapping[str, Tensor]):
         columns = {} if columns is None else columns
         if not hasattr(columns, "items"):
             raise TypeError(f"columns must be a dict from names to columns, or a data frame, got {describe(columns)}")
-        given = {**columns, **more} if more else columns
-        checked = {name: self._checked(name, column) for name, column in given.items()}
+        new = {**columns, **more} if more else columns
+        checked = {name: self._checked(name, column) for name, column in new.items()}
         self._columns.update(checked)
 
     def copy(self) -> Frame:
@@ -146,11 +146,11 @@ class Frame(MutableMapping[str, Tensor]):
         initializer = self._initializers.get(name, self._initializers.get(None))
         if initializer is None:
             return like.new_zeros(shape)
-        made = initializer(shape, like.dtype, like.device)
-        if not isinstance(made, Tensor) or made.shape != shape or made.dtype != like.dtype:
-            got = f"{made.dtype} {tuple(made.shape)}" if isinstance(made, Tensor) else describe(made)
+        rows = initializer(shape, like.dtype, like.device)
+        if not isinstance(rows, Tensor) or rows.shape != shape or rows.dtype != like.dtype:
+            got = f"{rows.dtype} {tuple(rows.shape)}" if isinstance(rows, Tensor) else describe(rows)
             raise ValueError(f"the initializer of column {name!r} must return {like.dtype} {shape}, got {got}")
-        return made
+        return rows
 
     def to(self, device: torch.device | str, *, non_blocking: bool = False) -> Frame:
         """Return a Frame with every column on ``device``."""
@@ -199,11 +199,11 @@ class Frame(MutableMapping[str, Tensor]):
 
     def _converted(self, name: str, column: ColumnLike) -> Tensor:
         if hasattr(column, "to_numpy"):  # a pandas Series, and the like of other libraries
-            given, column = column, column.to_numpy()
+            series, column = column, column.to_numpy()
             if not isinstance(column, np.ndarray) or column.dtype.kind not in "biufc":
                 raise TypeError(
-                    f"column {name!r} must hold numbers, got {type(given).__name__} of dtype "
-                    f"{getattr(given, 'dtype', None)}; convert it first (codes of a category, seconds of a date), and "
+                    f"column {name!r} must hold numbers, got {type(series).__name__} of dtype "
+                    f"{getattr(series, 'dtype', None)}; convert it first (codes of a category, seconds of a date), and "
                     "fill missing entries"
                 )
         if isinstance(column, np.ndarray):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import copyreg
-import threading
 import uuid
 from collections.abc import Hashable, Iterable, Sequence
 from itertools import chain
@@ -21,11 +20,21 @@ from nodeflow._base.frozen import Frozen, Lazy
 from nodeflow._base.types import ColumnsLike, FileLike, IdsLike
 from nodeflow._display.columns import column_table
 from nodeflow._display.html import page
-from nodeflow._edges.queries import Between, degrees, edges_of
-from nodeflow._edges.stored import Stored, by_id, integers, permutation, read_only, stored, stored_indptr
-from nodeflow._peers.alone import ALONE, HeldWhole
-from nodeflow._peers.held import Held, Peers
-from nodeflow._runtime import living
+from nodeflow._edges.stored import (
+    Between,
+    OutEdges,
+    Stored,
+    by_id,
+    degrees,
+    edges_of,
+    integers,
+    permutation,
+    read_only,
+    stored,
+    stored_indptr,
+)
+from nodeflow._peers.held import ALONE, Held, Peers
+from nodeflow._runtime import objects
 from nodeflow._runtime.mapped import FilePart, part_of_file
 from nodeflow.graph._folder import open_graph, read_manifest, save_graph
 from nodeflow.graph._frame import Frame, GraphFrame
@@ -39,7 +48,7 @@ _ENDS = "src and dst, the ends of the edges in two one-dimensional arrays"
 
 def find_graph(uid: str | None) -> Graph | None:
     """Return the graph with this identity if it lives in this process (batches find their parent so after pickling)."""
-    return living.graphs.get(uid)
+    return objects.graphs.get(uid)
 
 
 class Graph(Frozen):
@@ -76,16 +85,14 @@ class Graph(Frozen):
     (tensor([0, 1]), tensor([2, 2]), tensor([2, 3]))
     """
 
-    __slots__ = (
-        "__weakref__", "_edge_ids", "_lock", "_out", "_positions", "edata", "indices", "indptr", "ndata", "uid",
-    )  # fmt: skip
+    __slots__ = ("__weakref__", "_edge_ids", "_out", "_positions", "edata", "indices", "indptr", "ndata", "uid")
     indptr: Ints
     indices: Stored
     uid: str
     ndata: Frame
     edata: Frame
     _edge_ids: Stored | None
-    _out: list[tuple[Ints, Stored, Stored]]
+    _out: OutEdges
     _positions: Lazy[Stored | None]
 
     def __init__(
@@ -117,11 +124,10 @@ class Graph(Frozen):
     def _start(self, arrays: Sequence[Stored | None], ndata: Frame, edata: Frame, uid: str) -> None:
         indptr, indices, edge_ids = arrays
         self._set(
-            indptr=indptr, indices=indices, _edge_ids=edge_ids, ndata=ndata, edata=edata, uid=uid,
-            _out=[], _lock=threading.Lock(),
-            _positions=Lazy(lambda: None if edge_ids is None else by_id(np.arange(len(edge_ids)), edge_ids)),
-        )  # fmt: skip
-        living.graphs[uid] = self
+            indptr=indptr, indices=indices, _edge_ids=edge_ids, ndata=ndata, edata=edata, uid=uid, _out=OutEdges()
+        )
+        self._set(_positions=Lazy(lambda: None if edge_ids is None else by_id(np.arange(len(edge_ids)), edge_ids)))
+        objects.graphs[uid] = self
 
     @classmethod
     def from_edges(
@@ -196,9 +202,9 @@ class Graph(Frozen):
         """
         ends = listed(src, "src"), listed(dst, "dst")
         check_pairs(*ends, "src and dst", "edge")
-        known = NodeNames(dict.fromkeys(chain.from_iterable(zip(*ends, strict=True))) if names is None else names)
-        ids = (known.ids(end) for end in ends)
-        return cls.from_edges(*ids, num_nodes=len(known), ndata=ndata, edata=edata), known
+        named = NodeNames(dict.fromkeys(chain.from_iterable(zip(*ends, strict=True))) if names is None else names)
+        ids = (named.ids(end) for end in ends)
+        return cls.from_edges(*ids, num_nodes=len(named), ndata=ndata, edata=edata), named
 
     def save(self, folder: FileLike, *, overwrite: bool = False) -> None:
         """Write the graph with all its columns into a folder, for ``Graph.open``.
@@ -236,8 +242,8 @@ class Graph(Frozen):
         Raises FileNotFoundError for a folder without a graph, ValueError for files that are missing, damaged, or of
         another kind or version.
         """
-        opened = open_graph(Path(folder), read_manifest(folder, verify=verify), verify=verify)
-        return cls._trusted([array if array is None else read_only(array) for array in opened.arrays], *opened[1:])
+        arrays, ndata, edata = open_graph(Path(folder), read_manifest(folder, verify=verify), verify=verify)
+        return cls._trusted([array if array is None else read_only(array) for array in arrays], ndata, edata)
 
     @property
     def num_nodes(self) -> int:
@@ -261,8 +267,8 @@ class Graph(Frozen):
 
     @property
     def held(self) -> Held:
-        """What this process holds of the graph: all of it."""
-        return HeldWhole(self)
+        """The part of the graph that this process holds: all of it."""
+        return Held(self)
 
     @property
     def masters(self) -> Tensor:
@@ -275,16 +281,15 @@ class Graph(Frozen):
 
     def csr(self) -> tuple[Ints, Stored, Stored]:
         """Return ``(indptr, destinations, edge ids)`` of the out-edges, by source and id; made on first use."""
-        with self._lock:  # type: ignore[attr-defined]
-            if not self._out:
-                indptr, dst, position = kernels.csr.transpose(self.indptr, self.indices, self.num_nodes)
-                edges = position if self._edge_ids is None else self._edge_ids[position].astype(np.int64)
-                # by edge id inside each source, like the in-edges of a graph built from an edge list
-                order = np.lexsort((edges, np.repeat(np.arange(self.num_nodes), np.diff(indptr))))
-                dst, edges = dst[order], edges[order]
-                self._out.append((stored_indptr(indptr, False), stored(dst, None, self.num_nodes),
-                                  stored(edges, None, self.num_edges)))  # fmt: skip
-            return self._out[0]
+        return self._out.get(self._transposed)
+
+    def _transposed(self) -> tuple[Ints, Stored, Stored]:
+        indptr, dst, position = kernels.csr.transpose(self.indptr, self.indices, self.num_nodes)
+        edges = position if self._edge_ids is None else self._edge_ids[position].astype(np.int64)
+        # by edge id inside each source, like the in-edges of a graph built from an edge list
+        order = np.lexsort((edges, np.repeat(np.arange(self.num_nodes), np.diff(indptr))))
+        dst, edges = stored(dst[order], None, self.num_nodes), stored(edges[order], None, self.num_edges)
+        return stored_indptr(indptr, False), dst, edges
 
     def in_degrees(self, v: IdsLike | _All = ALL) -> Tensor:
         """Return the number of in-edges of the nodes ``v`` (default all) as int64 ``[len(v)]``."""
@@ -292,8 +297,8 @@ class Graph(Frozen):
 
     def out_degrees(self, v: IdsLike | _All = ALL) -> Tensor:
         """Return the number of out-edges of the nodes ``v`` (default all) as int64 ``[len(v)]``."""
-        if self._out:
-            return degrees(self._out[0][0], v, self.num_nodes)
+        if self._out.arrays:
+            return degrees(self._out.arrays[0], v, self.num_nodes)
         counts = np.bincount(self.indices, minlength=self.num_nodes).astype(np.int64)
         return torch.from_numpy(counts if isinstance(v, _All) else counts[as_ids(v, "v", self.num_nodes)])
 
@@ -368,7 +373,10 @@ class Graph(Frozen):
     def _between(self, u: IdsLike, v: IdsLike) -> Between:
         src, dst = as_ids(u, "u", self.num_nodes), as_ids(v, "v", self.num_nodes)
         check_pairs(src, dst, "u and v", "pair of nodes")
-        return Between(src, dst, *self.csc())
+        return self._edges_between(src, dst)
+
+    def _edges_between(self, u: Ints, v: Ints) -> Between:
+        return Between.of(u, v, self.num_nodes, *self.csc())
 
     plot = plot
 
@@ -391,9 +399,8 @@ class Graph(Frozen):
 
     def __setstate__(self, state: tuple[Any, ...]) -> None:
         arrays, ndata, edata, uid = state
-        opened = [read_only(array.open() if isinstance(array, FilePart) else array) if array is not None else None
-                  for array in arrays]  # fmt: skip
-        known = find_graph(uid)
-        self._start(opened, ndata, edata, uid)
-        if known is not None:  # in the process where the graph still lives, batches go on finding that very object
-            living.graphs[uid] = known
+        opened = [array.open() if isinstance(array, FilePart) else array for array in arrays]
+        living_one = find_graph(uid)
+        self._start([None if array is None else read_only(array) for array in opened], ndata, edata, uid)
+        if living_one is not None:  # in the process where the graph still lives, batches go on finding that very object
+            objects.graphs[uid] = living_one

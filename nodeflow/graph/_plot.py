@@ -11,7 +11,7 @@ from torch import Tensor
 from nodeflow._base.checks import as_count, as_ids
 from nodeflow._base.types import IdsLike
 from nodeflow._display.axes import axes_for
-from nodeflow._display.choosing import chosen, names_of
+from nodeflow._display.columns import chosen, names_of
 from nodeflow._display.plain import Plain, draw_degrees, draw_plain
 from nodeflow._rows.rows import take_rows
 
@@ -89,9 +89,17 @@ def plot(
 
 
 def _drawn(
-    graph: Graph, ax: Axes | None, nodes: Tensor, src: Tensor, dst: Tensor, eid: Tensor, marked: set[int],
-    label: Any, color: Any, width: Any,
-) -> Axes:  # fmt: skip
+    graph: Graph,
+    ax: Axes | None,
+    nodes: Tensor,
+    src: Tensor,
+    dst: Tensor,
+    eid: Tensor,
+    marked: set[int],
+    label: Any,
+    color: Any,
+    width: Any,
+) -> Axes:
     def of(choice: Any, argument: str, ids: Tensor, frame: Any) -> list[float] | None:
         return chosen(choice, argument, [ids], [frame], [len(ids)], lambda column: take_rows(column, ids))[0]
 

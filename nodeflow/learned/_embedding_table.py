@@ -14,17 +14,15 @@ from torch import Tensor
 
 from nodeflow._base.checks import Ints, as_count, as_ids, as_int, as_number, check_one_of, check_type, describe
 from nodeflow._base.types import FileLike, IdsLike
-from nodeflow._peers.alone import ALONE
-from nodeflow._peers.fetching import fetch_from_owners, first_of_each, send_to_owners
-from nodeflow._peers.held import HeldGraph, Peers, WholeIds
+from nodeflow._peers.held import ALONE, HeldGraph, Peers, WholeIds
+from nodeflow._peers.routes import fetch_from_owners, first_of_each, send_to_owners
 from nodeflow._rows.base import RowsBase
 from nodeflow._rows.rows import fetch_rows
 from nodeflow._store.files import FileStore
-from nodeflow._store.memory import MemoryStore
-from nodeflow._store.store import Store
+from nodeflow._store.store import MemoryStore, Store
 from nodeflow.learned._initial import INITS, initial_rows
 from nodeflow.learned._pulls import Pulls, added, check_finite, gradients
-from nodeflow.learned._row_optimizers import Rows, check_lr, row_optimizer
+from nodeflow.learned._row_optimizers import RowOptimizer, check_lr
 from nodeflow.random import derive_key, hash_ids
 
 _WHAT = "the embedding table"
@@ -63,8 +61,6 @@ class EmbeddingTable(RowsBase):
     calls them, in the same order, each with ids of its own, which may be none. Gradients go to the owners, which add
     those of all processes, in the order of their numbers, and take one step with the sum. So rows are those of one
     table in one process whose batch is all of the processes' batches, up to rounding.
-
-    ``peers`` are the processes; ``collective`` says whether there are several.
 
     A row that a step does not touch stays as it is, and so does its state. For SGD and Adagrad without weight decay
     this is what ``torch.optim`` does with a dense table. Weight decay acts on the rows of a step only. Adam is
@@ -122,7 +118,7 @@ class EmbeddingTable(RowsBase):
                 raise ValueError(f"dtype must be torch.float32, float64, bfloat16 or float16, got {describe(dtype)}")
             check_one_of(gradients, "gradients", ("sum", "mean"))
             self.dtype, self.gradients = dtype, gradients
-            self._optimizer = row_optimizer(*adam)
+            self._optimizer = RowOptimizer(*adam)
             check_one_of(init, "init", INITS)
             number = 1 / math.sqrt(width) if scale is None else as_number(scale, "scale", least=0)
             self._settings: dict[str, Any] = {"optimizer": optimizer, "init": init, "scale": number}
@@ -297,8 +293,8 @@ class EmbeddingTable(RowsBase):
         if short := self.dtype != self._exact:
             rows, at = rows.index_select(0, which).to(self._exact), np.arange(len(places))
         states = {name: arrays[name].numpy() for name in self._optimizer.states}
-        step = Rows(rows.numpy(), at, states, places, grads.contiguous().numpy())
-        self._optimizer.update(step, int(arrays["version"]))
+        numbers = grads.contiguous().numpy()
+        self._optimizer.update(rows.numpy(), at, states, places, numbers, int(arrays["version"]))
         if short:
             arrays["rows"].index_copy_(0, which, rows.to(self.dtype))
 
@@ -350,10 +346,10 @@ class EmbeddingTable(RowsBase):
                 )
             return
         for name, array in store.arrays.items():
-            found = state["arrays"].get(name)
-            if not isinstance(found, Tensor) or found.shape != array.shape or found.dtype != array.dtype:
+            saved = state["arrays"].get(name)
+            if not isinstance(saved, Tensor) or (saved.shape, saved.dtype) != (array.shape, array.dtype):
                 raise ValueError(
-                    f"the state is of another table: {name} is {describe(found)} there, and {describe(array)} here"
+                    f"the state is of another table: {name} is {describe(saved)} there, and {describe(array)} here"
                 )
         with self._lock:
             for name, array in store.arrays.items():
@@ -380,5 +376,5 @@ class EmbeddingTable(RowsBase):
 
     def _details(self) -> str:
         where = "" if self._store.folder is None else f", in {self._store.folder}"
-        here = f", {len(self._store.arrays['written'])} rows here" if self.collective else ""
-        return f"{self._settings['optimizer']}, lr={self.lr}{here}{where}"
+        share = f", {len(self._store.arrays['written'])} rows here" if self.collective else ""
+        return f"{self._settings['optimizer']}, lr={self.lr}{share}{where}"

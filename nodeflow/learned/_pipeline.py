@@ -109,29 +109,17 @@ class Pipeline(Generic[Batch, Result]):
         named = [f"{name}: {table!r}" if name else repr(table) for name, (table, _) in self._pulls.items()]
         return f"Pipeline(rows of {', '.join(named)}; staleness {self.staleness}, {self._under_way} batches under way)"
 
-    def __iter__(self) -> Iterator[Result]:
-        return self._iterate() if self.staleness > 1 else self._one_by_one()
-
-    def _one_by_one(self) -> Generator[Result, None, None]:
-        source = iter(self.batches)
-        try:
-            while (drawn := self._draw(source)) is not None:
-                try:
-                    result = self._compute(drawn)
-                    self._write(drawn)
-                except BaseException:
-                    self._drop(drawn)
-                    raise
-                yield result
-        finally:
-            _close(source)
-
-    def _iterate(self) -> Generator[Result, None, None]:
+    def __iter__(self) -> Generator[Result, None, None]:
         source, errors, left = iter(self.batches), list[BaseException](), False
-        workers = Workers(1, "nodeflow-pipeline")  # it runs tasks in order, so every batch reads rows of a known step
-        # its thread exchanges beside that of the caller
-        groups = {id(table.peers): table.peers for table, _ in self._pulls.values() if table.collective}
-        channels = [(peers, peers.channel()) for peers in groups.values()]
+        # its one thread runs tasks in order, so every batch reads rows of a known step; without it, a task is run in
+        # this thread when its result is asked for
+        workers = Workers(1, "nodeflow-pipeline") if self.staleness > 1 else None
+        # the thread exchanges beside that of the caller
+        tables = [table for table, _ in self._pulls.values() if table.collective and workers is not None]
+        channels = [(peers, peers.channel()) for peers in {id(table.peers): table.peers for table in tables}.values()]
+
+        def submit(task: Callable[[], Any]) -> Callable[[], Any]:
+            return task if workers is None else workers.submit(task)
 
         @contextmanager
         def beside() -> Iterator[None]:
@@ -159,11 +147,15 @@ class Pipeline(Generic[Batch, Result]):
         drawn = None
         try:
             for _ in range(self.staleness):
-                ahead.append(workers.submit(draw))
+                ahead.append(submit(draw))
             while (drawn := ahead.popleft()()) is not None and not errors:
                 result = self._compute(drawn)
-                written, drawn = workers.submit(partial(write, drawn)), None
-                ahead.append(workers.submit(draw))
+                written, drawn = submit(partial(write, drawn)), None
+                if workers is None:
+                    written()
+                if errors:
+                    break
+                ahead.append(submit(draw))
                 yield result
                 del result, written
         finally:
@@ -175,9 +167,10 @@ class Pipeline(Generic[Batch, Result]):
                     with suppress(Exception):
                         if (unused := rest()) is not None:
                             self._drop(unused)
-                workers.submit(partial(_close, source))()  # in the thread that may be within it
+                submit(partial(_close, source))()  # in the thread that may be within it
             finally:
-                workers.stop()
+                if workers is not None:
+                    workers.stop()
             if errors:
                 raise errors[0]
 
@@ -221,7 +214,7 @@ class Pipeline(Generic[Batch, Result]):
         tables = {id(table): table for table, _ in self._pulls.values()}
         for name, leaf in drawn.rows.items():
             leaves.setdefault(id(self._pulls[name][0]), []).append(leaf)
-        return [(tables[key], found) for key, found in leaves.items()]
+        return [(tables[key], of_table) for key, of_table in leaves.items()]
 
 
 def _close(source: Iterator[Any]) -> None:

@@ -49,12 +49,12 @@ class Pulls:
         """
         if not rows:
             return self._pulled
-        known = {id(pulled.leaf): pulled for pulled in self._pulled}
+        by_leaf = {id(pulled.leaf): pulled for pulled in self._pulled}
         for k, leaf in enumerate(rows):
             check_type(leaf, f"rows[{k}]", Tensor, "a tensor that pull returned")
-            if id(leaf) not in known:
+            if id(leaf) not in by_leaf:
                 raise ValueError(f"rows[{k}] was not pulled from this table, or its step was made; pull rows again")
-        return list({id(leaf): known[id(leaf)] for leaf in rows}.values())
+        return list({id(leaf): by_leaf[id(leaf)] for leaf in rows}.values())
 
     def forget(self, chosen: Sequence[Pulled]) -> None:
         """Let rows wait no more."""

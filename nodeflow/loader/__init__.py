@@ -7,7 +7,7 @@ from nodeflow.loader._epochs import Epochs as Epochs
 from nodeflow.loader._epochs import Pass as Pass
 from nodeflow.loader._loader import NodeFlowLoader as NodeFlowLoader
 from nodeflow.loader._sent_ahead import SentAhead as SentAhead
-from nodeflow.loader._timings import Timings as Timings
 from nodeflow.loader._weights import balanced_weights as balanced_weights
+from nodeflow.loader._workers import Timings as Timings
 
 __all__ = ["NodeFlowLoader", "Timings", "balanced_weights"]

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from nodeflow._base.checks import as_count, describe
-from nodeflow.loader._state import check_settings
+from nodeflow.loader._checks import check_settings
 
 
 class Pass(NamedTuple):

@@ -16,18 +16,27 @@ from nodeflow._base.types import Array, ColumnsLike, NumbersLike, SeedsLike
 from nodeflow._display.html import page, table
 from nodeflow._rows.rows import take_rows
 from nodeflow.flow import NamesLike, NodeFlow, empty_node_flow
-from nodeflow.loader._checks import all_or, as_seed_data, as_times, check_inputs, repeats, transformed
+from nodeflow.loader._checks import (
+    all_or,
+    as_seed_data,
+    as_times,
+    check_inputs,
+    check_process,
+    check_settings,
+    hash_times,
+    repeats,
+    samplers_with_state,
+    settings_of_sampler,
+    transformed,
+)
 from nodeflow.loader._epochs import Epochs
 from nodeflow.loader._shares import Owner, Share, join, shares_of
-from nodeflow.loader._state import check_process, check_settings, hash_times, samplers_with_state, settings_of_sampler
-from nodeflow.loader._timings import Timings
 from nodeflow.loader._weights import draw, running_sums
-from nodeflow.loader._workers import Iteration, Timed, draw_ahead, draw_on_request
+from nodeflow.loader._workers import Iteration, Timed, Timings, draw_ahead, draw_on_request
 from nodeflow.random import Random, derive_key, hash_ids
 from nodeflow.sampling import Call, StepSeeds
 from nodeflow.sampling.base import SamplerBase
 
-# these make the order of the seeds, and seeds drawn, independent of the draws of a sampler with the same seed
 _DEFAULTS = {"share": "even"}  # settings that a state leaves out where they have these values
 
 
@@ -100,7 +109,7 @@ class NodeFlowLoader(Epochs):
     ``transform`` and columns see the process's own seeds. ``state_dict`` is that of all: another number of processes
     goes on with it where ``batch_size * world_size`` is the same (docs/loader.md says which draws stay the same).
 
-    ``timings`` holds the seconds of sampling, fetching columns and waiting of every batch of this epoch so far.
+    ``timings`` has the seconds of sampling, fetching columns and waiting by batch, of the newest iteration so far.
 
     Raises TypeError, ValueError or IndexError for wrong arguments, and TypeError when ``transform`` returns anything
     but a NodeFlow. An exception in a worker reaches the caller with its type and message.
@@ -159,11 +168,12 @@ class NodeFlowLoader(Epochs):
         self.ndata, self.edata = ndata, edata
         if transform is not None and not callable(transform):
             raise TypeError(f"transform must be a function of a NodeFlow, got {describe(transform)}")
-        self.transform, self._timings = transform, Timings()
+        self.transform, self.timings = transform, Timings()
         self.device = None if device is None else torch.device(device)
         self.pin_memory = as_flag(pin_memory, "pin_memory")
         self.share = share if isinstance(share, str) else "owned"
         self._shares = shares_of(sampler, self.seeds, self.batch_size, share, (rank, world_size))
+        self.rank, self.world_size = self._shares.rank, self._shares.world_size
         # batches that may be equal are told apart by their numbers, others by their seeds: the same in any loader
         self._numbered = sampler.numbered or weights is not None or repeats(self.seeds.numpy())
         # an empty batch, so that a wrong column raises now and not when the first batch is complete
@@ -176,16 +186,6 @@ class NodeFlowLoader(Epochs):
     def num_batches(self, epoch: int = 0) -> int:
         """Return the number of batches in an epoch, the same in all: of steps, with several processes."""
         return self._shares.num_steps(len(self.seeds), self.drop_last)
-
-    @property
-    def rank(self) -> int:
-        """Number of this process among those that share every step."""
-        return self._shares.rank
-
-    @property
-    def world_size(self) -> int:
-        """Number of processes that share every step."""
-        return self._shares.world_size
 
     @property
     def seed_weight(self) -> float:
@@ -202,19 +202,6 @@ class NodeFlowLoader(Epochs):
         [([1], 1.0), ([], 2.0)]
         """
         return self._shares.seed_weight(len(self.seeds), self._next - 1)
-
-    @property
-    def timings(self) -> Timings:
-        """Seconds of sampling, fetching and waiting by batch, of the newest iteration; every iteration begins anew.
-
-        >>> from nodeflow import Graph, NeighborSampler
-        >>> loader = NodeFlowLoader(NeighborSampler(Graph.from_edges([0], [1]), [1]), [0, 1], batch_size=1)
-        >>> for batch in loader:
-        ...     pass
-        >>> len(loader.timings.waiting), min(loader.timings.sampling) > 0
-        (2, True)
-        """
-        return self._timings
 
     def set_epoch(self, epoch: int) -> None:
         """Make the next iteration epoch ``epoch`` (counted from 0), from its first batch."""
@@ -246,11 +233,9 @@ class NodeFlowLoader(Epochs):
         """Raise ValueError for a state of other batches, samplers or processes."""
         check_settings(_DEFAULTS | self.settings(), _DEFAULTS | dict(state))
         check_process(state, self.rank, self.world_size)
-        stateful, stored = samplers_with_state(self.sampler), state.get("sampler_state", {})
-        if set(stateful) != set(stored):
-            raise ValueError(
-                f"the state holds the state of samplers {sorted(stored)}, this one needs {sorted(stateful)}"
-            )
+        own, stored = sorted(samplers_with_state(self.sampler)), sorted(state.get("sampler_state", {}))
+        if own != stored:
+            raise ValueError(f"the state holds the state of samplers {stored}, this one needs {own}")
 
     def settings(self) -> dict[str, Any]:
         """Return what the batches depend on, as numbers and strings by name."""
@@ -297,11 +282,11 @@ class NodeFlowLoader(Epochs):
         ``fill`` is called in the caller's thread, batch after batch, before ``transform``; it sets further columns.
         """
         # a copy: an older iteration keeps the inputs that were made for it
-        self._inputs, self._timings = dict(self._inputs) if self._goes_on else {}, Timings()
+        self._inputs, self.timings = dict(self._inputs) if self._goes_on else {}, Timings()
         return self._iterate(Iteration(self.begin(), self._inputs, ndata, fill))
 
     def _iterate(self, this: Iteration) -> Generator[NodeFlow, None, None]:
-        timings, requested = self._timings, perf_counter()
+        timings, requested = self.timings, perf_counter()
         with closing(self._batches(self._order(this.place.epoch), this)) as batches:
             for number, (batch, sampling, fetching) in enumerate(batches, this.place.start):
                 this.inputs.pop(number, None)
@@ -330,10 +315,9 @@ class NodeFlowLoader(Epochs):
 
         numbers = range(this.place.start, len(self))
         if self.num_workers and self.prefetch:
-            lead = self.inputs_ahead if called else self.num_workers * self.prefetch
-            if self._channel is not None:
-                return self._alone(draw_ahead(prepare, numbers, lead, self.num_workers, finish=True))
-            return draw_ahead(prepare, numbers, lead, self.num_workers)
+            lead, joint = self.inputs_ahead if called else self.num_workers * self.prefetch, self._channel is not None
+            batches = draw_ahead(prepare, numbers, lead, self.num_workers, finish=joint)
+            return self._alone(batches) if joint else batches
         together = max(self.num_workers, 1)
         return draw_on_request(prepare, numbers, self.inputs_ahead if called else together - 1, together)
 
@@ -381,15 +365,10 @@ class NodeFlowLoader(Epochs):
         return Random(derive_key("shuffle", self.seed, epoch)).permutation(len(self.seeds))
 
     def _repr_html_(self) -> str:
-        rows = {
-            "sampler": self.sampler.text(),
-            "seeds": f"{len(self.seeds):,}",
-            "batch size": f"{self.batch_size:,}",
-            "batches": f"{len(self):,}",
-            "shuffle": self.shuffle,
-            "next": f"epoch {max(self.epoch, 0)}, batch {self.batch_number}",
-            "process": f"{self.rank} of {self.world_size}",
-        }
+        sizes = {"seeds": len(self.seeds), "batch size": self.batch_size, "batches": len(self)}
+        rows = {"sampler": self.sampler.text(), **{name: f"{size:,}" for name, size in sizes.items()}}
+        rows |= {"shuffle": f"{self.shuffle}", "next": f"epoch {max(self.epoch, 0)}, batch {self.batch_number}"}
+        rows["process"] = f"{self.rank} of {self.world_size}"
         return page("NodeFlowLoader", "", table(("setting", "value"), rows.items()))
 
     def __repr__(self) -> str:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Generator
+from itertools import chain
 from typing import Any
 
 import torch
@@ -13,16 +15,12 @@ from nodeflow.loader._loader import NodeFlowLoader
 
 
 class SentAhead(NodeFlowLoader):
-    """A ``NodeFlowLoader`` whose batches are copied to a GPU one step ahead, on a stream of its own.
+    """A ``NodeFlowLoader`` whose batches are copied to the GPU ``target`` one step ahead, on a stream of its own.
 
-    A copy begins before the caller gets the batch before, so that it overlaps with the step on that batch. The batches
-    and their order are those of the loader. ``state_dict`` counts the batches that the caller got. Not for samplers
-    that add columns as late as possible (``SamplerBase.complete``): they would add them a step too early.
-
-    Args:
-        arguments: as for ``NodeFlowLoader``, without ``device``.
-        target: the GPU.
-        options: as for ``NodeFlowLoader``, without ``pin_memory``.
+    A copy begins before the caller gets the batch before, so that it overlaps with the step on that batch. Batches,
+    their order and ``state_dict`` are those of the loader. Other arguments are too, but for ``device`` and
+    ``pin_memory``. Not for samplers that add columns as late as possible (``SamplerBase.complete``): they would add
+    them a step too early.
     """
 
     def __init__(self, *arguments: Any, target: torch.device, **options: Any) -> None:
@@ -38,17 +36,14 @@ class SentAhead(NodeFlowLoader):
         return self._received(batches, self._newest)
 
     def _received(self, batches: Generator[NodeFlow, None, None], this: Pass) -> Generator[NodeFlow, None, None]:
-        lane, number = self._lane(), this.start
-        coming = next(batches, None)
-        sent = None if coming is None else lane.send(coming)
-        while sent is not None:
-            coming = next(batches, None)
-            following = None if coming is None else lane.send(coming)
-            number += 1
-            # the loader counts the batch that was taken early, the caller has got the one before
-            self.reached(this, number)
-            yield lane.receive(sent)
-            sent = following
+        lane, sent = self._lane(), deque[Any]()
+        for number, batch in enumerate(chain(batches, [None]), this.start):
+            if batch is not None:
+                sent.append(lane.send(batch))
+            if sent and number > this.start:
+                # the loader counts the batch that was taken early, the caller has got the one before
+                self.reached(this, number)
+                yield lane.receive(sent.popleft())
 
     def _lane(self) -> Lane:
         return Lane(self.target)

@@ -10,7 +10,6 @@ import torch
 from torch import Tensor
 
 from nodeflow._base.checks import Ints, as_array, as_count, as_int, check_one_of, describe, first_true
-from nodeflow._base.frozen import Frozen
 from nodeflow._base.types import IdsLike
 from nodeflow._peers.held import Peers
 from nodeflow.graph import Graph
@@ -38,33 +37,23 @@ class Share(NamedTuple):
         return self.step if self.rows is None else self.step[torch.from_numpy(self.rows)]
 
 
-class Shares(Frozen):
-    """The division of the seeds of every step among the processes.
+class Shares(NamedTuple):
+    """The division of the seeds of every step among the processes."""
 
-    Args:
-        batch_size: seeds of a step per process.
-        group: the number of this process, and of all of them.
-        together: so many consecutive seeds of a step go to one process.
-        owner: rank that owns each seed of the loader, int64 ``[num_seeds]``; None: even shares.
-    """
+    batch_size: int  # seeds of a step per process
+    rank: int = 0
+    world_size: int = 1
+    together: int = 1  # so many consecutive seeds of a step go to one process
+    owner: Ints | None = None  # rank that owns each seed of the loader, ``[num_seeds]``; None: even shares
 
-    __slots__ = ("owner", "rank", "step_size", "together", "world_size")
-    rank: int
-    world_size: int
-    step_size: int
-    together: int
-    owner: Ints | None
-
-    def __init__(
-        self, batch_size: int, group: tuple[int, int] = (0, 1), together: int = 1, owner: Ints | None = None
-    ) -> None:
-        rank, world_size = group
-        self._set(rank=rank, world_size=world_size, step_size=batch_size * world_size, together=together, owner=owner)
+    @property
+    def step_size(self) -> int:
+        """Number of seeds of a step, of all processes."""
+        return self.batch_size * self.world_size
 
     def num_steps(self, num_seeds: int, drop_last: bool) -> int:
         """Return the number of steps of an epoch."""
-        whole, rest = divmod(num_seeds, self.step_size)
-        return whole + (1 if rest and not drop_last else 0)
+        return num_seeds // self.step_size if drop_last else -(-num_seeds // self.step_size)
 
     def of(self, order: Tensor, number: int) -> Share:
         """Return this process's share of step ``number`` of an epoch whose seeds have the order ``order``."""
@@ -88,12 +77,7 @@ class Shares(Frozen):
 
 
 def as_group(rank: int | None, world_size: int | None, graph: Graph) -> tuple[int, int]:
-    """Return the number of this process and of all, checked.
-
-    By default they are those of the processes that hold the graph together, for a whole graph those of torch's default
-    process group, and without such a group 0 and 1. Raises TypeError or ValueError where only one is given, and for a
-    rank that is not below ``world_size``.
-    """
+    """Return the number of this process and of all, checked; see ``NodeFlowLoader`` for those that are left out."""
     peers = graph.peers
     if peers.size > 1:
         if (rank, world_size) not in ((None, None), (peers.rank, peers.size)):
@@ -109,12 +93,9 @@ def as_group(rank: int | None, world_size: int | None, graph: Graph) -> tuple[in
         return 0, 1
     if rank is None or world_size is None:
         missing = "rank" if rank is None else "world_size"
-        raise ValueError(
-            f"{missing} is missing: pass rank= and world_size= together, or neither to take both from the default "
-            "process group"
-        )
-    size = as_count(world_size, "world_size", 1)
-    number = as_int(rank, "rank")
+        rest = "pass rank= and world_size= together, or neither to take both from the default process group"
+        raise ValueError(f"{missing} is missing: {rest}")
+    size, number = as_count(world_size, "world_size", 1), as_int(rank, "rank")
     if not 0 <= number < size:
         raise ValueError(f"rank must be from 0 to {size - 1}, since world_size is {size}; got {number}")
     return number, size
@@ -142,18 +123,14 @@ def join(peers: Peers, shares: Shares, settings: Callable[[], dict[str, Any]], w
 
 
 def shares_of(
-    sampler: SamplerBase,
-    seeds: Tensor,
-    batch_size: int,
-    share: str | Owner,
-    process: tuple[int | None, int | None],
+    sampler: SamplerBase, seeds: Tensor, batch_size: int, share: str | Owner, process: tuple[int | None, int | None]
 ) -> Shares:
     """Return how the processes share the seeds of a loader; see ``NodeFlowLoader`` for the arguments and errors."""
     group = as_group(*process, sampler.graph)
     if isinstance(share, str):
         check_one_of(share, "share", ("even", "owned"))
         if share == "even":
-            return Shares(batch_size, group, sampler.seeds_together)
+            return Shares(batch_size, *group, sampler.seeds_together)
         owner = _owners_of(sampler, group[1])
     else:
         owner = share
@@ -164,7 +141,7 @@ def shares_of(
         )
     ids: Ints = (seeds if seeds.ndim == 1 else seeds[:, 0]).numpy()
     ranks = _owners(owner, ids, sampler, group[1])
-    return Shares(batch_size, group, sampler.seeds_together, ranks)
+    return Shares(batch_size, *group, sampler.seeds_together, ranks)
 
 
 def _owners_of(sampler: SamplerBase, world_size: int) -> Owner | None:

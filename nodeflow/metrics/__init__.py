@@ -2,11 +2,10 @@
 
 from nodeflow.metrics._among import auroc, average_precision, rank_among
 from nodeflow.metrics._metric import Metric, named
-from nodeflow.metrics._rank_links import rank_links
+from nodeflow.metrics._rank_links import rank_links, triples_of
 from nodeflow.metrics._ranks import Ranks
 from nodeflow.metrics._scorer import LinkScorer
 from nodeflow.metrics._top_links import TopLinks, top_links
-from nodeflow.metrics._triples import triples_of
 
 __all__ = [
     "LinkScorer",

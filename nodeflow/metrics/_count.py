@@ -10,8 +10,7 @@ from torch import Tensor
 
 from nodeflow import _kernels as kernels
 from nodeflow._base.checks import Ints, first_true
-from nodeflow._links.links import Links
-from nodeflow._links.queries import Queries, pointers
+from nodeflow._links.links import Links, Queries, pointers
 from nodeflow._runtime.threads import run_all
 
 _PIECE = 2**18
@@ -37,21 +36,19 @@ class Plan:
         links: the links; the ends of ``side`` are the answers.
         known: known positives.
         side: the end that is asked for.
-        candidates: ids of the candidates, ascending; None: all nodes.
-        num_nodes: number of nodes.
+        columns: the column of every node among the candidates, -1 for one that is not there.
 
     Raises ValueError for an answer that is no candidate.
     """
 
-    def __init__(self, links: Links, known: Links, side: str, candidates: Ints | None, num_nodes: int) -> None:
+    def __init__(self, links: Links, known: Links, side: str, columns: Ints) -> None:
         node, answer = links.ends(side)
-        columns = columns_of(candidates, num_nodes)
         if (i := first_true(columns[answer] < 0)) is not None:
             raise ValueError(
                 f"triples[{i}] has the {side} {answer[i]}, which is not among the candidates; add it to candidates, or "
                 "leave the triple out"
             )
-        self.queries = Queries(node, links.relation, num_nodes)
+        self.queries = Queries(node, links.relation, len(columns))
         self._known_ptr, self._known = self.queries.answers(known, side, columns)
         self._answer_ptr = pointers(self.queries.number, len(self.queries))
         self._link = np.argsort(self.queries.number, kind="stable")
@@ -66,15 +63,6 @@ class Plan:
         answer_ptr, known_ptr = self._answer_ptr[first : last + 1], self._known_ptr[first : last + 1]
         answers, known = self._answers[answer_ptr[0] : answer_ptr[-1]], self._known[known_ptr[0] : known_ptr[-1]]
         return Part(answer_ptr - answer_ptr[0], answers, known_ptr - known_ptr[0], known)
-
-
-def columns_of(candidates: Ints | None, num_nodes: int) -> Ints:
-    """Return the column of every node among the candidates, -1 for one that is not there."""
-    if candidates is None:
-        return np.arange(num_nodes)
-    columns = np.full(num_nodes, -1)
-    columns[candidates] = np.arange(candidates.size)
-    return columns
 
 
 def count_above(scores: Tensor, part: Part) -> tuple[Ints, Ints, int]:

@@ -187,14 +187,13 @@ def _numbers(outputs: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
     return columns[0], columns[1]
 
 
-def _mse(outputs: Tensor, targets: Tensor) -> Tensor:
+def _mean_error(outputs: Tensor, targets: Tensor, of: Callable[[Tensor], Tensor]) -> Tensor:
     values, wanted = _numbers(outputs, targets)
-    return (values - wanted).square().mean()
+    return of(values - wanted).mean()
 
 
-def _mae(outputs: Tensor, targets: Tensor) -> Tensor:
-    values, wanted = _numbers(outputs, targets)
-    return (values - wanted).abs().mean()
+def _root(outputs: Tensor, targets: Tensor) -> Tensor:
+    return _mean_error(outputs, targets, torch.square).sqrt()
 
 
 def _r2(outputs: Tensor, targets: Tensor) -> Tensor:
@@ -248,9 +247,9 @@ _METRICS = {
     "f1_macro": _Entry(_f1_macro, _DECIDED),
     "average_precision": _Entry(partial(_over_labels, value=average_precision), ("multilabel",)),
     "auroc": _Entry(partial(_over_labels, value=auroc), ("multilabel",)),
-    "mae": _Entry(_mae, ("regression",), larger_is_better=False),
-    "mse": _Entry(_mse, ("regression",), larger_is_better=False),
-    "rmse": _Entry(lambda outputs, targets: _mse(outputs, targets).sqrt(), ("regression",), larger_is_better=False),
+    "mae": _Entry(partial(_mean_error, of=torch.abs), ("regression",), larger_is_better=False),
+    "mse": _Entry(partial(_mean_error, of=torch.square), ("regression",), larger_is_better=False),
+    "rmse": _Entry(_root, ("regression",), larger_is_better=False),
     "r2": _Entry(_r2, ("regression",)),
     "mrr": _Entry(_mean_reciprocal_rank),
 }

@@ -7,14 +7,14 @@ from collections.abc import Mapping
 import numpy as np
 import torch
 from torch import Tensor
-from tqdm import tqdm
 
-from nodeflow._base.checks import check_one_of
+from nodeflow._base.checks import ALL, LARGEST, _All, as_ids, check_one_of
 from nodeflow._base.types import IdsLike
-from nodeflow._links.links import SIDES, KnownLike, Links, LinksLike, as_known, as_links, joined
+from nodeflow._links.links import SIDES, KnownLike, LinksLike, as_known, as_links, joined
+from nodeflow.graph import Graph
 from nodeflow.metrics._count import Plan, count_above
 from nodeflow.metrics._ranks import TIES, Ranks
-from nodeflow.metrics._scorer import Chunks, Score, candidates_of, evaluating, score_of, scores_of
+from nodeflow.metrics._scorer import Candidates, Score, Scoring, not_a_number
 
 
 def rank_links(
@@ -72,37 +72,52 @@ def rank_links(
     tensor([[1., 3.],
             [1., 3.]], dtype=torch.float64)
     """
-    score = score_of(scorer, table)
+    scoring = Scoring(scorer, table, memory, chunk_size)
     check_one_of(ties, "ties", TIES)
     check_one_of(sides, "sides", ("both", *SIDES))
     links = as_links(triples, "triples", len(table))
     hidden = as_known(known, len(table), links.relation is not None)
     if known is not None:
         hidden = joined([links, hidden], links.relation is not None)
-    chunks = Chunks(memory, chunk_size)
     ranked = SIDES if sides == "both" else (sides,)
-    among = {side: candidates_of(candidates, side, len(table)) for side in ranked}
-    plans = {side: Plan(links, hidden, side, among[side], len(table)) for side in ranked}
+    among = {side: Candidates(candidates, side, len(table)) for side in ranked}
+    plans = {side: Plan(links, hidden, side, among[side].columns) for side in ranked}
     ranks = np.empty((links.src.size, len(ranked)))
-    total = sum(len(plan.queries) for plan in plans.values())
-    bar = tqdm(total=total, disable=not progress, desc="ranks", unit=" queries", leave=False)
-    with torch.no_grad(), evaluating(scorer), bar:
+    with scoring.running("ranks", sum(len(plan.queries) for plan in plans.values()), progress):
         for i, (side, plan) in enumerate(plans.items()):
-            rows = table if among[side] is None else table[torch.from_numpy(among[side]).to(table.device)]
-            for first, last in chunks.of(len(plan.queries), rows):
-                scores = scores_of(score, table, plan.queries, first, last, rows, side)
+            for first, last, scores in scoring.chunks(plan.queries, side, among[side]):
                 above, equal, bad = count_above(scores, plan.part(first, last))
                 if bad >= 0:
-                    raise ValueError(_not_a_number(links, int(plan.links_of(first + bad, last)[0]), side))
+                    link = int(plan.links_of(first + bad, last)[0])
+                    values = tuple(int(column[link]) for column in links if column is not None)
+                    raise not_a_number(side, f"triples[{link}], {values}", "rank")
                 ranks[plan.links_of(first, last), i] = 1 + above + TIES[ties] * (equal - 1)
-                bar.update(last - first)
     relation = None if links.relation is None else torch.from_numpy(links.relation)
     return Ranks(torch.from_numpy(ranks), ranked, relation, ties)
 
 
-def _not_a_number(links: Links, i: int, side: str) -> str:
-    values = [int(column[i]) for column in links if column is not None]
-    return (
-        f"score_all gives NaN among the candidates for the {side} of triples[{i}], {tuple(values)}; NaN has no rank: "
-        "look for NaN in table and in the decoder's parameters"
-    )
+def triples_of(graph: Graph, relation: str | None = None, edges: IdsLike | _All = ALL) -> Tensor:
+    """Return edges of a graph as triples (source, relation, destination), int64 ``[k, 3]``; pairs without a relation.
+
+    Args:
+        graph: the graph.
+        relation: name of the edge column with a whole number per edge; None gives pairs (source, destination),
+            ``[k, 2]``.
+        edges: ids of edges, ``[k]``, in the order of the rows; all by default.
+
+    Raises KeyError for a column that the graph has not, TypeError or ValueError for one that is not whole numbers,
+    IndexError for an id that is no edge.
+
+    >>> graph = Graph.from_edges([0, 1, 2], [1, 2, 0], edata={"kind": torch.tensor([0, 1, 1])})
+    >>> triples_of(graph, "kind", [2, 0])
+    tensor([[2, 1, 0],
+            [0, 0, 1]])
+    """
+    src, dst = graph.edges() if isinstance(edges, _All) else graph.find_edges(edges)
+    if relation is None:
+        return torch.stack([src, dst], 1)
+    column = torch.as_tensor(graph.edata[relation])
+    if not isinstance(edges, _All):
+        column = column[torch.from_numpy(as_ids(edges, "edges", graph.num_edges, "edge"))]
+    kinds = as_ids(column, f"the edge column {relation!r}", LARGEST, "relation")
+    return torch.stack([src, torch.from_numpy(kinds), dst], 1)

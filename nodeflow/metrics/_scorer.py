@@ -9,11 +9,11 @@ from typing import Protocol, TypeAlias
 import numpy as np
 import torch
 from torch import Tensor, nn
+from tqdm import tqdm
 
-from nodeflow._base.checks import Ints, as_count, as_ids, describe
+from nodeflow._base.checks import as_count, as_ids, describe
 from nodeflow._base.sizes import as_bytes
-from nodeflow._links.links import SIDES
-from nodeflow._links.queries import Queries
+from nodeflow._links.links import SIDES, Queries
 
 _CACHED = 2**24
 """Bytes of scores that are computed at a time, at most: they should still be in the caches when they are read."""
@@ -43,69 +43,91 @@ class LinkScorer(Protocol):
 Score: TypeAlias = "LinkScorer | Callable[..., Tensor]"
 
 
-def score_of(scorer: Score, table: Tensor) -> Callable[..., Tensor]:
-    """Return the function that gives scores; raises TypeError unless there is one, and ``table`` has rows."""
-    if not isinstance(table, Tensor) or table.ndim < 2:
-        raise TypeError(f"table must be a tensor with a row per node, [num_nodes, d], got {describe(table)}")
-    score = getattr(scorer, "score_all", scorer)
-    if not callable(score):
-        raise TypeError(f"scorer must have score_all(rows, relation, table, side=...), got {describe(scorer)}")
-    return score
-
-
-def candidates_of(value: object, side: str, num_nodes: int) -> Ints | None:
-    """Distinct candidates of a side, ascending; None for all nodes."""
-    if isinstance(value, Mapping):
-        if unknown := set(value) - set(SIDES):
-            raise ValueError(f"candidates has the key {min(map(repr, unknown))}, but its keys are the sides {SIDES}")
-        name, value = f"candidates[{side!r}]", value.get(side)
-    else:
-        name = "candidates"
-    return None if value is None else np.unique(as_ids(value, name, num_nodes))
-
-
-class Chunks:
-    """The sizes of chunks of queries.
+class Candidates:
+    """The nodes that may be the answers of a side.
 
     Args:
-        memory: the most that the scores of a chunk take, bytes or text.
-        size: queries at a time, in place of ``memory``; None: as many as that holds.
+        value: ids, a dict of ids by side, or None for all nodes.
+        side: the side.
+        num_nodes: number of nodes.
+
+    ``ids`` are distinct and ascending, None for all nodes; ``columns`` ``[num_nodes]`` has the place of every node
+    among them, -1 for one that is not there.
     """
 
-    def __init__(self, memory: str | int, size: int | None) -> None:
-        self.room = as_bytes(memory, "memory")
-        self.size = None if size is None else as_count(size, "chunk_size", 1)
-
-    def of(self, count: int, rows: Tensor) -> Iterator[tuple[int, int]]:
-        """Yield the first and last (not included) of consecutive queries, whose candidates are ``rows``."""
-        step = self.size or max(min(self.room, _CACHED) // (max(len(rows), 1) * rows.element_size()), 1)
-        for first in range(0, count, step):
-            yield first, min(first + step, count)
-
-
-def scores_of(
-    score: Callable[..., Tensor], table: Tensor, queries: Queries, first: int, last: int, rows: Tensor, side: str
-) -> Tensor:
-    """Return the scores of all candidates, ``rows``, for the queries ``first`` to ``last - 1``, checked."""
-    nodes = torch.from_numpy(queries.node[first:last]).to(table.device)
-    relation = None if queries.relation is None else torch.from_numpy(queries.relation[first:last]).to(table.device)
-    scores = score(table[nodes], relation, rows, side=side)
-    if not isinstance(scores, Tensor) or not scores.is_floating_point():
-        raise TypeError(f"score_all must return a tensor of floating-point scores, got {describe(scores)}")
-    wanted = (len(nodes), len(rows))
-    if scores.shape != wanted:
-        raise ValueError(f"score_all must return a score per query and candidate, {wanted}, got {tuple(scores.shape)}")
-    return scores
+    def __init__(self, value: object, side: str, num_nodes: int) -> None:
+        name, self.columns = "candidates", np.arange(num_nodes)
+        if isinstance(value, Mapping):
+            if unknown := set(value) - set(SIDES):
+                raise ValueError(
+                    f"candidates has the key {min(map(repr, unknown))}, but its keys are the sides {SIDES}"
+                )
+            name, value = f"candidates[{side!r}]", value.get(side)
+        self.ids = None if value is None else np.unique(as_ids(value, name, num_nodes))
+        if self.ids is not None:
+            self.columns = np.full(num_nodes, -1)
+            self.columns[self.ids] = np.arange(self.ids.size)
 
 
-@contextmanager
-def evaluating(scorer: object) -> Iterator[None]:
-    """Let a module compute as for evaluation, and put all its parts back afterwards."""
-    modes = {part: part.training for part in scorer.modules()} if isinstance(scorer, nn.Module) else {}
-    try:
-        for part in modes:
-            part.training = False
-        yield
-    finally:
-        for part, training in modes.items():
-            part.training = training
+class Scoring:
+    """Computes the scores of all candidates for distinct queries, in chunks.
+
+    Args:
+        scorer, table: see ``rank_links``.
+        memory: the most that the scores of a chunk take, bytes or text.
+        size: queries at a time, in place of ``memory``; None: as many as that holds.
+
+    Raises TypeError unless the scorer is or has a function, and ``table`` has rows.
+    """
+
+    def __init__(self, scorer: Score, table: Tensor, memory: str | int, size: int | None) -> None:
+        if not isinstance(table, Tensor) or table.ndim < 2:
+            raise TypeError(f"table must be a tensor with a row per node, [num_nodes, d], got {describe(table)}")
+        score = getattr(scorer, "score_all", scorer)
+        if not callable(score):
+            raise TypeError(f"scorer must have score_all(rows, relation, table, side=...), got {describe(scorer)}")
+        self._scorer, self._score, self._table = scorer, score, table
+        self._room = as_bytes(memory, "memory")
+        self._size = None if size is None else as_count(size, "chunk_size", 1)
+
+    @contextmanager
+    def running(self, what: str, total: int, progress: bool) -> Iterator[None]:
+        """Let the scorer compute as for evaluation, without gradients, beside a bar of ``total`` queries."""
+        modules = self._scorer.modules() if isinstance(self._scorer, nn.Module) else ()
+        modes = {part: part.training for part in modules}
+        bar = tqdm(total=total, disable=not progress, desc=what, unit=" queries", leave=False)
+        with torch.no_grad(), bar as self._bar:
+            try:
+                for part in modes:
+                    part.training = False
+                yield
+            finally:
+                for part, training in modes.items():
+                    part.training = training
+
+    def chunks(self, queries: Queries, side: str, candidates: Candidates) -> Iterator[tuple[int, int, Tensor]]:
+        """Yield the first and last (not included) of some queries, and their scores, ``[queries, candidates]``."""
+        table, ids = self._table, candidates.ids
+        rows = table if ids is None else table[torch.from_numpy(ids).to(table.device)]
+        step = self._size or max(min(self._room, _CACHED) // (max(len(rows), 1) * rows.element_size()), 1)
+        for first in range(0, len(queries), step):
+            last = min(first + step, len(queries))
+            nodes = torch.from_numpy(queries.node[first:last]).to(table.device)
+            kinds = queries.relation
+            relation = None if kinds is None else torch.from_numpy(kinds[first:last]).to(table.device)
+            scores = self._score(table[nodes], relation, rows, side=side)
+            if not isinstance(scores, Tensor) or not scores.is_floating_point():
+                raise TypeError(f"score_all must return a tensor of floating-point scores, got {describe(scores)}")
+            if scores.shape != (len(nodes), len(rows)):
+                wanted = f"a score per query and candidate, {(len(nodes), len(rows))}"
+                raise ValueError(f"score_all must return {wanted}, got {tuple(scores.shape)}")
+            yield first, last, scores
+            self._bar.update(last - first)
+
+
+def not_a_number(side: str, query: str, place: str) -> ValueError:
+    """Return the error for a NaN among the scores of a query."""
+    return ValueError(
+        f"score_all gives NaN among the candidates for the {side} of {query}; NaN has no {place}: look for NaN in "
+        "table and in the decoder's parameters"
+    )

@@ -8,14 +8,11 @@ import numpy as np
 import torch
 from torch import Tensor
 from torch.nn.functional import pad
-from tqdm import tqdm
 
 from nodeflow._base.checks import LARGEST, Ints, as_count, as_ids, as_int, check_one_of, check_pairs
 from nodeflow._base.types import IdsLike
-from nodeflow._links.links import SIDES, KnownLike, as_known
-from nodeflow._links.queries import Queries
-from nodeflow.metrics._count import columns_of
-from nodeflow.metrics._scorer import Chunks, Score, candidates_of, evaluating, score_of, scores_of
+from nodeflow._links.links import SIDES, KnownLike, Queries, as_known
+from nodeflow.metrics._scorer import Candidates, Score, Scoring, not_a_number
 
 
 class TopLinks(NamedTuple):
@@ -57,19 +54,13 @@ def top_links(
     and relation are scored once. Parameters need no gradients here, and modules compute as for evaluation.
 
     Args:
-        scorer: a decoder with ``score_all`` (see ``LinkScorer``), or a function with its arguments.
-        table: rows of all nodes, ``[num_nodes, d]``, on the device where scores are computed.
+        scorer, table, memory, chunk_size, progress: as in ``rank_links``.
         nodes: ids of the nodes that are asked about, ``[n]``; they may repeat.
         k: the number of answers.
         relation: ids of relations, ``[n]`` or one for all; None without relations.
         side: the end that is asked for: "destination" (then ``nodes`` are sources) or "source".
-        known: positives that are left out: (source, relation, destination), ``[m, 3]``, or without relations (source,
-            destination), ``[m, 2]``; one array, or a list of several. None: none.
+        known: positives that are left out, as in ``rank_links``; None: none.
         candidates: ids of nodes, ``[c]``; repeats count once. None: all nodes, also the one that is asked about.
-        memory: the most that the scores of a chunk take: bytes, or text such as "256 MB". A decoder may need several
-            times that for its own results in between.
-        chunk_size: queries scored at a time, in place of ``memory``.
-        progress: show a bar.
 
     Returns ids, int64 ``[n, k]``, and scores ``[n, k]``, both on the CPU.
 
@@ -86,35 +77,32 @@ def top_links(
     tensor([[3, 1],
             [2, 1]])
     """
-    score = score_of(scorer, table)
+    scoring = Scoring(scorer, table, memory, chunk_size)
     check_one_of(side, "side", SIDES)
     count = as_count(k, "k", 1)
     ids = as_ids(nodes, "nodes", len(table))
     relations = _relations(relation, ids.size)
     why = "since relation is None" if relations is None else "since relation is given"
     hidden = as_known(known, len(table), relations is not None, why)
-    chunks = Chunks(memory, chunk_size)
-    among = candidates_of(candidates, side, len(table))
+    among = Candidates(candidates, side, len(table))
     queries = Queries(ids, relations, len(table))
-    left_out = queries.answers(hidden, side, columns_of(among, len(table)))
-    rows = table if among is None else table[torch.from_numpy(among).to(table.device)]
+    left_out = queries.answers(hidden, side, among.columns)
     values = [table.new_empty(0, count, device="cpu")]
     columns = [torch.empty(0, count, dtype=torch.int64)]
-    bar = tqdm(total=len(queries), disable=not progress, desc="answers", unit=" queries", leave=False)
-    with torch.no_grad(), evaluating(scorer), bar:
-        for first, last in chunks.of(len(queries), rows):
-            scores = scores_of(score, table, queries, first, last, rows, side)
+    with scoring.running("answers", len(queries), progress):
+        for first, last, scores in scoring.chunks(queries, side, among):
             if (bad := scores.isnan().any(1).nonzero()).numel():
-                raise ValueError(_not_a_number(queries, first + int(bad[0]), side))
+                i = first + int(bad[0])
+                kind = "" if queries.relation is None else f" with relation {queries.relation[i]}"
+                raise not_a_number(side, f"node {queries.node[i]}{kind}", "place among the best")
             best, places = _best(_without(scores, *left_out, first, last), count)
             values.append(best.cpu())
             columns.append(places.cpu())
-            bar.update(last - first)
     query = torch.from_numpy(queries.number)
     best = torch.cat(values[1:] or values)[query]  # scores have the type that the scorer gives
     answers = torch.cat(columns)[query]
-    if among is not None and among.size:
-        answers = torch.from_numpy(among)[answers]
+    if among.ids is not None and among.ids.size:
+        answers = torch.from_numpy(among.ids)[answers]
     return TopLinks(answers.masked_fill(best == -torch.inf, -1), best)
 
 
@@ -157,11 +145,3 @@ def _best(scores: Tensor, count: int) -> tuple[Tensor, Tensor]:
     columns = columns.gather(1, order)
     missing = count - kept
     return pad(values, (0, missing), value=-torch.inf), pad(columns, (0, missing))
-
-
-def _not_a_number(queries: Queries, i: int, side: str) -> str:
-    with_relation = "" if queries.relation is None else f" with relation {queries.relation[i]}"
-    return (
-        f"score_all gives NaN among the candidates for the {side} of node {queries.node[i]}{with_relation}; NaN has no "
-        "place among the best: look for NaN in table and in the decoder's parameters"
-    )

@@ -6,12 +6,11 @@ Names that are imported ``as`` themselves serve rooms above, not users.
 from nodeflow.nn._conv import FlowConv, IgnoredWeightWarning
 from nodeflow.nn._decoder import Decoder
 from nodeflow.nn._decoders import DECODERS as DECODERS
-from nodeflow.nn._distance_decoders import MLPDecoder, RotatE, TransE
-from nodeflow.nn._edge import EdgeConv, GINEConv
+from nodeflow.nn._decoders import Bilinear, ComplEx, DistMult, DotProduct, MLPDecoder, RotatE, TransE
 from nodeflow.nn._flops import flop_counter
 from nodeflow.nn._gat import AttentionConv, GATConv, GATv2Conv
 from nodeflow.nn._gcn import GraphConv
-from nodeflow.nn._gin import GINConv
+from nodeflow.nn._gin import EdgeConv, GINConv, GINEConv
 from nodeflow.nn._linear_conv import LinearConv
 from nodeflow.nn._link_losses import (
     logistic_loss,
@@ -22,7 +21,6 @@ from nodeflow.nn._link_losses import (
 )
 from nodeflow.nn._model import FlowModel, Jumping, inference
 from nodeflow.nn._node_dropout import NodeDropout
-from nodeflow.nn._product_decoders import Bilinear, ComplEx, DistMult, DotProduct
 from nodeflow.nn._rgcn import RGCNConv
 from nodeflow.nn._sage import SAGEConv
 from nodeflow.nn._vr import VRGCN, PropagationConv, VRGraphSAGE, VRModel

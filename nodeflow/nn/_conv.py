@@ -1,21 +1,15 @@
-"""FlowConv, the base class of convolutions: called with a flow, or with a batch and the number of a flow.
-
-Also what convolutions and models share: promises of methods, new weights, and checks of rows.
-"""
+"""FlowConv, the base class of convolutions; and what convolutions share: new weights, and checks of rows."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any
 
 from torch import Tensor, nn
 
-from nodeflow._base.checks import check_num_rows, describe
+from nodeflow._base.checks import as_count, check_num_rows, describe
 from nodeflow.flow import Flow, FullFlow, NodeFlow
 from nodeflow.ops import opaque
-
-F = TypeVar("F", bound=Callable[..., Any])
 
 EQUAL_PROBABILITY = "use a layer that reads flow.weight, or a sampler that draws all edges of a node alike"
 """Advice for layers that have no weighted form."""
@@ -84,40 +78,10 @@ class FlowConv(nn.Module):
             warnings.warn(f"{text} is biased: {advice}", IgnoredWeightWarning, stacklevel=4)
 
 
-def promises(fact: str) -> Callable[[F], F]:
-    """Decorate a method with a promise that others rely on when a layer or model is built.
-
-    The promise belongs to the function, not to the class: a subclass that overrides the method promises nothing, unless
-    it decorates its own method too. So a faster way is taken only where the method that allows it is in use.
-
-    The promises are:
-
-    - "relu", of the ``forward`` of a layer: where ``self.relu`` is True it returns the positive part of its result;
-    - "relu", of the ``activate`` of a model: it leaves out the ReLU of layers that have applied it;
-    - "dropout", of the ``forward`` of a layer: it takes ``dropout=rate``, and then drops numbers of its result;
-    - "dropout", of the ``step`` of a model: it applies ``self.dropout`` to what ``activate`` returns, and nothing else;
-    - "dropout", of the ``convolve`` of a model: it takes ``dropout=rate``, which it gives to the layer;
-    - "own", of ``aggregate``: it takes ``own=True``, and then returns own rows beside the sums.
-
-    >>> class Base:
-    ...     @promises("relu")
-    ...     def forward(self): ...
-    >>> class Changed(Base):
-    ...     def forward(self): ...
-    >>> promised(Base().forward, "relu"), promised(Changed().forward, "relu")
-    (True, False)
-    """
-
-    def decorate(method: F) -> F:
-        method.promises = {fact, *getattr(method, "promises", ())}  # type: ignore[attr-defined]
-        return method
-
-    return decorate
-
-
-def promised(method: Callable[..., object], fact: str) -> bool:
-    """Whether ``method`` was decorated with ``promises(fact)``."""
-    return fact in getattr(method, "promises", ())
+def linear_map(in_features: int, out_features: int, *, bias: bool) -> nn.Linear:
+    """Return a linear map. Raises TypeError or ValueError for widths that are no numbers of at least 1."""
+    widths = as_count(in_features, "in_features", 1), as_count(out_features, "out_features", 1)
+    return nn.Linear(*widths, bias=bias)
 
 
 def draw_glorot(module: nn.Module) -> None:
@@ -137,17 +101,9 @@ def check_width(conv: nn.Module, h: Tensor, width: int) -> None:
 
 
 def edge_rows(flow: Flow, own: Tensor | None, column: str) -> Tensor:
-    """Return the rows that a convolution reads per edge, ``[num_edges, ...]``: ``given``, else a column of the flow.
-
-    Rows are in the order of the flow's edges. Of a column of the graph, ``column[flow.parent_eid]`` is in this order.
+    """Return the rows that a convolution reads per edge, ``[num_edges, ...]``: ``own``, else a column of the flow.
 
     Raises KeyError for a flow without the column, ValueError for another number of rows.
-
-    >>> from nodeflow import flow_from_edges
-    >>> import torch
-    >>> flow = flow_from_edges([0, 1], [0, 0], num_src=2, num_dst=1, data={"type": torch.tensor([4, 5])})
-    >>> edge_rows(flow, None, "type"), edge_rows(flow, torch.tensor([6, 7]), "type")
-    (tensor([4, 5]), tensor([6, 7]))
     """
     rows = flow.data[column] if own is None else own
     hint = " (of a column of the graph take the rows flow.parent_eid)"

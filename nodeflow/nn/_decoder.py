@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -33,8 +34,7 @@ class Decoder(nn.Module):
 
     Shapes: rows of nodes ``[..., width]``; relations, integers ``[...]``, that broadcast with them.
 
-    For a decoder of your own write ``query`` and ``compare``; ``compare_all``, ``compare_own`` and ``candidates`` have
-    defaults.
+    For a decoder of your own write ``query`` and ``compare``; all else has defaults.
 
     >>> class Cosine(Decoder):
     ...     def query(self, rows, relation, side):
@@ -45,11 +45,24 @@ class Decoder(nn.Module):
     torch.Size([2, 5])
     """
 
-    def __init__(self, width: int, num_relations: int | None = None, *, inverse: bool = False) -> None:
+    complex_rows: ClassVar[bool] = False
+    """Whether rows are complex numbers, real parts first, so that their width is even."""
+
+    def __init__(self, width: int | None = None, num_relations: int | None = None, *, inverse: bool = False) -> None:
         super().__init__()
-        self.width = as_count(width, "width", 1)
+        name = type(self).__name__
+        if width is None:
+            raise TypeError(f"{name} needs the width of the rows that it compares, as in {name}(64)")
+        self.width = as_count(width, "width", 1 + self.complex_rows)
+        if self.complex_rows and width % 2:
+            words = f"because rows of {name} are complex numbers of two parts"
+            raise ValueError(f"width must be even, {words}, got {width}")
         self.num_relations = 1 if num_relations is None else as_count(num_relations, "num_relations", 1)
         self.inverse = bool(inverse)
+        self.make_parameters()
+
+    def make_parameters(self) -> None:
+        """Make the parameters, if there are any, and draw them: the last step of ``__init__``."""
 
     @property
     def num_rows(self) -> int:
@@ -200,7 +213,6 @@ class Decoder(nn.Module):
         return list(scores.split([len(query) for query in queries]))
 
     def extra_repr(self) -> str:
-        """Return the settings, for ``repr``."""
         return f"{self.width}, num_relations={self.num_relations}" + (", inverse=True" if self.inverse else "")
 
     def _is_inverse(self, side: str) -> bool:

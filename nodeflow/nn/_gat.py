@@ -10,7 +10,7 @@ from torch.nn.functional import leaky_relu
 
 from nodeflow._base.checks import as_count
 from nodeflow.flow import Flow
-from nodeflow.nn._conv import EQUAL_PROBABILITY, FlowConv, check_width, draw_glorot, edge_rows
+from nodeflow.nn._conv import EQUAL_PROBABILITY, FlowConv, check_width, draw_glorot, edge_rows, linear_map
 from nodeflow.ops import sparse_linear
 
 
@@ -74,7 +74,7 @@ class AttentionConv(FlowConv):
         self.edge_features, self.edge_column = edge_features, edge_column
         self.dropout = nn.Dropout(attention_dropout)
         width = heads * out_features if concat else out_features
-        self.linear = nn.Linear(in_features, heads * out_features, bias=False)
+        self.linear = linear_map(in_features, heads * out_features, bias=False)
         self.own = nn.Linear(in_features, width, bias=False) if residual else None
         self.bias = nn.Parameter(torch.empty(width)) if bias else None
         self.make_scores(in_features)
@@ -148,13 +148,11 @@ class GATConv(AttentionConv):
     """
 
     def make_scores(self, in_features: int) -> None:
-        """Make the two vectors of every head, and the map of the edge features."""
         self.src, self.dst = (nn.Parameter(torch.empty(self.heads, self.out_features)) for _ in range(2))
         self.edge = None if self.edge_features is None else nn.Linear(self.edge_features, self.heads, bias=False)
         self.reset_parameters()
 
     def scores(self, flow: Flow, h: Tensor, z: Tensor, edge: Tensor | None) -> tuple[Tensor, Tensor | None]:
-        """Return ``[num_edges, heads]`` and ``[num_dst, heads]``, see ``AttentionConv.scores``."""
         src = torch.einsum("nhk,hk->nh", z, self.src)
         dst = torch.einsum("nhk,hk->nh", flow.take_dst(z), self.dst)
         near = flow.gather_src(src) + flow.gather_dst(dst)
@@ -176,7 +174,6 @@ class GATv2Conv(AttentionConv):
     """
 
     def make_scores(self, in_features: int) -> None:
-        """Make the vector of every head, and the maps of the destinations and of the edge features."""
         width = self.heads * self.out_features
         self.attention = nn.Parameter(torch.empty(self.heads, self.out_features))
         self.dst = nn.Linear(in_features, width, bias=False)
@@ -184,8 +181,6 @@ class GATv2Conv(AttentionConv):
         self.reset_parameters()
 
     def scores(self, flow: Flow, h: Tensor, z: Tensor, edge: Tensor | None) -> tuple[Tensor, Tensor | None]:
-        """Return ``[num_edges, heads]`` and ``[num_dst, heads]``, see ``AttentionConv.scores``."""
-
         def score(x: Tensor) -> Tensor:
             return torch.einsum("nhk,hk->nh", leaky_relu(x, self.negative_slope), self.attention)
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from nodeflow._base.checks import check_one_of
 from nodeflow.flow import Flow, FullFlow, Layer
+from nodeflow.nn._conv import linear_map
 from nodeflow.nn._linear_conv import LinearConv
 from nodeflow.transform import IN_DEGREE, OUT_DEGREE
 
@@ -69,7 +70,7 @@ class GraphConv(LinearConv):
         if degrees == "sampled":
             self.weight_advice = "use GCN(degrees='parent'), or GraphConv(degrees='parent')"
         self.weighted, self.loops = norm == "both" or degrees == "parent", self.self_loops
-        self.linear = nn.Linear(in_features, out_features, bias=bias)
+        self.linear = linear_map(in_features, out_features, bias=bias)
         self.set_maps("linear")
         self.reset_parameters()
 
@@ -111,7 +112,6 @@ class GraphConv(LinearConv):
         return _Factors(along if edge is None else edge * along, own, None)
 
     def extra_repr(self) -> str:
-        """The norm, the self-loops and the degrees, for ``repr``."""
         words = [f"norm={self.norm!r}, self_loops={self.self_loops}, degrees={self.degrees!r}", super().extra_repr()]
         return ", ".join(filter(None, words))
 

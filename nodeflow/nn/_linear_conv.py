@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from nodeflow._base.checks import check_one_of
 from nodeflow.flow import Flow
-from nodeflow.nn._conv import FlowConv, check_width, draw_glorot, promised, promises
+from nodeflow.nn._conv import FlowConv, check_width, draw_glorot
 from nodeflow.ops import dropout as drop
 from nodeflow.ops import linear_sum, opaque
 
@@ -69,7 +69,6 @@ class LinearConv(FlowConv):
     def set_maps(self, neigh: str, own: str | None = None) -> None:
         """Name the attributes that hold the ``nn.Linear`` modules of W (with the bias) and of W_own."""
         self._names = neigh, own
-        self._joins_own = promised(self.aggregate, "own")
 
     @property
     def maps(self) -> tuple[nn.Linear, nn.Linear | None]:
@@ -85,8 +84,12 @@ class LinearConv(FlowConv):
         """Return A h, ``[num_dst, width]``, in the type of ``h``: dense rows ``[num_src, width]`` of any width."""
         raise NotImplementedError(f"{type(self).__name__} must define aggregate(flow, h)")
 
-    @promises("dropout")
-    @promises("relu")
+    def summands(self, flow: Flow, h: Tensor) -> list[tuple[Tensor, Tensor]]:
+        """Return rows of destinations and the weights that they are multiplied by, where the sum comes first."""
+        neigh, own = self.maps
+        pairs = [(self.aggregate(flow, h), neigh.weight)]
+        return pairs if own is None else [*pairs, (flow.take_dst(h), own.weight)]
+
     @opaque  # the order depends on sizes: traced, a model would be compiled again for every size
     def forward(self, flow: Flow, h: Tensor, *, dropout: float = 0.0) -> Tensor:
         """Return ``[num_dst, out_features]`` for ``h`` ``[num_src, in_features]``, dense or sparse CSR.
@@ -99,12 +102,7 @@ class LinearConv(FlowConv):
         neigh, own = self.maps
         check_width(self, h, neigh.in_features)
         if self.order_for(flow, h) == "aggregate":
-            if own is None or not self._joins_own:
-                rows = None if own is None else flow.take_dst(h)
-                return map_rows(self.maps, self.aggregate(flow, h), rows, relu=self.relu, dropout=dropout)
-            joined = self.aggregate(flow, h, own=True)  # type: ignore[call-arg]  # as it promises
-            weight = torch.cat([own.weight, neigh.weight], 1)
-            return linear_sum((joined, weight), bias=neigh.bias, relu=self.relu, dropout=dropout)
+            return linear_sum(*self.summands(flow, h), bias=neigh.bias, relu=self.relu, dropout=dropout)
         if own is None:
             out = self.aggregate(flow, linear_sum((h, neigh.weight)))
             out = out if neigh.bias is None else out + neigh.bias
@@ -170,25 +168,8 @@ class LinearConv(FlowConv):
         }
 
     def extra_repr(self) -> str:
-        """The order, unless "auto", and the ReLU, for ``repr``."""
         words = ["" if self.order == "auto" else f"order={self.order!r}", "relu=True" if self.relu else ""]
         return ", ".join(filter(None, words))
-
-
-def map_rows(
-    maps: tuple[nn.Linear, nn.Linear | None],
-    total: Tensor,
-    own: Tensor | None,
-    *,
-    relu: bool = False,
-    dropout: float = 0.0,
-) -> Tensor:
-    """Return the result of ``maps`` for summed rows and own rows, ``[num_dst, in_features]`` each."""
-    neigh, mine = maps
-    pairs = [(total, neigh.weight)]
-    if mine is not None and own is not None:
-        pairs.append((own, mine.weight))
-    return linear_sum(*pairs, bias=neigh.bias, relu=relu, dropout=dropout)
 
 
 class _Work(NamedTuple):

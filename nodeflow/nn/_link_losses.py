@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from nodeflow._base.checks import check_one_of, describe
+from nodeflow._base.checks import as_number, check_one_of, describe
 
 
 def softmax_loss(
@@ -72,7 +72,7 @@ def margin_loss(
     >>> margin_loss(torch.tensor([2.0]), torch.tensor([[0.0, 1.5]]))
     tensor(0.2500)
     """
-    _at_least_0(margin, "margin")
+    as_number(margin, "margin", least=0)
     positive, negative = _scores(positive, negative)
     return _reduced(_mean(F.relu(margin - positive.unsqueeze(-1) + negative), negative), weight, reduction)
 
@@ -97,7 +97,7 @@ def self_adversarial_loss(
     >>> self_adversarial_loss(torch.tensor([0.0]), torch.zeros(1, 3)).exp()
     tensor(4.)
     """
-    _at_least_0(temperature, "temperature")
+    as_number(temperature, "temperature", least=0)
     positive, negative = _scores(positive, negative)
     counted = negative > -torch.inf
     # rows without negatives have a softmax too, of zeros, that meets losses of 0 only
@@ -141,41 +141,36 @@ def one_vs_all_loss(
     scores = _float(scores, "scores")
     if scores.ndim == 0:
         raise ValueError("scores must have shape [..., N], got a number")
-    if not 0 <= label_smoothing < 1:
-        raise ValueError(f"label_smoothing must be from 0 to below 1, got {label_smoothing}")
-    sums, counts = _true(scores, answers, needed=not binary)
-    if not binary and not label_smoothing:
-        return _reduced(scores.logsumexp(-1) - sums / counts, weight, reduction)
-    counted = scores > -torch.inf
-    size = counted.sum(-1).clamp(min=1)
-    if not binary:
-        every = scores.masked_fill(~counted, 0.0).sum(-1) / size
-        target = (1 - label_smoothing) * sums / counts + label_smoothing * every
-        return _reduced(scores.logsumexp(-1) - target, weight, reduction)
-    target = (1 - label_smoothing) * sums
+    as_number(label_smoothing, "label_smoothing", least=0, below=1)
+    sums, counts = _true(scores, answers)
+    if not binary and bool((counts == 0).any()):
+        raise ValueError("answers must have a true answer in every row, but one has none; use binary=True")
+    size: Tensor | float = 1.0
+    if binary or label_smoothing:
+        counted = scores > -torch.inf
+        size = counted.sum(-1).clamp(min=1)
+    target = sums if binary else sums / counts
     if label_smoothing:
-        target = target + label_smoothing * scores.masked_fill(~counted, 0.0).sum(-1) / size
+        every = scores.masked_fill(~counted, 0.0).sum(-1) / size
+        target = (1 - label_smoothing) * target + label_smoothing * every
+    if not binary:
+        return _reduced(scores.logsumexp(-1) - target, weight, reduction)
     return _reduced((-F.logsigmoid(-scores).sum(-1) - target) / size, weight, reduction)
 
 
-def _true(scores: Tensor, answers: Tensor | tuple[Tensor, Tensor], needed: bool) -> tuple[Tensor, Tensor]:
+def _true(scores: Tensor, answers: Tensor | tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
     """Return the sum of the scores of the answers of every row, and their number."""
     if isinstance(answers, tuple):
         rows, columns = answers
-        counts = torch.bincount(rows, minlength=len(scores))
-        if needed and bool((counts == 0).any()):
-            raise ValueError("answers must have a true answer in every row, but one has none; use binary=True")
-        return scores.new_zeros(len(scores)).index_add(0, rows, scores[rows, columns]), counts
+        sums = scores.new_zeros(len(scores)).index_add(0, rows, scores[rows, columns])
+        return sums, torch.bincount(rows, minlength=len(scores))
     if answers.dtype == torch.bool:
         if answers.shape != scores.shape:
             raise ValueError(
                 f"answers must have the shape of scores, {tuple(scores.shape)}, or one number per row, got bool "
                 f"{tuple(answers.shape)}"
             )
-        counts = answers.sum(-1)
-        if needed and bool((counts == 0).any()):
-            raise ValueError("answers must have a true answer in every row, but one has none; use binary=True")
-        return scores.masked_fill(~answers, 0.0).sum(-1), counts
+        return scores.masked_fill(~answers, 0.0).sum(-1), answers.sum(-1)
     if answers.is_floating_point():
         raise TypeError(f"answers must be integers or bool, got {describe(answers)}")
     if answers.shape != scores.shape[:-1]:
@@ -206,11 +201,6 @@ def _scores(positive: Tensor, negative: Tensor) -> tuple[Tensor, Tensor]:
             f"{tuple(positive.shape)}"
         )
     return positive, negative
-
-
-def _at_least_0(value: float, name: str) -> None:
-    if not 0 <= value < math.inf:
-        raise ValueError(f"{name} must be a number not below 0, got {value}")
 
 
 def _mean(losses: Tensor, negative: Tensor) -> Tensor:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from functools import reduce
 from itertools import pairwise
-from typing import Any, TypedDict, Unpack
+from typing import Any, TypedDict, TypeGuard, Unpack
 
 import torch
 from torch import Tensor, nn
@@ -15,8 +15,7 @@ from nodeflow._base.types import EdgeFilter, FileLike, IdsLike
 from nodeflow._rows.rows import Rows
 from nodeflow.flow import Flow, NodeFlow
 from nodeflow.graph import Graph
-from nodeflow.nn._batch_norm import BatchNorm
-from nodeflow.nn._conv import FlowConv, draw_glorot, promised, promises
+from nodeflow.nn._conv import FlowConv, draw_glorot
 from nodeflow.nn._linear_conv import LinearConv
 from nodeflow.ops import dropout as drop
 from nodeflow.ops import in_bfloat16, linear_sum, sparse_linear
@@ -27,6 +26,21 @@ from nodeflow.propagation import (
     check_features,
     check_out,
 )
+
+
+class BatchNorm(nn.BatchNorm1d):
+    """``torch.nn.BatchNorm1d``, but a single row in training, which has no variance, is normalised as in evaluation.
+
+    The last batch of an epoch may be a single seed. Running statistics stay as they are then.
+    """
+
+    def forward(self, input: Tensor) -> Tensor:
+        if self.training and len(input) == 1:
+            return nn.functional.batch_norm(
+                input, self.running_mean, self.running_var, self.weight, self.bias, training=False, eps=self.eps
+            )
+        return super().forward(input)
+
 
 NORMS: dict[str, Callable[[int], nn.Module]] = {"batch": BatchNorm, "layer": nn.LayerNorm}
 """The modules by the argument ``norm`` of a model."""
@@ -126,14 +140,13 @@ class FlowModel(nn.Module):
         kept: list[Tensor] = []  # with jumping: rows of earlier layers, of the nodes in the present layer
         dropped = False  # by the convolution before
         for i, flow in enumerate(batch.flows):
-            h = self.activate(i, h) if dropped else self.step(i, h)
+            h = h if dropped else self.step(i, h)
             if self.jumping is not None and i:
                 kept = [flow.take_dst(rows) for rows in (*kept, h)]
-            dropped = not torch.compiler.is_compiling() and self._drops_within(i, h)
+            dropped = self._drops_within(i, h)
             h = self.convolve(i, flow, h, dropout=self.dropout.p) if dropped else self.convolve(i, flow, h)
         return h if self.jumping is None else self.jumping([*kept, self.step(len(self.convs), h)])
 
-    @promises("dropout")
     def step(self, i: int, h: Tensor) -> Tensor:
         """Return the rows of layer ``i`` as they enter convolution ``i``: ``activate``, then dropout.
 
@@ -142,7 +155,6 @@ class FlowModel(nn.Module):
         h = self.activate(i, h)
         return self.dropout(h) if i else h
 
-    @promises("relu")
     def activate(self, i: int, h: Tensor) -> Tensor:
         """Return the rows of layer ``i`` before dropout: normalised, then activated, but for the inputs.
 
@@ -152,43 +164,43 @@ class FlowModel(nn.Module):
             return h
         if self.norms is not None:
             h = self.norms[i - 1](h)
-        elif self.activation is torch.relu and self.residuals is None:
-            conv = self.convs[i - 1]
-            if isinstance(conv, LinearConv) and conv.relu:
-                return h
+        elif self.activation is torch.relu and self.residuals is None and getattr(self.convs[i - 1], "relu", False):
+            return h
         return h if self.activation is None else self.activation(h)
 
+    def _applies_relu(self, conv: nn.Module) -> TypeGuard[LinearConv]:
+        """Whether a convolution may apply the ReLU: nothing reads or changes the rows before it."""
+        plain = self.norms is None and self.residuals is None and self.jumping is None
+        # a subclass that overrides a method may change rows there
+        return (
+            plain
+            and self.activation is torch.relu
+            and type(self).activate is FlowModel.activate
+            and isinstance(conv, LinearConv)
+            and type(conv).forward is LinearConv.forward
+        )
+
     def _drops_within(self, i: int, h: Tensor) -> bool:
-        """Whether convolution ``i`` applies the dropout of its own results: in bfloat16 on a CPU.
+        """Whether convolution ``i`` drops its own result, after bias and ReLU: in bfloat16 on a CPU.
 
-        Bias, ReLU and dropout are one pass over the rows then, and one over their gradient. Nothing may stand between.
+        All three are one pass over the rows then, and one over their gradient.
         """
-        conv = self.convs[i]
-        if (
-            not (isinstance(conv, LinearConv) and conv.relu and in_bfloat16(h))
-            or i + 1 == len(self.convs)
-            or not (type(self.dropout) is _Dropout and self.dropout.training and self.dropout.p)
-            or not (self.activation is torch.relu and self.norms is None)
-            or not (self.residuals is None and self.jumping is None)
-        ):
-            return False
-        methods = conv.forward, self.step, self.convolve
-        return promised(self.activate, "relu") and all(promised(method, "dropout") for method in methods)
+        conv, own = self.convs[i], type(self)
+        return (
+            type(self.dropout) is _Dropout
+            and self.dropout.training
+            and self.dropout.p > 0
+            and in_bfloat16(h)
+            and i + 1 < len(self.convs)
+            and self._applies_relu(conv)
+            and conv.relu
+            and (own.step, own.convolve) == (FlowModel.step, FlowModel.convolve)
+        )
 
-    def _fuse_relu(self) -> None:
-        """Let the inner convolutions that promise it apply the ReLU, where nothing reads the rows before it."""
-        if self.activation is not torch.relu or not promised(self.activate, "relu"):
-            return
-        if self.norms is None and self.residuals is None and self.jumping is None:
-            for conv in self.convs[:-1]:
-                if isinstance(conv, LinearConv) and promised(conv.forward, "relu"):
-                    conv.relu = True
-
-    @promises("dropout")
     def convolve(self, i: int, flow: Flow, h: Tensor, *, dropout: float = 0.0) -> Tensor:
         """Return the result of convolution ``i`` for the rows that enter it, plus the residual if there is one.
 
-        With ``dropout`` the convolution, which must promise it, drops its result. Errors get a note that names the
+        With ``dropout``, for a ``LinearConv`` only, the convolution drops its result. Errors get a note that names the
         layer.
         """
         try:
@@ -268,14 +280,11 @@ class FlowModel(nn.Module):
             if isinstance(graph, NodeFlow):
                 hint = ": for a batch call model(batch, h)"
             raise TypeError(f"inference takes a Graph or a Propagation first, got {describe(graph)}{hint}")
-        if not isinstance(graph, Graph) and weight is not None:
-            raise ValueError("the propagation has its weights; leave out weight")
-        if not isinstance(graph, Graph) and edge_filter is not None:
-            raise ValueError("the propagation has its filter of edges; leave out edge_filter")
-        propagation = (
-            graph if isinstance(graph, Propagation) else Propagation(graph, weight=weight, edge_filter=edge_filter)
-        )
-        passing = _pass(self, propagation, folder, nodes=nodes, chunk_size=chunk_size, progress=progress)
+        if isinstance(graph, Graph):
+            graph = Propagation(graph, weight=weight, edge_filter=edge_filter)
+        elif weight is not None or edge_filter is not None:
+            raise ValueError("the propagation has its weights and filter of edges; leave out weight and edge_filter")
+        passing = _pass(self, graph, folder, nodes=nodes, chunk_size=chunk_size, progress=progress)
         out = check_out(out, passing.num_outputs)
         if out is not None and isinstance(h, Tensor) and h.layout == torch.strided and _share(out, h):
             raise ValueError("out must be another tensor than h, whose rows are read until the end")
@@ -318,7 +327,6 @@ class _Dropout(nn.Dropout):
     """``nn.Dropout``, of rows of bfloat16 on a CPU by ``ops.dropout``."""
 
     def forward(self, input: Tensor) -> Tensor:
-        """Return ``input`` with dropout while training, else as it is."""
         return drop(input, self.p) if self.training else input
 
     def _get_name(self) -> str:

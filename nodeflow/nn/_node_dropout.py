@@ -79,5 +79,4 @@ class NodeDropout(nn.Module):
         return h * (kept.view(shape).to(h.device, h.dtype) / (1 - self.p))
 
     def extra_repr(self) -> str:
-        """Return the arguments, for ``repr``."""
         return f"p={self.p}, seed={self.seed}" + ", whole=True" * self.whole

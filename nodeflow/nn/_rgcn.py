@@ -53,7 +53,8 @@ class RGCNConv(FlowConv):
         super().__init__()
         self.num_relations, self.edge_type = as_count(num_relations, "num_relations", 1), edge_type
         count = num_relations if num_bases is None else as_count(num_bases, "num_bases", 1)
-        self.weight = nn.Parameter(torch.empty(count, out_features, in_features))
+        widths = as_count(out_features, "out_features", 1), as_count(in_features, "in_features", 1)
+        self.weight = nn.Parameter(torch.empty(count, *widths))
         self.coefficients = None if num_bases is None else nn.Parameter(torch.empty(num_relations, count))
         self.own = nn.Linear(in_features, out_features, bias=False) if own else None
         self.bias = nn.Parameter(torch.empty(out_features)) if bias else None

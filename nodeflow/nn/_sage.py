@@ -7,9 +7,9 @@ from torch import Tensor, nn
 
 from nodeflow._base.checks import check_one_of
 from nodeflow.flow import Flow
-from nodeflow.nn._conv import check_width, promises
+from nodeflow.nn._conv import linear_map
 from nodeflow.nn._gcn import degree_column
-from nodeflow.nn._linear_conv import LinearConv, map_rows
+from nodeflow.nn._linear_conv import LinearConv
 from nodeflow.ops import sparse_linear
 from nodeflow.transform import IN_DEGREE
 
@@ -68,7 +68,7 @@ class SAGEConv(LinearConv):
         if not weighted and aggregator != "pool":
             self.weight_advice = "use GraphSAGE(weighted=True), or SAGEConv(weighted=True), with aggregator='mean'"
         self.aggregator, self.loops = aggregator, aggregator == "gcn"
-        self.neigh = nn.Linear(in_features, out_features, bias=bias)
+        self.neigh = linear_map(in_features, out_features, bias=bias)
         self.set_maps("neigh", None if aggregator == "gcn" else "own")
         if aggregator != "gcn":
             self.own = nn.Linear(in_features, out_features, bias=False)
@@ -85,21 +85,6 @@ class SAGEConv(LinearConv):
         if self.aggregator == "pool":
             self.pool.reset_parameters()
 
-    @promises("dropout")
-    @promises("relu")
-    def forward(self, flow: Flow, h: Tensor, *, dropout: float = 0.0) -> Tensor:
-        """Return ``[num_dst, out_features]`` for ``h`` ``[num_src, in_features]``, dense or sparse CSR.
-
-        Numbers of the result are dropped with the probability ``dropout``.
-
-        Raises ValueError when a destination is not in the source layer (sample with ``include_dst=True``).
-        """
-        if self.aggregator != "pool":  # a float that is handed on would be a number of the compiled graph
-            return super().forward(flow, h, dropout=dropout) if dropout else super().forward(flow, h)
-        check_width(self, h, self.pool.in_features)
-        pooled = sparse_linear(h, self.pool.weight, self.pool.bias).relu()
-        return map_rows(self.maps, flow.aggregate(pooled, "max"), flow.take_dst(h), relu=self.relu, dropout=dropout)
-
     def order_for(self, flow: Flow, h: Tensor | None = None) -> str:
         """Return the order in which the convolution is computed: see ``LinearConv``."""
         return "aggregate" if self.aggregator == "pool" else super().order_for(flow, h)
@@ -110,26 +95,32 @@ class SAGEConv(LinearConv):
             raise ValueError("with aggregator='pool' there is one order; count operations with nn.flop_counter()")
         return super().flops(flow, h, backward=backward)
 
-    @promises("own")
-    def aggregate(self, flow: Flow, h: Tensor, *, own: bool = False) -> Tensor:
-        """Return the means of the neighbours' rows (with "gcn" also the node's own), ``[num_dst, width]``.
+    def aggregate(self, flow: Flow, h: Tensor) -> Tensor:
+        """Return the means of the neighbours' rows, with "gcn" also the node's own, or maxima: ``[num_dst, width]``."""
+        if self.aggregator == "pool":
+            return flow.aggregate(sparse_linear(h, self.pool.weight, self.pool.bias).relu(), "max")
+        if self.aggregator == "mean":
+            reduce, weight = self._mean(flow, h)
+            return flow.aggregate(h, reduce, weight=weight).to(h.dtype)
+        rows, h = flow.share_dst(h)
+        count = flow.in_degrees.unsqueeze(1).to(torch.promote_types(h.dtype, torch.float32)) + 1
+        return flow.aggregate(h, "sum").add_(rows).div_(count)  # in place, as a mean is divided
 
-        With ``own``, not for "gcn": the nodes' own rows beside the means, ``[num_dst, 2 * width]``.
-        """
-        if self.aggregator == "gcn":
-            rows, h = flow.share_dst(h)
-            count = flow.in_degrees.unsqueeze(1).to(torch.promote_types(h.dtype, torch.float32)) + 1
-            return flow.aggregate(h, "sum").add_(rows).div_(count)  # in place, as a mean is divided
-        reduce, weight = ("sum", self._shares(flow, h)) if self.weighted else ("mean", None)
-        aggregate = flow.aggregate_beside_own if own else flow.aggregate
-        return aggregate(h, reduce, weight=weight).to(h.dtype)
+    def summands(self, flow: Flow, h: Tensor) -> list[tuple[Tensor, Tensor]]:
+        """Return rows and weights; a mean and the node's own row are written side by side, for one product."""
+        if self.aggregator != "mean" or type(self).aggregate is not SAGEConv.aggregate:
+            return super().summands(flow, h)
+        reduce, weight = self._mean(flow, h)
+        joined = flow.aggregate_beside_own(h, reduce, weight=weight).to(h.dtype)
+        return [(joined, torch.cat([self.own.weight, self.neigh.weight], 1))]
 
-    def _shares(self, flow: Flow, h: Tensor) -> Tensor:
-        """Return estimator weight / parent in-degree of every edge, ``[num_edges]``."""
+    def _mean(self, flow: Flow, h: Tensor) -> tuple[str, Tensor | None]:
+        """Return the reduction and the weights of a mean: with ``weighted``, estimator weights / parent in-degrees."""
+        if not self.weighted:
+            return "mean", None
         dtype = torch.promote_types(h.dtype, torch.float32)
         degree = degree_column(flow.dst_layer, IN_DEGREE, "destination", "weighted=True").to(dtype)
-        return flow.weight.to(dtype) / degree[flow.structure.dst]
+        return "sum", flow.weight.to(dtype) / degree[flow.structure.dst]
 
     def extra_repr(self) -> str:
-        """The aggregator, the order and the ReLU, for ``repr``."""
         return ", ".join(filter(None, [f"aggregator={self.aggregator!r}", super().extra_repr()]))

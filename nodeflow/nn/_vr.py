@@ -2,19 +2,30 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, Unpack
 
 import torch
 from torch import Tensor, nn
 
 from nodeflow._base.checks import check_one_of
-from nodeflow.control_variates import control_variate, control_variate_dropout, exact_sums, neighbor_sampling
+from nodeflow._rows.rows import Rows
+from nodeflow.control_variates import (
+    History,
+    HistoryOptions,
+    Updater,
+    control_variate,
+    control_variate_dropout,
+    exact_sums,
+    neighbor_sampling,
+)
 from nodeflow.flow import Flow, NodeFlow
-from nodeflow.nn._conv import draw_glorot
-from nodeflow.nn._linear_conv import LinearConv, map_rows
+from nodeflow.graph import Graph
+from nodeflow.nn._conv import draw_glorot, linear_map
+from nodeflow.nn._linear_conv import LinearConv
 from nodeflow.nn._model import FlowModel, check_batch
 from nodeflow.nn._zoo import stack_widths
-from nodeflow.ops import sparse_linear
+from nodeflow.ops import linear_sum, sparse_linear
+from nodeflow.transform import edge_norm
 
 
 class PropagationConv(LinearConv):
@@ -41,7 +52,7 @@ class PropagationConv(LinearConv):
         self, in_features: int, out_features: int, *, own: bool = False, bias: bool = True, order: str = "auto"
     ) -> None:
         super().__init__(order)
-        self.linear = nn.Linear(in_features, out_features, bias=bias)
+        self.linear = linear_map(in_features, out_features, bias=bias)
         self.own = nn.Linear(in_features, out_features, bias=False) if own else None
         self.set_maps("linear", "own")
         self.reset_parameters()
@@ -54,9 +65,10 @@ class PropagationConv(LinearConv):
         """Return the result for propagated rows; ``h``, the rows of the sources, are read with ``own`` only."""
         if self.own is not None and h is None:
             raise TypeError("h is missing: this convolution reads a node's own row")
-        rows = None if self.own is None or h is None else flow.take_dst(h)
-        total = total.to(self.linear.weight.dtype) if total.layout == torch.strided else total
-        return map_rows(self.maps, total, rows)
+        pairs = [(total.to(self.linear.weight.dtype) if total.layout == torch.strided else total, self.linear.weight)]
+        if self.own is not None and h is not None:
+            pairs.append((flow.take_dst(h), self.own.weight))
+        return linear_sum(*pairs, bias=self.linear.bias)
 
 
 class VRModel(FlowModel):
@@ -70,14 +82,17 @@ class VRModel(FlowModel):
 
     Raises ValueError for another estimator.
 
-    >>> from nodeflow import ControlVariateSampler, Graph, History
+    >>> from nodeflow import ControlVariateSampler, Graph
     >>> graph = Graph.from_edges([0, 1, 2], [1, 2, 0], edata={"p": torch.ones(3)})
     >>> x, model = torch.ones(3, 4), VRModel([PropagationConv(4, 8), PropagationConv(8, 3)], dropout=0.5)
-    >>> history = History(graph, model.history_widths, weight="p", inputs=x)
+    >>> history = model.start_history(graph, x, weight="p")
     >>> batch = ControlVariateSampler(graph, fanouts=[0, 1], history=history)([2])
     >>> model.history_widths, model(batch).shape
     ({1: 8}, torch.Size([1, 3]))
     """
+
+    norm: ClassVar[str | None] = None
+    """The normalisation of P, see ``transform.edge_norm``; None: weights are the caller's."""
 
     def __init__(
         self, convs: list[nn.Module], dropout: float, *, estimator: str = "cv", embed: nn.Linear | None = None
@@ -94,6 +109,38 @@ class VRModel(FlowModel):
         """The width of every layer with a history, by layer number: the argument ``widths`` of ``History``."""
         first = 0 if self.embed is not None else 1
         return {i: self.convs[i].linear.in_features for i in range(first, len(self.convs))}  # type: ignore[union-attr,misc]
+
+    def start_history(
+        self,
+        graph: Graph,
+        x: Tensor | Rows,
+        *,
+        weight: str | None = None,
+        chunk_size: int | None = None,
+        progress: bool = False,
+        **options: Unpack[HistoryOptions],
+    ) -> History:
+        """Return a history for this model, whose rows one full pass of the model has made.
+
+        Args:
+            graph: the parent graph.
+            x: rows of the input layer for all nodes. Their sums over all neighbours are computed once (``inputs`` of
+                ``History``), unless the input layer has a history of its own.
+            weight: the edge column of P. None: the one that ``VRGCN`` or ``VRGraphSAGE`` is defined with, which
+                ``graph.edata["edge_norm"]`` then holds; for a model of your own 1 for every edge.
+            chunk_size, progress: of the pass, see ``Updater``.
+            options: further keywords of ``History``.
+
+        Raises what ``History`` and ``Updater`` raise.
+        """
+        if weight is None and self.norm is not None:
+            direction, edges = options.get("direction", "in"), options.get("edge_filter")
+            weight = "edge_norm"
+            graph.edata[weight] = edge_norm(graph, self.norm, direction=direction, edge_filter=edges)
+        inputs = None if 0 in self.history_widths or self.estimator == "ns" else x
+        history = History(graph, self.history_widths, weight=weight, inputs=inputs, **options)
+        Updater(self, history, x, chunk_size=chunk_size, progress=progress).run()
+        return history
 
     def activate(self, i: int, h: Tensor) -> Tensor:
         """Return the rows that enter convolution ``i``, before dropout."""
@@ -182,7 +229,7 @@ class VRGCN(_VRStack):
     ({1: 4}, {0: 4})
     """
 
-    own = False
+    own, norm = False, "both"
 
 
 class VRGraphSAGE(_VRStack):
@@ -190,13 +237,13 @@ class VRGraphSAGE(_VRStack):
 
     With ``precomputed`` the rows of the input layer are ``torch.cat([x, propagated x], 1)``, ``[n, 2 * in_features]``.
 
-    >>> from nodeflow import ControlVariateSampler, Graph, History
-    >>> graph = Graph.from_edges([0, 1, 2], [1, 2, 0], edata={"p": torch.ones(3)})
+    >>> from nodeflow import ControlVariateSampler, Graph
+    >>> graph = Graph.from_edges([0, 1, 2], [1, 2, 0])
     >>> x, model = torch.ones(3, 4), VRGraphSAGE(4, 8, 3)
-    >>> history = History(graph, model.history_widths, weight="p", inputs=x)
+    >>> history = model.start_history(graph, x)
     >>> batch = ControlVariateSampler(graph, fanouts=[0, 1], history=history)([2])
     >>> model(batch, x[batch.layers[0].parent_nid]).shape
     torch.Size([1, 3])
     """
 
-    own = True
+    own, norm = True, "right"

@@ -11,11 +11,10 @@ import torch
 from torch import Tensor, nn
 
 from nodeflow._base.checks import as_count
-from nodeflow.nn._batch_norm import BatchNorm
 from nodeflow.nn._gat import GATConv, GATv2Conv
 from nodeflow.nn._gcn import GraphConv
 from nodeflow.nn._gin import GINConv
-from nodeflow.nn._model import FlowModel
+from nodeflow.nn._model import BatchNorm, FlowModel
 from nodeflow.nn._rgcn import RGCNConv
 from nodeflow.nn._sage import SAGEConv
 
@@ -30,10 +29,7 @@ def stack_widths(in_features: int, hidden: int, out_features: int, num_layers: i
 
 
 class _Stack(FlowModel):
-    """A model of convolutions of one kind, the class attribute ``conv``.
-
-    Inner convolutions apply the ReLU themselves where they promise to (see ``promises`` in ``nodeflow.nn._conv``).
-    """
+    """A model of convolutions of one kind, the class attribute ``conv``."""
 
     conv: ClassVar[Callable[..., nn.Module]]
 
@@ -51,13 +47,17 @@ class _Stack(FlowModel):
         jumping: str | None = None,
         **conv: Any,
     ) -> None:
-        options = inspect.signature(type(self).conv).parameters
-        if unknown := [name for name in conv if name not in options and name != "conv_norm"]:
-            names = ", ".join(name for name in options if name not in ("in_features", "out_features", "mlp"))
+        options = dict(inspect.signature(type(self).conv).parameters)
+        for name in ("in_features", "out_features", "mlp"):
+            options.pop(name, None)
+        name = type(self).__name__
+        if unknown := [option for option in conv if option not in options and option != "conv_norm"]:
             raise TypeError(
-                f"{type(self).__name__} has no argument {unknown[0]!r}; beside its own it takes those of its "
-                f"convolutions: {names}"
+                f"{name} has no argument {unknown[0]!r}; beside its own it takes those of its convolutions: "
+                f"{', '.join(options)}"
             )
+        if missing := [key for key, option in options.items() if option.default is option.empty and key not in conv]:
+            raise TypeError(f"{name} needs {missing[0]}=, which its convolutions take")
         pairs = stack_widths(in_features, hidden, out_features if jumping is None else hidden, num_layers)
         convs = [self.make(i, o, jumping is None and n == len(pairs), conv) for n, (i, o) in enumerate(pairs, 1)]
         super().__init__(
@@ -70,7 +70,9 @@ class _Stack(FlowModel):
             jumping=jumping,
             out_features=out_features,
         )
-        self._fuse_relu()
+        for inner in self.convs[:-1]:
+            if self._applies_relu(inner):
+                inner.relu = True
 
     def make(self, in_features: int, out_features: int, last: bool, options: dict[str, Any]) -> nn.Module:
         """Return a convolution; ``last``: its rows are the outputs."""
@@ -113,7 +115,6 @@ class GCN(_Stack):
     conv = GraphConv
 
     def make(self, in_features: int, out_features: int, last: bool, options: dict[str, Any]) -> nn.Module:
-        """Return a convolution."""
         others = {name: value for name, value in options.items() if name != "conv_norm"}
         return super().make(in_features, out_features, last, {**others, "norm": options.get("conv_norm", "right")})
 

@@ -18,11 +18,10 @@ Which file to change:
 - A sum of float16 over a flow is slow: plain sums go to torch (``_autograd.bag``). For means and weighted sums
   ``_messages._computed_in`` casts the rows to float32, which costs most.
 - Products under autocast to bfloat16: ``_linear`` casts each matrix once.
-- Another reduction: an entry of ``_reductions.REDUCTIONS``; for any message also its code in ``_plan.choose``, and its
-  name in ``fn``.
-- Another pair of message and reduction is slow: ``_plan.choose`` decides which code runs it. ``_chunked`` runs every
-  pair that has no faster code.
-- A gradient is wrong: ``_autograd`` (sums, dots, gathers), ``_chunked`` (extremes, products), ``_several``, ``_own``.
+- Another reduction: an entry of ``_reductions.REDUCTIONS``; for any message with an executor there, and a name in
+  ``fn``. The executors choose the code that runs a pair of message and reduction; ``_chunked`` runs every pair that has
+  no faster code.
+- A gradient is wrong: ``_autograd`` (sums, dots, gathers), ``_chunked`` (extremes, products), ``_aggregate``, ``_own``.
 - A new version of torch breaks something: ``_torch_state`` has all its private names.
 
 A change must keep: float16 and bfloat16 are summed in float32; results have the same bits for any number of threads and
@@ -41,16 +40,15 @@ from nodeflow.ops._autograd import bag as bag
 from nodeflow.ops._autograd import inverse as inverse
 from nodeflow.ops._buckets import join_rows, split_messages, split_rows, split_sources
 from nodeflow.ops._compiled import CACHED as CACHED
-from nodeflow.ops._dropout import dropout
+from nodeflow.ops._linear import dropout, linear_sum, sparse_linear
 from nodeflow.ops._linear import in_bfloat16 as in_bfloat16
-from nodeflow.ops._linear import linear_sum, sparse_linear
 from nodeflow.ops._messages import message, message_reduce
 from nodeflow.ops._moduli import sum_moduli as sum_moduli
-from nodeflow.ops._opaque import opaque as opaque
 from nodeflow.ops._own import aggregate_beside_own
 from nodeflow.ops._own import rows_beside_own as rows_beside_own
 from nodeflow.ops._segment import gather_dst, gather_src, segment_reduce, segment_softmax
 from nodeflow.ops._structure import Structure as Structure
+from nodeflow.ops._torch_state import opaque as opaque
 
 __all__ = [
     "Structure",

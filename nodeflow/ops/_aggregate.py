@@ -1,19 +1,26 @@
-"""Reductions of the rows of each destination's sources, one or several at once; variances and standard deviations."""
+"""Reductions of the rows of each destination's sources: one alone, or several from one reading of the rows."""
 
 from __future__ import annotations
 
-from typing import overload
+from typing import Any, overload
 
 import torch
 from torch import Tensor
+from torch.autograd import Function
 
+import nodeflow.ops._compiled as native
 from nodeflow._base.checks import check_one_of, check_type
+from nodeflow.ops._autograd import Spmm
+from nodeflow.ops._chunked import EdgeSum, Extreme
+from nodeflow.ops._edgewise import OPERATIONS
 from nodeflow.ops._messages import message_reduce
-from nodeflow.ops._opaque import opaque
 from nodeflow.ops._operands import check_rows
-from nodeflow.ops._reductions import REDUCTIONS, Sums
-from nodeflow.ops._several import several
+from nodeflow.ops._reductions import OF_MESSAGES, REDUCTIONS, Sums
 from nodeflow.ops._structure import Structure
+from nodeflow.ops._torch_state import opaque
+
+Wanted = tuple[bool, bool, bool, bool]
+"""Whether the sum, the maximum, the minimum and the sum of squared deviations are wanted; the last takes the first."""
 
 
 @overload
@@ -32,21 +39,9 @@ def aggregate(
 ) -> Tensor | tuple[Tensor, ...]:
     """Reduce the rows of each destination's sources: ``h`` ``[num_src, ...]`` to ``[num_dst, ...]``.
 
-    Args:
-        structure: the edges.
-        h: a row per source.
-        reduce: "sum", "mean", "max", "min", "prod", "var" or "std"; or a list of these, for a tuple of results in the
-            same order. "var" is the mean of the squared deviations from the mean (divided by the number of edges), and
-            "std" its square root.
-        weight: ``[num_edges]`` or ``[num_edges, ...]``, multiplied to the rows before they are reduced ("mean" divides
-            by the number of edges, not by their weights); None for none. Not for "var" and "std".
-
-    Several reductions without a weight read the rows together ("prod" reads them alone). Destinations without edges
-    give 0 (1 for "prod"). Where the variance is 0, the gradient of "std" is 0. "var" and "std" of float16 and bfloat16
-    are made in float32 and rounded once. See ``message_reduce`` for the other results, gradients and errors.
-
-    Raises ValueError for an unknown or no reduction, and for "var" or "std" with a weight; TypeError for integers in
-    "mean", "var" and "std".
+    Arguments, results and errors are those of ``Flow.aggregate``. Several reductions without a weight read the rows
+    together ("prod" reads them alone). "var" and "std" of float16 and bfloat16 are made in float32 and rounded once.
+    See ``message_reduce`` for the gradients and types of the others.
 
     >>> structure = Structure(torch.tensor([0, 2, 3, 3]), torch.tensor([0, 1, 1]), num_src=2)
     >>> mean, std = aggregate(structure, torch.tensor([[1.0], [2.0]]), ["mean", "std"])
@@ -54,8 +49,7 @@ def aggregate(
     (tensor([1.5000, 2.0000, 0.0000]), tensor([0.5000, 0.0000, 0.0000]))
     """
     if isinstance(reduce, str):
-        check_one_of(reduce, "reduce", REDUCTIONS)
-        if REDUCTIONS[reduce].of_messages:
+        if reduce in OF_MESSAGES:
             return _single(structure, h, reduce, weight)
         return _several(structure, h, (reduce,), weight)[0]
     check_type(reduce, "reduce", list | tuple, "a name or a list of names")
@@ -74,7 +68,7 @@ def _several(structure: Structure, h: Tensor, names: tuple[str, ...], weight: Te
     """Return each reduction; sums, extremes and deviations are read from the rows together."""
     for name in names:
         check_one_of(name, "reduce", REDUCTIONS)
-    spread = [name for name in names if not REDUCTIONS[name].of_messages]
+    spread = [name for name in names if name not in OF_MESSAGES]
     if spread and weight is not None:
         raise ValueError(
             f"{spread[0]!r} takes no weight, because a weighted variance has several definitions: aggregate weight * h "
@@ -83,16 +77,77 @@ def _several(structure: Structure, h: Tensor, names: tuple[str, ...], weight: Te
     h = check_rows(structure, "u", h, "h")
     if spread and not h.is_floating_point():
         raise TypeError(f"{spread[0]!r} needs floating numbers, got h of {h.dtype}: convert with .float() first")
-    needed = {REDUCTIONS[name].needs for name in names} - {None}
-    together = [name for name in set(names) if REDUCTIONS[name].needs]
-    if weight is not None or not h.is_floating_point() or (len(together) < 2 and not spread):
-        single = {name: _single(structure, h, name, weight) for name in dict.fromkeys(names)}
-        return tuple(single[name] for name in names)
-    wide = h.to(torch.promote_types(h.dtype, torch.float32))
-    total, largest, smallest, squares = (field in needed for field in Sums._fields[:4])
-    parts = several(structure, wide, (total or squares, largest, smallest, squares))
-    sums = Sums._make((*parts, structure.divisor(wide)))
-    return tuple(
-        REDUCTIONS[name].finish(sums).to(h.dtype) if REDUCTIONS[name].needs else _single(structure, h, name, None)
-        for name in names
+    together = {name: REDUCTIONS[name] for name in names if REDUCTIONS[name].needs}
+    if not spread and (len(together) < 2 or weight is not None or not h.is_floating_point()):
+        together = {}
+    results = {name: _single(structure, h, name, weight) for name in names if name not in together}
+    if together:
+        wide = h.to(torch.promote_types(h.dtype, torch.float32))
+        needed = {reduction.needs for reduction in together.values()}
+        total, largest, smallest, squares = (field in needed for field in Sums._fields[:4])
+        parts = _read_once(structure, wide, (total or squares, largest, smallest, squares))
+        sums = Sums._make((*parts, structure.divisor(wide)))
+        results |= {name: reduction.finish(sums).to(h.dtype) for name, reduction in together.items()}
+    return tuple(results[name] for name in names)
+
+
+def _read_once(structure: Structure, h: Tensor, wanted: Wanted) -> tuple[Tensor, ...]:
+    """Return the four reductions of floating rows ``h`` ``[num_src, ...]``; those not ``wanted`` are empty.
+
+    Differentiable twice and more. Rows that share an extreme share its gradient equally.
+    """
+    if not native.is_native(h) or torch.compiler.is_compiling():
+        return _one_by_one(structure, h, wanted)
+    outs: tuple[Tensor, ...] = _Several.apply(structure, h, wanted)
+    return outs
+
+
+def _one_by_one(structure: Structure, h: Tensor, wanted: Wanted) -> tuple[Tensor, ...]:
+    """The same, made of one differentiable operation each."""
+    none, copy = h.new_empty(0), OPERATIONS["copy"]
+    total = Spmm.apply(structure, h, None, "v", False) if wanted[0] else none
+    largest, smallest = (
+        Extreme.apply(structure, is_largest, copy, ("u",), h) if want else none
+        for is_largest, want in ((True, wanted[1]), (False, wanted[2]))
     )
+    if not wanted[3]:
+        return total, largest, smallest, none
+    mean = total / structure.divisor(total)
+    squares = EdgeSum.apply(structure, "v", _squared_deviation, ("u", "v"), h, mean)
+    return total, largest, smallest, squares
+
+
+def _squared_deviation(x: Tensor, mean: Tensor) -> Tensor:
+    return (x - mean).square()
+
+
+class _Several(Function):
+    """``(structure, h [num_src, ...], wanted)`` to the four reductions."""
+
+    @staticmethod
+    def forward(ctx: Any, structure: Structure, h: Tensor, wanted: Wanted) -> tuple[Tensor, ...]:
+        ctx.set_materialize_grads(False)
+        ctx.structure, ctx.wanted = structure, wanted
+        counted = ctx.needs_input_grad[1] and (wanted[1] or wanted[2])
+        outs, ties = native.several(structure, h, wanted, counted)
+        ctx.save_for_backward(h, ties, *outs)
+        return tuple(outs)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Any) -> Any:
+        h, ties, *outs = ctx.saved_tensors
+        structure: Structure = ctx.structure
+        present = [(k, g) for k, g in enumerate(grads) if g is not None]
+        if not present:
+            return None, None, None
+        if torch.is_grad_enabled() or not native.is_native(h, *(g for _, g in present)):
+            # A gradient of this gradient may be asked for: differentiate the separate operations instead.
+            with torch.enable_grad():
+                x = h if h.requires_grad else h.detach().requires_grad_()
+                separate = _one_by_one(structure, x, ctx.wanted)
+                (gradient,) = torch.autograd.grad(
+                    [separate[k] for k, _ in present], x, [g for _, g in present], create_graph=torch.is_grad_enabled()
+                )
+            return None, gradient, None
+        mean = None if grads[3] is None else outs[0] / structure.divisor(outs[0])
+        return None, native.share_several(structure, h, mean, outs, ties, grads), None

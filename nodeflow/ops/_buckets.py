@@ -12,18 +12,17 @@ import torch
 from torch import Tensor
 
 from nodeflow.ops._autograd import Permute, inverse
-from nodeflow.ops._opaque import opaque
 from nodeflow.ops._operands import check_rows
 from nodeflow.ops._structure import Structure
+from nodeflow.ops._torch_state import opaque
 
 
 @opaque
 def split_messages(structure: Structure, values: Tensor) -> list[Tensor]:
     """Return ``values`` ``[num_edges, ...]`` as one mailbox ``[nodes, degree, ...]`` per bucket of the structure.
 
-    >>> from nodeflow import flow_from_edges
-    >>> flow = flow_from_edges([0, 1, 2], [0, 0, 1], num_src=3, num_dst=2)
-    >>> [mailbox.shape for mailbox in split_messages(flow.structure, torch.ones(3, 4))]
+    >>> structure = Structure(torch.tensor([0, 2, 3]), torch.tensor([0, 1, 2]), num_src=3)
+    >>> [mailbox.shape for mailbox in split_messages(structure, torch.ones(3, 4))]
     [torch.Size([1, 1, 4]), torch.Size([1, 2, 4])]
     """
     check_rows(structure, "e", values, "values")
@@ -41,9 +40,8 @@ def split_sources(structure: Structure, values: Tensor) -> list[Tensor]:
 
     Not recorded for gradients.
 
-    >>> from nodeflow import flow_from_edges
-    >>> flow = flow_from_edges([0, 1, 2], [0, 0, 1], num_src=3, num_dst=2)
-    >>> split_sources(flow.structure, torch.tensor([10.0, 20.0, 30.0]))
+    >>> structure = Structure(torch.tensor([0, 2, 3]), torch.tensor([0, 1, 2]), num_src=3)
+    >>> split_sources(structure, torch.tensor([10.0, 20.0, 30.0]))
     [tensor([[30.]]), tensor([[10., 20.]])]
     """
     check_rows(structure, "u", values, "values")
@@ -58,9 +56,8 @@ def split_sources(structure: Structure, values: Tensor) -> list[Tensor]:
 def split_rows(structure: Structure, values: Tensor) -> list[Tensor]:
     """Return the rows of ``values`` ``[num_dst, ...]`` per bucket of the structure, ``[nodes, ...]`` each.
 
-    >>> from nodeflow import flow_from_edges
-    >>> flow = flow_from_edges([0, 1, 2], [0, 0, 1], num_src=3, num_dst=2)
-    >>> split_rows(flow.structure, torch.tensor([10.0, 20.0]))
+    >>> structure = Structure(torch.tensor([0, 2, 3]), torch.tensor([0, 1, 2]), num_src=3)
+    >>> split_rows(structure, torch.tensor([10.0, 20.0]))
     [tensor([20.]), tensor([10.])]
     """
     check_rows(structure, "v", values, "values")
@@ -74,9 +71,8 @@ def join_rows(structure: Structure, parts: Sequence[Tensor]) -> Tensor:
 
     ``parts`` must not be empty; without buckets, its only tensor has no rows and gives shape and type.
 
-    >>> from nodeflow import flow_from_edges
-    >>> flow = flow_from_edges([0, 1, 2], [0, 0, 1], num_src=3, num_dst=2)
-    >>> join_rows(flow.structure, split_rows(flow.structure, torch.tensor([10.0, 20.0])))
+    >>> structure = Structure(torch.tensor([0, 2, 3]), torch.tensor([0, 1, 2]), num_src=3)
+    >>> join_rows(structure, split_rows(structure, torch.tensor([10.0, 20.0])))
     tensor([10., 20.])
     """
     order, sizes = _row_order(structure)

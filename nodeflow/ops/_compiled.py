@@ -20,7 +20,7 @@ from torch import Tensor
 from nodeflow import _kernels as kernels
 from nodeflow._base.checks import Ints
 from nodeflow._base.types import Array
-from nodeflow._runtime.buffers import reused
+from nodeflow._runtime.memory import reused
 from nodeflow._runtime.threads import run_all
 from nodeflow.ops._structure import Structure
 from nodeflow.ops._torch_state import is_memory, is_watched
@@ -43,20 +43,19 @@ STREAMED = 2**23
 
 def is_native(*tensors: Tensor | None) -> bool:
     """Whether the compiled loops take these tensors (all of one floating type; None is left out)."""
-    return not is_watched() and all(tensor is None or _is_plain(tensor) for tensor in tensors)
+    return _are_memory((torch.float32, torch.float64), tensors)
 
 
 def is_summed(x: Tensor, weight: Tensor | None = None) -> bool:
     """Whether the loops of sums take these tensors: those of ``is_native``, and bfloat16, which is added in float32."""
-    types = _SINGLE if x.dtype in _SINGLE else (torch.float64,)
+    return _are_memory(_SINGLE if x.dtype in _SINGLE else (torch.float64,), (x, weight))
+
+
+def _are_memory(types: tuple[torch.dtype, ...], tensors: tuple[Tensor | None, ...]) -> bool:
     return not is_watched() and all(
         tensor is None or (tensor.device.type == "cpu" and tensor.dtype in types and is_memory(tensor))
-        for tensor in (x, weight)
+        for tensor in tensors
     )
-
-
-def _is_plain(tensor: Tensor) -> bool:
-    return tensor.device.type == "cpu" and tensor.dtype in (torch.float32, torch.float64) and is_memory(tensor)
 
 
 def weighted_sum(
@@ -104,8 +103,7 @@ def weighted_sum(
         return torch.from_numpy(out)
     by, order = structure.grouped(end)
     edges = None if order is None or weight is None else _ints(order)
-    indptr, indices = _ints(by.indptr), _ints(by.indices)
-    return _sum_rows(indptr, indices, edges, numbers, weights, (groups, width), shape, dtype, mean=mean, own=own)
+    return _sum_rows(by, _ints(by.indices), edges, numbers, weights, (groups, width), shape, dtype, mean=mean, own=own)
 
 
 def edge_sum(structure: Structure, end: str, x: Tensor) -> Tensor:
@@ -115,11 +113,11 @@ def edge_sum(structure: Structure, end: str, x: Tensor) -> Tensor:
     if 0 in shape or not structure.num_edges:
         return torch.from_numpy(np.zeros(shape, numbers.dtype))
     indices = None if order is None else _ints(order)
-    return _sum_rows(_ints(by.indptr), indices, None, numbers, None, (1, x.shape[1:].numel()), shape, x.dtype)
+    return _sum_rows(by, indices, None, numbers, None, (1, x.shape[1:].numel()), shape, x.dtype)
 
 
 def _sum_rows(
-    indptr: Ints,
+    by: Structure,
     indices: Ints | None,
     edges: Ints | None,
     numbers: Array,
@@ -134,12 +132,8 @@ def _sum_rows(
     """Return the sums of rows of ``groups`` (how many, and numbers in each); threads do a range of rows each."""
     out, size = _new(shape, np.dtype(_NUMPY[dtype])), math.prod(groups)
     streamed = not own and dtype != torch.bfloat16 and groups[1] % kernels.simd.LANES == 0 and _is_streamed(out)
-    _in_threads(
-        lambda a, b: kernels.row_sums.sum_rows(
-            indptr, indices, edges, None, numbers, size, weights, *groups, mean, own, streamed, out.reshape(-1), a, b
-        ),
-        _row_ranges(indptr, size),
-    )
+    inputs = indices, edges, None, numbers, size, weights, *groups, mean, own, streamed
+    _by_row(kernels.row_sums.sum_rows, _ints(by.indptr), size, *inputs, out.reshape(-1))
     return _tensor(out, dtype)
 
 
@@ -154,14 +148,12 @@ def drop(x: Tensor, key: int, rate: float, bias: Tensor | None = None) -> Tensor
         width = bias.numel()
         added = np.resize(bias.detach().float().numpy(), width + kernels.simd.LANES)
     out = _new(tuple(x.shape), words.dtype)
-    pieces = -(-words.size // _PIECE)
-    count = min(_count(words.size), max(pieces, 1))
-    ends = [min(pieces * k // count * _PIECE, words.size) for k in range(count + 1)]
+    ranges = _even_ranges(-(-words.size // _PIECE), _PIECE)
     _in_threads(
-        lambda a, b: kernels.dropout.drop(
+        lambda a, b: kernels.activation.drop(
             words, added, width, np.uint64(key), np.uint64(least), np.float32(drop_scale(rate)), out.reshape(-1), a, b
         ),
-        list(pairwise(ends)),
+        [(a * _PIECE, min(b * _PIECE, words.size)) for a, b in ranges],
     )
     return _tensor(out, x.dtype)
 
@@ -185,7 +177,7 @@ def add_bias(rows: Tensor, bias: Tensor, relu: bool) -> None:
     """Add ``bias`` to rows ``[n, width]`` of bfloat16 in place, and with ``relu`` set negative numbers to 0."""
     words, added = rows.view(torch.uint16).view(-1).numpy(), bias.detach().float().numpy()
     ranges = _even_ranges(len(rows), bias.numel())
-    _in_threads(lambda a, b: kernels.bias.add_bias(words, added, relu, a, b), ranges)
+    _in_threads(lambda a, b: kernels.activation.add_bias(words, added, relu, a, b), ranges)
 
 
 def relu_gradient(g: Tensor, out: Tensor, scale: float) -> tuple[Tensor, Tensor]:
@@ -203,7 +195,7 @@ def relu_gradient(g: Tensor, out: Tensor, scale: float) -> tuple[Tensor, Tensor]
     def piece(first: int, last: int) -> None:
         for k in range(first, last):
             rows = k * _ROWS, min((k + 1) * _ROWS, count)
-            kernels.bias.relu_gradient(gradient, result, np.float32(scale), masked.reshape(-1), sums[k], *rows)
+            kernels.activation.relu_gradient(gradient, result, np.float32(scale), masked.reshape(-1), sums[k], *rows)
 
     _in_threads(piece, _even_ranges(len(sums), _ROWS * width))
     return _tensor(masked, out.dtype), torch.from_numpy(sums.sum(0))
@@ -216,13 +208,8 @@ def dots(structure: Structure, a: Tensor, b: Tensor, groups: int) -> Tensor:
     if 0 in (size, structure.num_edges):
         return torch.from_numpy(np.zeros((structure.num_edges, groups), left.dtype))
     out = _new((structure.num_edges, groups), left.dtype)
-    indptr, indices = _ints(structure.indptr), _ints(structure.indices)
-    _in_threads(
-        lambda first, last: kernels.row_sums.edge_dots(
-            indptr, indices, left, right, groups, size // groups, out.reshape(-1), first, last
-        ),
-        _row_ranges(indptr, size),
-    )
+    inputs = _ints(structure.indices), left, right, groups, size // groups
+    _by_row(kernels.row_sums.edge_dots, _ints(structure.indptr), size, *inputs, out.reshape(-1))
     return torch.from_numpy(out)
 
 
@@ -232,33 +219,18 @@ def extreme(structure: Structure, kind: str, x: Tensor, largest: bool, counted: 
     size = x.shape[1:].numel()
     out = _new(shape, numbers.dtype)
     ties = _new(shape if counted else (0,), numbers.dtype)
-    indptr, indices = _ints(structure.indptr), _ints(structure.indices) if kind == "u" else None
     if out.size:
-        sign = 1 if largest else -1
-        _in_threads(
-            lambda a, b: kernels.extremes.extreme_rows(
-                indptr, indices, numbers, size, sign, out.reshape(-1), ties.reshape(-1), a, b
-            ),
-            _row_ranges(indptr, size),
-        )
+        inputs = _ints(structure.indices) if kind == "u" else None, numbers, size, 1 if largest else -1
+        results = out.reshape(-1), ties.reshape(-1)
+        _by_row(kernels.extremes.extreme_rows, _ints(structure.indptr), size, *inputs, *results)
     return torch.from_numpy(out), torch.from_numpy(ties) if counted else None
 
 
 def share(structure: Structure, kind: str, x: Tensor, best: Tensor, ties: Tensor, g: Tensor) -> Tensor:
     """The gradient of ``extreme``: ``g`` in equal parts to the rows that have the best number."""
-    numbers, most, shared, gradient = (_flat(tensor) for tensor in (x, best, ties, g))
-    size = x.shape[1:].numel()
-    out = _new(tuple(x.shape), numbers.dtype)
-    out.fill(0)
-    indptr, indices = _ints(structure.indptr), _ints(structure.indices) if kind == "u" else None
-    if out.size and structure.num_dst:
-        _in_threads(
-            lambda _a, _b, c, d: kernels.extremes.share_rows(
-                indptr, indices, numbers, most, shared, gradient, size, out.reshape(-1), c, d
-            ),
-            _column_ranges(1, size, structure.num_edges),
-        )
-    return torch.from_numpy(out)
+    arrays = [_flat(tensor) for tensor in (x, best, ties, g)]
+    indices = _ints(structure.indices) if kind == "u" else None
+    return _by_column(structure, kernels.extremes.share_rows, indices, x, *arrays, x.shape[1:].numel())
 
 
 def several(
@@ -269,15 +241,10 @@ def several(
     shape = (structure.num_dst, *x.shape[1:])
     outs = [_new(shape if want else (0,), numbers.dtype) for want in wanted]
     ties = _new((2, *shape) if counted else (0,), numbers.dtype)
-    indptr, indices = _ints(structure.indptr), _ints(structure.indices)
     if size and structure.num_dst:
-        flat = [out.reshape(-1) for out in outs]
-        _in_threads(
-            lambda a, b: kernels.several.several_rows(
-                indptr, indices, numbers, size, flat[0], flat[1], flat[2], ties.reshape(-1), flat[3], a, b
-            ),
-            _row_ranges(indptr, 2 * size),
-        )
+        *flat, squares = (out.reshape(-1) for out in outs)
+        inputs = _ints(structure.indices), numbers, size, *flat, ties.reshape(-1), squares
+        _by_row(kernels.extremes.several_rows, _ints(structure.indptr), 2 * size, *inputs)
     return [torch.from_numpy(out) for out in outs], torch.from_numpy(ties)
 
 
@@ -290,34 +257,22 @@ def share_several(
     grads: Sequence[Tensor | None],
 ) -> Tensor:
     """The gradient of ``several`` for the rows of the sources; a gradient that is None counts as 0."""
-    numbers, size = _flat(x), x.shape[1:].numel()
-    none = numbers[:0]
-    means, held = none if mean is None else _flat(mean), _flat(ties)
-    largest, smallest = _flat(outs[1]), _flat(outs[2])
-    total, high, low, squares = (none if g is None else _flat(g) for g in grads)
-    indptr, indices = _ints(structure.indptr), _ints(structure.indices)
-    out = _new(tuple(x.shape), numbers.dtype)
+    numbers = _flat(x)
+    arrays = [numbers[:0] if tensor is None else _flat(tensor) for tensor in (mean, outs[1], outs[2], ties, *grads)]
+    size, indices = x.shape[1:].numel(), _ints(structure.indices)
+    return _by_column(structure, kernels.extremes.share_several, indices, x, numbers, size, *arrays)
+
+
+def _by_column(
+    structure: Structure, loop: Callable[..., None], indices: Ints | None, x: Tensor, *inputs: Any
+) -> Tensor:
+    """The gradient of ``x`` by a loop that adds to any row, so that threads do a range of columns each."""
+    out, indptr = _new(tuple(x.shape), np.dtype(_NUMPY[x.dtype])), _ints(structure.indptr)
     out.fill(0)
     if out.size and structure.num_dst:
         _in_threads(
-            lambda _a, _b, c, d: kernels.several.share_several(
-                indptr,
-                indices,
-                numbers,
-                size,
-                means,
-                largest,
-                smallest,
-                held,
-                total,
-                high,
-                low,
-                squares,
-                out.reshape(-1),
-                c,
-                d,
-            ),
-            _column_ranges(1, size, structure.num_edges),
+            lambda _a, _b, c, d: loop(indptr, indices, *inputs, out.reshape(-1), c, d),
+            _column_ranges(1, x.shape[1:].numel(), structure.num_edges),
         )
     return torch.from_numpy(out)
 
@@ -332,12 +287,17 @@ def softmax_backward(structure: Structure, p: Tensor, g: Tensor) -> Tensor:
     return _by_destination(structure, kernels.softmax.softmax_gradient, p, g)
 
 
-def _by_destination(structure: Structure, kernel: Callable[..., None], *tensors: Tensor) -> Tensor:
-    arrays, indptr = [_flat(tensor) for tensor in tensors], _ints(structure.indptr)
+def _by_destination(structure: Structure, loop: Callable[..., None], *tensors: Tensor) -> Tensor:
+    arrays = [_flat(tensor) for tensor in tensors]
     out, size = _new(tuple(tensors[0].shape), arrays[0].dtype), tensors[0].shape[1:].numel()
     if out.size:
-        _in_threads(lambda a, b: kernel(indptr, *arrays, size, out.reshape(-1), a, b), _row_ranges(indptr, 8 * size))
+        _by_row(loop, _ints(structure.indptr), 8 * size, *arrays, size, out.reshape(-1))
     return torch.from_numpy(out)
+
+
+def _by_row(loop: Callable[..., None], indptr: Ints, size: int, *inputs: Any) -> None:
+    """Run a loop over rows of ``indptr``, a range per thread; ``size``: numbers that it does for an edge."""
+    _in_threads(lambda a, b: loop(indptr, *inputs, a, b), _row_ranges(indptr, size))
 
 
 def _ints(tensor: Tensor) -> Ints:

@@ -10,11 +10,10 @@ from nodeflow._base.checks import check_one_of
 from nodeflow.ops._autograd import EdgeDot, Gather
 from nodeflow.ops._chunked import EdgeSum
 from nodeflow.ops._edgewise import OPERATIONS
-from nodeflow.ops._opaque import opaque
 from nodeflow.ops._operands import Operands, check_operands
-from nodeflow.ops._plan import choose, is_one_sum, scales
-from nodeflow.ops._reductions import OF_MESSAGES
+from nodeflow.ops._reductions import OF_MESSAGES, REDUCTIONS, summed_source
 from nodeflow.ops._structure import Structure
+from nodeflow.ops._torch_state import opaque
 
 _LOW = (torch.float16, torch.bfloat16)
 
@@ -52,28 +51,21 @@ def message_reduce(
     Raises ValueError for wrong rows, shapes that do not broadcast, an unknown op or reduction; TypeError for sparse
     operands and for the mean of integers.
 
-    >>> from nodeflow import flow_from_edges
-    >>> flow = flow_from_edges([0, 1, 2], [0, 0, 1], num_src=3, num_dst=2)
+    >>> structure = Structure(torch.tensor([0, 2, 3]), torch.tensor([0, 1, 2]), num_src=3)
     >>> h = torch.tensor([1.0, 2.0, 3.0])
-    >>> message_reduce(flow.structure, "copy", "u", h, None, None, "mean")
+    >>> message_reduce(structure, "copy", "u", h, None, None, "mean")
     tensor([1.5000, 3.0000])
     """
     check_one_of(reduce, "reduce", OF_MESSAGES)
     operands = check_operands(structure, op, lhs_kind, lhs, rhs_kind, rhs, names)
-    if reduce == "mean" and not operands.dtype.is_floating_point:
+    if REDUCTIONS[reduce].divides and not operands.dtype.is_floating_point:
         raise TypeError(
-            f"the mean needs floating numbers, got messages of {operands.dtype}: convert with .float() first"
+            f"the {reduce} needs floating numbers, got messages of {operands.dtype}: convert with .float() first"
         )
     dtype = _computed_in(operands, reduce)
-    if (
-        dtype != operands.dtype == torch.bfloat16
-        and is_one_sum(operands, reduce)
-        and native.is_summed(*operands.tensors)
-    ):
-        dtype = operands.dtype  # the loops add in float32, and round once
-    operands = operands._replace(tensors=tuple(tensor.to(dtype) for tensor in operands.tensors))
-    run = choose(op, operands.kinds, scales(operands), reduce, dtype, structure.device.type)
-    out = run(structure, operands)
+    if dtype != operands.dtype:
+        operands = operands._replace(tensors=tuple(tensor.to(dtype) for tensor in operands.tensors))
+    out = OF_MESSAGES[reduce](structure, operands)
     shape = _message_shape(operands)
     if out.shape[1:] != shape:
         out = out.reshape(structure.num_dst, *shape)
@@ -95,10 +87,9 @@ def message(
 
     The dot product gathers its operands in pieces; the other operations gather them whole.
 
-    >>> from nodeflow import flow_from_edges
-    >>> flow = flow_from_edges([0, 1, 2], [0, 0, 1], num_src=3, num_dst=2)
+    >>> structure = Structure(torch.tensor([0, 2, 3]), torch.tensor([0, 1, 2]), num_src=3)
     >>> own, h = torch.tensor([10.0, 20.0]), torch.tensor([1.0, 2.0, 3.0])
-    >>> message(flow.structure, "sub", "v", own, "u", h)
+    >>> message(structure, "sub", "v", own, "u", h)
     tensor([ 9.,  8., 17.])
     """
     operands = check_operands(structure, op, lhs_kind, lhs, rhs_kind, rhs, names)
@@ -110,13 +101,17 @@ def message(
 
 def _computed_in(operands: Operands, reduce: str) -> torch.dtype:
     """The type that messages are computed and reduced in."""
-    if reduce in ("max", "min"):
-        return torch.float32 if operands.op == "dot" and operands.dtype in _LOW else operands.dtype
-    if not operands.dtype.is_floating_point:
+    dtype = operands.dtype
+    if REDUCTIONS[reduce].selects:
+        return torch.float32 if operands.op == "dot" and dtype in _LOW else dtype
+    if not dtype.is_floating_point:
         return torch.int64
-    if reduce == "sum" and operands.op == "copy":
-        return operands.dtype  # sums add in float32 without a copy; the sum under a mean may be beyond float16
-    return torch.float32 if operands.dtype in _LOW else operands.dtype
+    # Sums of rows add in float32 without a copy, also means and weighted sums that one loop makes of bfloat16. The sum
+    # under a mean may be beyond float16.
+    alone = reduce == "sum" and operands.op == "copy"
+    if dtype == torch.bfloat16 and reduce in ("sum", "mean") and summed_source(operands) is not None:
+        alone = alone or native.is_summed(*operands.tensors)
+    return torch.float32 if dtype in _LOW and not alone else dtype
 
 
 def _message_shape(operands: Operands) -> torch.Size:

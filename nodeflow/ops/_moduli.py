@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
-from torch.autograd import Function
 
 from nodeflow import _kernels as kernels
 from nodeflow._base.types import Array
 from nodeflow._runtime.threads import run_all
+from nodeflow.ops._autograd import Op
 
 Plain = Callable[[Tensor, Tensor], Tensor]
 
@@ -24,60 +24,45 @@ def sum_moduli(x: Tensor, y: Tensor, plain: Plain) -> Tensor:
     gradients, by ``plain``, the same of torch operations.
     """
     native = x.device.type == "cpu" and x.dtype == y.dtype and x.dtype in (torch.float32, torch.float64)
-    if not native or torch.compiler.is_compiling():
-        return plain(x, y)
-    moduli: Tensor = _Moduli.apply(x, y, plain)
-    return moduli
+    return _Moduli.apply(x, y, plain) if native and not torch.compiler.is_compiling() else plain(x, y)
 
 
-class _Moduli(Function):
+class _Moduli(Op):
     @staticmethod
     def forward(ctx: Any, x: Tensor, y: Tensor, plain: Plain) -> Tensor:
         ctx.save_for_backward(x, y)
         ctx.plain = plain
-        out = np.zeros((len(x), len(y)), x.detach().numpy().dtype)
-        a, b = _turned(x), _turned(y)
-        cuts = _cuts(len(x))
-
-        def run(piece: int) -> None:
-            kernels.distance.add_moduli(a, b, len(a) // 2, out, cuts[piece], cuts[piece + 1])
-
-        run_all(run, len(cuts) - 1)
+        a, b = _columns(x), _columns(y)
+        out, half = np.zeros((len(x), len(y)), a.dtype), len(a) // 2
+        _in_pieces(lambda first, last: kernels.distance.add_moduli(a, b, half, out, first, last), len(x))
         return torch.from_numpy(out)
 
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> Any:
         x, y = ctx.saved_tensors
+        needed = ctx.needs_input_grad[:2]
         if torch.is_grad_enabled():  # a gradient of this gradient may be asked for
             with torch.enable_grad():
-                out = ctx.plain(x, y)
-                wanted = [t for t, needed in zip((x, y), ctx.needs_input_grad, strict=False) if needed]
-                gradients = iter(torch.autograd.grad(out, wanted, grads[0], create_graph=True))
-            return *(next(gradients) if needed else None for needed in ctx.needs_input_grad[:2]), None
-        first = _gradient(x, y, grads[0]) if ctx.needs_input_grad[0] else None
-        second = _gradient(y, x, grads[0].T) if ctx.needs_input_grad[1] else None
-        return first, second, None
+                wanted = [tensor for tensor, need in zip((x, y), needed, strict=True) if need]
+                gradients = iter(torch.autograd.grad(ctx.plain(x, y), wanted, grads[0], create_graph=True))
+            return *(next(gradients) if need else None for need in needed), None
+        first = _gradient(x, y, grads[0]) if needed[0] else None
+        return first, _gradient(y, x, grads[0].T) if needed[1] else None, None
 
 
 def _gradient(x: Tensor, y: Tensor, weights: Tensor) -> Tensor:
-    a, b, w = _turned(x), _turned(y), _turned(weights)
-    out, least = np.zeros_like(a), a.dtype.type(np.finfo(a.dtype).tiny)
-    half = len(a) // 2
-    cuts = _cuts(half)
-
-    def run(piece: int) -> None:
-        kernels.distance.add_gradients(a, b, half, w, least, out, cuts[piece], cuts[piece + 1])
-
-    run_all(run, len(cuts) - 1)
+    a, b, w = _columns(x), _columns(y), _columns(weights)
+    out, half, least = np.zeros_like(a), len(a) // 2, a.dtype.type(np.finfo(a.dtype).tiny)
+    _in_pieces(lambda first, last: kernels.distance.add_gradients(a, b, half, w, least, out, first, last), half)
     return torch.from_numpy(out).T
 
 
-def _turned(rows: Tensor) -> Array:
-    turned: Array = rows.detach().T.contiguous().numpy()
-    return turned
+def _columns(rows: Tensor) -> Array:
+    columns: Array = rows.detach().T.contiguous().numpy()
+    return columns
 
 
-def _cuts(size: int) -> list[int]:
-    """Bounds of pieces of work: a few for every thread."""
+def _in_pieces(loop: Callable[[int, int], None], size: int) -> None:
+    """Run a loop over ``size`` rows or columns in pieces, a few for every thread."""
     pieces = max(1, min(size, 4 * torch.get_num_threads()))
-    return [size * i // pieces for i in range(pieces + 1)]
+    run_all(lambda k: loop(size * k // pieces, size * (k + 1) // pieces), pieces)

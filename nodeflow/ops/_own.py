@@ -1,4 +1,7 @@
-"""Each destination's own row beside the reduced rows of its neighbours, with one shared gradient."""
+"""Each destination's own row beside the reduced rows of its neighbours, with one shared gradient.
+
+Autograd alone would fill a second matrix of the size of the rows with zeros, and add the two.
+"""
 
 from __future__ import annotations
 
@@ -20,8 +23,7 @@ def aggregate_beside_own(structure: Structure, h: Tensor, reduce: str = "sum", w
     """Return every destination's own row beside ``aggregate(structure, h, reduce, weight)``.
 
     The destinations must be the first sources, so their own rows are ``h[:num_dst]``. The result is one matrix
-    ``[num_dst, 2 * width, ...]``, own rows first. The gradient of the own rows is added into that of the reduced rows,
-    so no second matrix of the size of ``h`` is made. Arguments and errors are those of ``aggregate``.
+    ``[num_dst, 2 * width, ...]``, own rows first. Arguments and errors are those of ``aggregate``.
 
     >>> structure = Structure(torch.tensor([0, 2]), torch.tensor([1, 2]), num_src=3)
     >>> aggregate_beside_own(structure, torch.tensor([[1.0], [2.0], [4.0]]))
@@ -29,7 +31,11 @@ def aggregate_beside_own(structure: Structure, h: Tensor, reduce: str = "sum", w
     """
     check_type(reduce, "reduce", str, "the name of one reduction here")
     h = check_rows(structure, "u", h, "h")
-    if _is_joined(h, weight, structure, reduce):
+    weighted = weight is None or (
+        weight.layout == torch.strided and weight.shape == (structure.num_edges,) and weight.dtype == h.dtype
+    )
+    simple = h.ndim == 2 and reduce in ("sum", "mean") and weighted
+    if simple and native.is_summed(h, weight) and not torch.compiler.is_compiling():
         return _OwnBesideSum.apply(structure, h, weight, reduce == "mean")
     own, rows = rows_beside_own(h, structure.num_dst)
     return torch.cat([own, aggregate(structure, rows, reduce, weight)], 1)
@@ -38,8 +44,8 @@ def aggregate_beside_own(structure: Structure, h: Tensor, reduce: str = "sum", w
 def rows_beside_own(h: Tensor, count: int) -> tuple[Tensor, Tensor]:
     """Return ``(h[:count], h)``, whose gradients are made in one matrix.
 
-    Autograd alone would fill a second matrix of the size of ``h`` with zeros, and add the two. The second result must
-    be read by one operation only, which makes its gradient anew, as sums over edges and linear maps do.
+    The second result must be read by one operation only, which makes its gradient anew, as sums over edges and linear
+    maps do.
     """
     if not (torch.is_grad_enabled() and h.requires_grad) or torch.compiler.is_compiling():
         return h[:count], h
@@ -66,15 +72,6 @@ class _ShareOwn(Function):
         return _added(rows, own), None
 
 
-def _is_joined(h: Tensor, weight: Tensor | None, structure: Structure, reduce: str) -> bool:
-    """Whether the compiled loops write own rows and sums into one matrix."""
-    weighted = weight is None or (
-        weight.layout == torch.strided and weight.shape == (structure.num_edges,) and weight.dtype == h.dtype
-    )
-    simple = h.ndim == 2 and reduce in ("sum", "mean")
-    return simple and weighted and native.is_summed(h, weight) and not torch.compiler.is_compiling()
-
-
 class _OwnBesideSum(Op):
     """``(structure, h [num_src, width], w [E] or None, mean)`` to ``[num_dst, 2 * width]``."""
 
@@ -91,10 +88,11 @@ class _OwnBesideSum(Op):
         own, total = g[:, : ctx.width], g[:, ctx.width :]
         if ctx.mean:
             total = divided(total, structure)
-        grad_h = Spmm.apply(structure, total, w, "u", False, g.dtype) if ctx.needs_input_grad[1] else None
-        if grad_h is not None:
-            grad_h = _added(grad_h, own)
-        grad_w = EdgeDot.apply(structure, total, h, None) if ctx.needs_input_grad[2] else None
+        grad_h = grad_w = None
+        if ctx.needs_input_grad[1]:
+            grad_h = _added(Spmm.apply(structure, total, w, "u", False, g.dtype), own)
+        if ctx.needs_input_grad[2]:
+            grad_w = EdgeDot.apply(structure, total, h, None)
         return None, grad_h, grad_w, None
 
 

@@ -1,12 +1,26 @@
-"""The reductions by name: one entry adds one."""
+"""The reductions by name, an entry each, and the executors that run them on the messages of any operation.
+
+Faster code for a pair of message and reduction goes in the executor of the reduction; nothing that calls it changes.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
+from functools import partial
 from typing import Final, NamedTuple
 
 import torch
 from torch import Tensor
+
+from nodeflow.ops._autograd import SegmentSum, Spmm
+from nodeflow.ops._chunked import EdgeSum, Extreme, Product
+from nodeflow.ops._edgewise import OPERATIONS, EdgeFunction, paired_dot
+from nodeflow.ops._operands import Operands
+from nodeflow.ops._structure import Structure
+
+Executor = Callable[[Structure, Operands], Tensor]
+"""Returns the reduced messages, ``[num_dst, *message shape]``."""
 
 
 class Sums(NamedTuple):
@@ -26,14 +40,71 @@ class Reduction(NamedTuple):
     """A reduction of rows to one per destination.
 
     Attributes:
-        needs: the field of ``Sums`` that it is made of; None: ``message_reduce`` makes it alone.
+        run: its executor, for any message; None: ``aggregate`` alone has it, for rows of sources.
+        needs: the field of ``Sums`` that ``aggregate`` makes it of beside others; None: it is always made alone.
         finish: what it makes of ``Sums``.
-        of_messages: whether ``message_reduce`` has it, for any message; else ``aggregate`` alone.
+        selects: whether the result is one of the messages, so that it has their type.
+        divides: whether messages must be floating numbers.
     """
 
+    run: Executor | None
     needs: str | None = None
     finish: Callable[[Sums], Tensor] = lambda sums: sums.total
-    of_messages: bool = True
+    selects: bool = False
+    divides: bool = False
+
+
+def summed_source(operands: Operands) -> int | None:
+    """Return which operand has the rows, where one loop adds rows of sources, as they are or times weights of edges.
+
+    Each number of a weight multiplies a block of consecutive numbers of a row: one number all of them, those of heads
+    ``[heads, 1]`` a part of ``[heads, width]`` each. None: messages are made in pieces. These are faster for heads of
+    less than 4 numbers, and for all heads on other devices than the CPU.
+    """
+    kinds = operands.kinds
+    if operands.op == "copy":
+        return 0 if kinds == ("u",) else None
+    if operands.op != "mul" or sorted(kinds) != ["e", "u"]:
+        return None
+    source = kinds.index("u")
+    row, weight = (tuple(operands.tensors[k].shape[1:]) for k in (source, 1 - source))
+    if math.prod(weight) == 1:
+        return source
+    leading = len(weight)
+    while leading and weight[leading - 1] == 1:
+        leading -= 1
+    heads = operands.tensors[0].device.type == "cpu" and 0 not in row and weight[:leading] == row[:leading]
+    return source if heads and math.prod(row[leading:]) >= 4 else None
+
+
+def _add(structure: Structure, operands: Operands, mean: bool = False) -> Tensor:
+    tensors, kinds = operands.tensors, operands.kinds
+    floating = tensors[0].is_floating_point()
+    source = summed_source(operands) if floating else None
+    if source is not None:
+        weight = tensors[1 - source] if len(tensors) > 1 else None
+        if weight is not None:
+            groups = weight.shape[1:].numel()
+            weight = weight.reshape(-1) if groups == 1 else weight.reshape(-1, groups)
+        return Spmm.apply(structure, tensors[source], weight, "v", mean)
+    if floating and operands.op == "copy" and kinds == ("e",):
+        out = SegmentSum.apply(structure, tensors[0], "v")
+    else:
+        out = EdgeSum.apply(structure, "v", OPERATIONS[operands.op], kinds, *tensors)
+    return out.div_(structure.divisor(out)) if mean else out  # in place: a second matrix costs more than the division
+
+
+def _extreme(structure: Structure, operands: Operands, largest: bool) -> Tensor:
+    return Extreme.apply(structure, largest, _repeatable(operands.op), operands.kinds, *operands.tensors)
+
+
+def _product(structure: Structure, operands: Operands) -> Tensor:
+    return Product.apply(structure, _repeatable(operands.op), operands.kinds, *operands.tensors)
+
+
+def _repeatable(op: str) -> EdgeFunction:
+    """Return the message function that gives a message the same bits when it is computed again."""
+    return paired_dot if op == "dot" else OPERATIONS[op]
 
 
 def _root(variance: Tensor) -> Tensor:
@@ -43,15 +114,15 @@ def _root(variance: Tensor) -> Tensor:
 
 
 REDUCTIONS: Final = {
-    "sum": Reduction("total"),
-    "mean": Reduction("total", lambda sums: sums.total / sums.degree),
-    "max": Reduction("largest", lambda sums: sums.largest),
-    "min": Reduction("smallest", lambda sums: sums.smallest),
-    "prod": Reduction(),
-    "var": Reduction("squares", lambda sums: sums.squares / sums.degree, of_messages=False),
-    "std": Reduction("squares", lambda sums: _root(sums.squares / sums.degree), of_messages=False),
+    "sum": Reduction(_add, "total"),
+    "mean": Reduction(partial(_add, mean=True), "total", lambda sums: sums.total / sums.degree, divides=True),
+    "max": Reduction(partial(_extreme, largest=True), "largest", lambda sums: sums.largest, selects=True),
+    "min": Reduction(partial(_extreme, largest=False), "smallest", lambda sums: sums.smallest, selects=True),
+    "prod": Reduction(_product),
+    "var": Reduction(None, "squares", lambda sums: sums.squares / sums.degree, divides=True),
+    "std": Reduction(None, "squares", lambda sums: _root(sums.squares / sums.degree), divides=True),
 }
-"""All reductions. ``_plan.choose`` has the code that runs those of messages."""
+"""All reductions. ``nodeflow.fn`` has a function for each that has an executor."""
 
-OF_MESSAGES: Final = tuple(name for name, reduction in REDUCTIONS.items() if reduction.of_messages)
-"""Names of those that ``message_reduce`` has."""
+OF_MESSAGES: Final = {name: reduction.run for name, reduction in REDUCTIONS.items() if reduction.run}
+"""The executors of those that ``message_reduce`` has."""

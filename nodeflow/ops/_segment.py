@@ -10,18 +10,17 @@ from torch import Tensor
 import nodeflow.ops._compiled as native
 from nodeflow.ops._autograd import Gather, Op, SegmentSum, bag
 from nodeflow.ops._messages import message_reduce
-from nodeflow.ops._opaque import opaque
 from nodeflow.ops._operands import check_rows
 from nodeflow.ops._structure import Structure
+from nodeflow.ops._torch_state import opaque
 
 
 @opaque
 def gather_src(structure: Structure, h: Tensor) -> Tensor:
     """Return the source row of every edge: ``[num_src, ...]`` to ``[num_edges, ...]``.
 
-    >>> from nodeflow import flow_from_edges
-    >>> flow = flow_from_edges([0, 1, 2], [0, 0, 1], num_src=3, num_dst=2)
-    >>> gather_src(flow.structure, torch.tensor([1.0, 2.0, 3.0]))
+    >>> structure = Structure(torch.tensor([0, 2, 3]), torch.tensor([0, 1, 2]), num_src=3)
+    >>> gather_src(structure, torch.tensor([1.0, 2.0, 3.0]))
     tensor([1., 2., 3.])
     """
     return Gather.apply(structure, check_rows(structure, "u", h, "h"), "u")
@@ -31,9 +30,8 @@ def gather_src(structure: Structure, h: Tensor) -> Tensor:
 def gather_dst(structure: Structure, h: Tensor) -> Tensor:
     """Return the destination row of every edge: ``[num_dst, ...]`` to ``[num_edges, ...]``.
 
-    >>> from nodeflow import flow_from_edges
-    >>> flow = flow_from_edges([0, 1, 2], [0, 0, 1], num_src=3, num_dst=2)
-    >>> gather_dst(flow.structure, torch.tensor([10.0, 20.0]))
+    >>> structure = Structure(torch.tensor([0, 2, 3]), torch.tensor([0, 1, 2]), num_src=3)
+    >>> gather_dst(structure, torch.tensor([10.0, 20.0]))
     tensor([10., 10., 20.])
     """
     return Gather.apply(structure, check_rows(structure, "v", h, "h"), "v")
@@ -45,9 +43,8 @@ def segment_reduce(structure: Structure, values: Tensor, reduce: str = "sum") ->
 
     ``reduce`` is "sum", "mean", "max", "min" or "prod"; see ``message_reduce`` for results, gradients and errors.
 
-    >>> from nodeflow import flow_from_edges
-    >>> flow = flow_from_edges([0, 1, 2], [0, 0, 1], num_src=3, num_dst=2)
-    >>> segment_reduce(flow.structure, torch.tensor([[1.0], [2.0], [3.0]]), "max")
+    >>> structure = Structure(torch.tensor([0, 2, 3]), torch.tensor([0, 1, 2]), num_src=3)
+    >>> segment_reduce(structure, torch.tensor([[1.0], [2.0], [3.0]]), "max")
     tensor([[2.],
             [3.]])
     """
@@ -63,9 +60,8 @@ def segment_softmax(structure: Structure, scores: Tensor) -> Tensor:
 
     Raises ValueError for a wrong number of rows, TypeError for integers.
 
-    >>> from nodeflow import flow_from_edges
-    >>> flow = flow_from_edges([0, 1, 2], [0, 0, 1], num_src=3, num_dst=2)
-    >>> segment_softmax(flow.structure, torch.tensor([0.0, 0.0, 5.0]))
+    >>> structure = Structure(torch.tensor([0, 2, 3]), torch.tensor([0, 1, 2]), num_src=3)
+    >>> segment_softmax(structure, torch.tensor([0.0, 0.0, 5.0]))
     tensor([0.5000, 0.5000, 1.0000])
     """
     check_rows(structure, "e", scores, "scores")

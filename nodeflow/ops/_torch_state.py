@@ -1,4 +1,4 @@
-"""Private names of torch that tell its state, in one file, so that a new version of torch is checked here only.
+"""The state of torch: its private names, in one file that a new version of torch is checked with, and its compiler.
 
 The compiled loops and the fused linear maps see plain memory. They must not run while a transform, a mode that watches
 operations, or forward-mode differentiation expects to see torch's own operations.
@@ -6,11 +6,18 @@ operations, or forward-mode differentiation expects to see torch's own operation
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import wraps
+from typing import ParamSpec, TypeVar
+
 import torch
 from torch import Tensor, _is_zerotensor
 from torch._C import _are_functorch_transforms_active, _len_torch_dispatch_stack
 from torch._C._functorch import is_functorch_wrapped_tensor
 from torch.autograd import forward_ad
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 PLAIN_TYPES = (Tensor, torch.nn.Parameter)
 """Subclasses of tensors may give operations another meaning, so only these are read as memory."""
@@ -30,3 +37,25 @@ def is_transforming() -> bool:
 def is_memory(tensor: Tensor) -> bool:
     """Whether a tensor is its memory, rather than a stand-in for others in a transform or for zeros."""
     return type(tensor) in PLAIN_TYPES and not is_functorch_wrapped_tensor(tensor) and not _is_zerotensor(tensor)
+
+
+def opaque(function: Callable[P, R]) -> Callable[P, R]:
+    """Return ``function`` such that a compiled model calls it as it is.
+
+    For operations on a structure: their loops are compiled already, they keep what they derive from a structure on it,
+    and how many steps they take depends on its values. Traced, they would be compiled again and again.
+    """
+    plain: list[Callable[P, R]] = []  # made when first needed, because that imports the compiler, which takes seconds
+
+    @wraps(function)
+    def call(*args: P.args, **kwargs: P.kwargs) -> R:
+        if not torch.compiler.is_compiling():
+            return function(*args, **kwargs)
+        if not plain:
+            plain.append(torch.compiler.disable(function))
+        return plain[0](*args, **kwargs)
+
+    # The compiler counts by code object how often it has looked at a function, and gives up after a few. All these
+    # functions would share the code of ``call``, so each gets a copy.
+    call.__code__ = call.__code__.replace(co_name=function.__name__)  # type: ignore[attr-defined]
+    return call

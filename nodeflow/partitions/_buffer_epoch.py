@@ -3,23 +3,153 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
-from dataclasses import replace
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import partial
 from time import perf_counter
 
 import numpy as np
+import torch
+from torch import Tensor
 
-from nodeflow._base.checks import Ints
+from nodeflow._base.checks import Ints, as_ids
+from nodeflow._base.types import IdsLike
+from nodeflow._disk.arrays import map_array
 from nodeflow._disk.manifest import Manifest
 from nodeflow._runtime.workers import Workers
-from nodeflow.partitions._buffer_counters import BufferCounters
-from nodeflow.partitions._buffer_state import BufferState
-from nodeflow.partitions._edge_slots import EdgeSlots, StateEdges
-from nodeflow.partitions._node_slots import NodeSlots
+from nodeflow.graph import Graph
 from nodeflow.partitions._orders import Order
-from nodeflow.partitions._partition_files import NODES
 from nodeflow.partitions._partitions import Partitions
+from nodeflow.partitions._slots import NODES, EdgeSlots, NodeSlots, StateEdges
 from nodeflow.random import Random, derive_key
+
+
+@dataclass
+class BufferCounters:
+    """Counts of a ``PartitionBuffer``, over all of its epochs.
+
+    ``bytes_read`` are those of node columns: (slots + swaps) times the bytes of a partition in every epoch;
+    ``edge_bytes_read`` those of edges and their columns. ``bytes_written`` are those of writable columns.
+    ``seconds_filling`` went by before the first state of an epoch and after the last, when there is nothing to compute.
+    In between, ``seconds_reading`` are those of reading, writing and making graphs for coming states, and
+    ``seconds_waited`` those for which the caller waited. ``states`` counts the states that were given out.
+    """
+
+    bytes_read: int = 0
+    edge_bytes_read: int = 0
+    bytes_written: int = 0
+    swaps: int = 0
+    states: int = 0
+    epochs: int = 0
+    seconds_filling: float = 0.0
+    seconds_reading: float = 0.0
+    seconds_waited: float = 0.0
+
+    @property
+    def hidden(self) -> float:
+        """The share of ``seconds_reading`` that went by behind the caller's own work; 1 where nothing was read.
+
+        >>> BufferCounters(seconds_reading=4.0, seconds_waited=1.0).hidden
+        0.75
+        """
+        return 1.0 if not self.seconds_reading else max(1 - self.seconds_waited / self.seconds_reading, 0.0)
+
+
+class BufferState:
+    """A state of a ``PartitionBuffer``: the partitions that are in memory, until the next state is asked for.
+
+    Local node ``slot * size + r`` is row r of the partition in that slot, so a partition that stays keeps its ids.
+    A partition with one node less than the others ends with a local node that stands for none: it has no edges, its
+    parent id is -1, its rows are zeros. (There are none where ``num_parts`` divides the number of nodes.)
+
+    ``nodes``, int64 ``[slots * size]``, is the parent id of every local node. ``number`` counts the states of the epoch
+    from 0; ``partitions`` are those in the slots; ``seed`` is a number of its own for this state, for loaders and
+    samplers, whose draws would repeat from state to state otherwise.
+
+    >>> import tempfile
+    >>> from nodeflow import Graph
+    >>> from nodeflow.partitions import PartitionBuffer, write_partitions
+    >>> graph = Graph.from_edges([0, 1, 2, 3], [1, 2, 3, 0])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_partitions(graph, folder + "/ring", 2, progress=False)
+    ...     for state in PartitionBuffer(folder + "/ring", slots=2):
+    ...         print(state.number, sorted(state.partitions), state.graph)
+    Partitions(2 partitions of 2 nodes, 4 edges, 50.0% cut)
+    0 [0, 1] Graph(4 nodes, 4 edges)
+    """
+
+    __slots__ = ("_edges", "_order", "_over", "_parts", "_seeds", "nodes", "number", "partitions", "seed")
+
+    def __init__(
+        self, parts: Partitions, order: Order, number: int, edges: StateEdges, seeds: Ints | None, seed: int
+    ) -> None:
+        self._parts, self._order, self._edges, self._seeds, self._over = parts, order, edges, seeds, False
+        self.number, self.partitions, self.seed = number, order.states[number], seed
+        parents = parts.parents.reshape(parts.num_parts, parts.size)[list(self.partitions)]
+        self.nodes = torch.from_numpy(parents.reshape(-1).astype(np.int64))
+
+    @property
+    def graph(self) -> Graph:
+        """The graph of all edges between resident partitions, with the columns asked for.
+
+        Its node columns are the memory of the buffer: those that are writable are written back with what they hold when
+        the state ends (write into them; a new column in their place is not seen), the others are not to be written to.
+        Raises RuntimeError after the state has ended, when that memory holds other rows.
+        """
+        if self._over:
+            raise RuntimeError(
+                f"state {self.number} has ended, and its memory holds other partitions now; use a state before the "
+                "next one is asked for, and copy what you need later"
+            )
+        return self._edges.graph
+
+    @property
+    def seeds(self) -> Tensor:
+        """The local ids of the training nodes of this state, int64, ascending; over an epoch each comes once.
+
+        Raises ValueError where no training nodes were given.
+        """
+        if self._seeds is None:
+            raise ValueError("there are no training nodes; pass train to write_partitions or to PartitionBuffer")
+        return torch.from_numpy(self._seeds)
+
+    @property
+    def edges(self) -> Tensor:
+        """The ids in ``graph`` of the edges to train on in this state, int64; over an epoch each comes once.
+
+        Raises ValueError for an order that leaves out pairs of partitions: some edges would never come.
+        """
+        if not self._order.complete:
+            missing = int((self._order.bucket_state < 0).sum())
+            raise ValueError(
+                f"edges cannot be seeds with this order: no state holds {missing} of the "
+                f"{self._order.bucket_state.size} pairs of partitions; take order='comet' or order='beta'"
+            )
+        dst, src = np.divmod(self._edges.buckets, self._order.num_parts)
+        trained = self._order.bucket_state[src, dst] == self.number
+        return torch.from_numpy(np.flatnonzero(np.repeat(trained, np.diff(self._edges.begin))))
+
+    def parent_edges(self, eid: IdsLike) -> Tensor:
+        """Return the parent ids of edges of ``graph``, int64 ``[k]``; they are read from the folder now."""
+        begin = self._edges.begin
+        local = as_ids(eid, "eid", int(begin[-1]), "edge")
+        bucket = np.searchsorted(begin, local, side="right") - 1
+        place = self._parts.bucket_ptr[self._edges.buckets[bucket]] + local - begin[bucket]
+        ids = map_array(self._parts.folder, self._parts.manifest.arrays["edge_ids"])
+        return torch.from_numpy(np.asarray(ids[place]).astype(np.int64))
+
+    @property
+    def visible_edges(self) -> float:
+        """The share of the in-edges of resident nodes that the state holds; 1 where they have none."""
+        return self._parts.visible_share(self.partitions)
+
+    def end(self) -> None:
+        """Mark that the memory now holds other rows."""
+        self._over = True
+
+    def __repr__(self) -> str:
+        held = ", ".join(map(str, self.partitions))
+        return f"BufferState({self.number}: partitions {held}; {int(self._edges.begin[-1])} edges)"
 
 
 class BufferEpoch:
@@ -30,38 +160,46 @@ class BufferEpoch:
     """
 
     def __init__(
-        self, partitions: Partitions, order: Order, nodes: NodeSlots, edges: EdgeSlots, counters: BufferCounters, *,
-        train: Ints | None, seed: int, epoch: int, prefetch: bool,
-    ) -> None:  # fmt: skip
-        self._parts, self._order, self._nodes, self._edges = partitions, order, nodes, edges
-        self._counters, self._prefetch, self._key = counters, prefetch, (seed, epoch)
-        self._train = train
-        self._seed_states = None if train is None else seed_states(partitions, order, train, seed, epoch)
+        self,
+        partitions: Partitions,
+        order: Order,
+        slots: tuple[NodeSlots, EdgeSlots],
+        counters: BufferCounters,
+        train: Ints | None,
+        key: tuple[int, int],
+        *,
+        prefetch: bool,
+    ) -> None:
+        self._parts, self._order, self._counters, self._prefetch = partitions, order, counters, prefetch
+        (self._nodes, self._edges), self._train, self._key = slots, train, key
+        self._seed_states = None if train is None else seed_states(partitions, order, train, key)
         self._workers = Workers(1, "nodeflow-partitions")
         self._stop = threading.Event()
         self._state: BufferState | None = None
-        self._incoming = order.incoming
-        nodes.begin_epoch(partitions)
+        self._nodes.begin_epoch(partitions)
 
     def states(self, start: int = 0) -> Iterator[BufferState]:
         """Yield the states in turn from number ``start`` on. Raises what the thread raises."""
         order, counters = self._order, self._counters
         begun = perf_counter()
         for slot, partition in enumerate(order.states[start]):
-            self._nodes.read(partition, slot, counters, spare=False)
-        edges = self._edges.load(order.states[start], counters)
+            counters.bytes_read += self._nodes.read(partition, slot)
+        edges = self._load_edges(start)
         counters.seconds_filling += perf_counter() - begun
         gone: list[int] = []
         for k in range(start, len(order.states)):
-            wait = self._begin(k + 1, gone)
-            state = self._make_state(k, edges)
+            prepare = partial(self._prepare, k + 1, gone)
+            wait = self._workers.submit(prepare) if self._prefetch else prepare
+            edges.graph.ndata.update(self._nodes.columns())
+            seed = derive_key("state", *self._key, k) >> 1
+            self._state = BufferState(self._parts, order, k, edges, self._seeds(k), seed)
             counters.states += 1
-            yield state
-            state.end()
+            yield self._state
+            self._state.end()
             begun = perf_counter()
-            prepared = wait()
-            if prepared is not None:
-                edges = prepared
+            coming = wait()
+            if coming is not None:
+                edges = coming
                 gone = self._exchange(k + 1)
             counters.seconds_waited += perf_counter() - begun
 
@@ -69,7 +207,7 @@ class BufferEpoch:
         """Write the partitions that are in the slots, and make all new files those of the folder."""
         begun = perf_counter()
         for slot, partition in enumerate(self._order.states[-1]):
-            self._nodes.write(partition, slot, self._counters, spare=False)
+            self._counters.bytes_written += self._nodes.write(partition, slot)
         written, manifest = self._nodes.written, self._parts.manifest
         if written:
             facts = {**manifest.facts, "epoch": self._parts.epoch + 1}
@@ -88,68 +226,63 @@ class BufferEpoch:
 
     def close(self) -> None:
         """Stop the thread and wait for it; a second call does nothing."""
-        if self._stop.is_set():
-            return
-        self._stop.set()
-        self._workers.stop()
-        if self._state is not None:
-            self._state.end()
+        if not self._stop.is_set():
+            self._stop.set()
+            self._workers.stop()
+            if self._state is not None:
+                self._state.end()
 
-    def _make_state(self, k: int, edges: StateEdges) -> BufferState:
-        edges.graph.ndata.update(self._nodes.columns())
-        seeds = None if self._seed_states is None else self._seeds(k)
-        state = BufferState(self._parts, self._order, k, edges, seeds, derive_key("state", *self._key, k) >> 1)
-        self._state = state
-        return state
-
-    def _seeds(self, k: int) -> Ints:
+    def _seeds(self, k: int) -> Ints | None:
         """The local ids of the training nodes of state k."""
+        if self._train is None:
+            return None
         size = self._parts.size
         slot_of = np.full(self._order.num_parts, -1, np.int64)
         slot_of[list(self._order.states[k])] = np.arange(self._order.slots)
-        rows = self._train[self._seed_states == k]  # type: ignore[index]
+        rows = self._train[self._seed_states == k]
         local: Ints = np.sort(slot_of[rows // size] * size + rows % size)
         return local
 
-    def _begin(self, k: int, gone: list[int]) -> Callable[[], StateEdges | None]:
-        """Have the partitions that went be written and state k be read; return a function that waits for it."""
+    def _prepare(self, k: int, gone: list[int]) -> StateEdges | None:
+        """Write the partitions that went, and read those of state k; None after the last state."""
+        begun, counters = perf_counter(), self._counters
+        try:
+            for place, partition in enumerate(gone, self._order.slots):
+                self._go_on()
+                counters.bytes_written += self._nodes.write(partition, place)
+            if k == len(self._order.states):
+                return None
+            for place, partition in enumerate(self._order.incoming[k], self._order.slots):
+                self._go_on()
+                counters.bytes_read += self._nodes.read(partition, place)
+            self._go_on()
+            return self._load_edges(k)
+        finally:
+            counters.seconds_reading += perf_counter() - begun
 
-        def prepare() -> StateEdges | None:
-            begun = perf_counter()
-            try:
-                for place, partition in enumerate(gone):
-                    self._check()
-                    self._nodes.write(partition, place, self._counters)
-                if k == len(self._order.states):
-                    return None
-                for place, partition in enumerate(self._incoming[k]):
-                    self._check()
-                    self._nodes.read(partition, place, self._counters)
-                self._check()
-                return self._edges.load(self._order.states[k], self._counters)
-            finally:
-                self._counters.seconds_reading += perf_counter() - begun
+    def _go_on(self) -> None:
+        if self._stop.is_set():
+            raise InterruptedError("the epoch was left")  # nobody waits for it any more
 
-        return self._workers.submit(prepare) if self._prefetch else prepare
+    def _load_edges(self, k: int) -> StateEdges:
+        edges, bytes_read = self._edges.load(self._order.states[k])
+        self._counters.edge_bytes_read += bytes_read
+        return edges
 
     def _exchange(self, k: int) -> list[int]:
         """Put the partitions of state k into their slots; return those that were there, as they lie in spare places."""
         old, new = self._order.states[k - 1 : k + 1]
         slots = [slot for slot in range(self._order.slots) if old[slot] != new[slot]]
-        for place, slot in enumerate(slots):
+        for place, slot in enumerate(slots, self._order.slots):
             self._nodes.exchange(slot, place)
         self._counters.swaps += len(slots)
         return [old[slot] for slot in slots]
 
-    def _check(self) -> None:
-        if self._stop.is_set():
-            raise InterruptedError("the epoch was left")  # nobody waits for it any more
 
-
-def seed_states(partitions: Partitions, order: Order, train: Ints, seed: int, epoch: int) -> Ints:
+def seed_states(partitions: Partitions, order: Order, train: Ints, key: tuple[int, int]) -> Ints:
     """Return for every training row the state that trains on it: a random one of those that hold its partition.
 
-    Raises ValueError for a row whose partition no state holds.
+    ``key`` is the seed and the number of the epoch. Raises ValueError for a row whose partition no state holds.
     """
     holding = [order.holding(partition) for partition in range(order.num_parts)]
     counts = np.array([len(states) for states in holding])
@@ -160,7 +293,7 @@ def seed_states(partitions: Partitions, order: Order, train: Ints, seed: int, ep
             f"training node {partitions.parents[row]} is in partition {row // partitions.size}, which no state of the "
             "order holds"
         )
-    drawn = Random(derive_key("seeds", seed, epoch)).integers(train, counts[number]).numpy()
+    drawn = Random(derive_key("seeds", *key)).integers(train, counts[number]).numpy()
     padded = np.array([states + [0] * (counts.max() - len(states)) for states in holding])
     chosen: Ints = padded[number, drawn]
     return chosen

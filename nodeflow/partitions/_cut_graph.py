@@ -1,41 +1,59 @@
-"""What the folders of cut graphs share: those that a buffer reads, and those of which processes hold a part each."""
+"""The base of folders of cut graphs: those that a buffer reads, and those of which processes hold a part each."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Mapping
 from pathlib import Path
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 from nodeflow._base.checks import Ints
 from nodeflow._base.frozen import Frozen
 from nodeflow._base.types import FileLike
+from nodeflow._disk.arrays import ArrayFile, map_array
 from nodeflow._disk.manifest import Manifest
 
 
 class CutGraph(Frozen):
-    """A graph in a folder, cut into parts. A subclass maps the arrays of its layout.
+    """A graph in a folder, cut into ``num_parts`` parts; ``num_nodes`` and ``num_edges`` are those of the whole.
 
-    ``train`` are the training nodes, None where none were given. All arrays are read-only and mapped.
+    ``method`` says how the nodes were cut: the name of a method, or "given". ``ndata`` and ``edata`` are the names of
+    the columns, ``train`` the training nodes, None where none were given. All arrays are read-only and mapped.
+
+    A subclass has the kind and version of its folders in ``layout``.
     """
 
-    __slots__ = ("_verify", "folder", "manifest", "train")
     layout: ClassVar[tuple[str, int]]
     folder: Path
     manifest: Manifest
+    num_nodes: int
+    num_edges: int
+    num_parts: int
+    method: str
+    ndata: list[str]
+    edata: list[str]
     train: Ints | None
     _verify: bool
 
     def __init__(self, folder: FileLike, *, verify: bool = False) -> None:
         path = Path(folder).absolute()
         manifest = Manifest.read(path, *self.layout, contents=verify)
+        facts = manifest.facts
         self._set(folder=path, manifest=manifest, _verify=verify)
         try:
-            whole = self._fits()
+            # folders of partitions have had this word from the first version on
+            count = facts["num_partitions" if "num_partitions" in facts else "num_parts"]
+            self._set(num_nodes=int(facts["num_nodes"]), num_edges=int(facts["num_edges"]), num_parts=int(count))
+            for kind in ("ndata", "edata"):
+                self._set(**{kind: [name if isinstance(name, str) else name["name"] for name in facts[kind]]})
+            self._set(method=str(facts["method"]))
+            whole = fit(manifest.arrays, self._read(facts))
         except (KeyError, TypeError, ValueError, IndexError):
             whole = False
         if not whole:
             raise ValueError(f"{path} has a manifest whose sizes and arrays do not fit together: it is damaged")
-        self._map()
+        self._set(train=self._map("train"))
+        self._map_arrays()
 
     @classmethod
     def open(cls, folder: FileLike, *, verify: bool = False) -> Self:
@@ -48,48 +66,24 @@ class CutGraph(Frozen):
         """
         return cls(folder, verify=verify)
 
-    @property
-    def num_nodes(self) -> int:
-        """Number of nodes of the whole graph."""
-        return int(self.manifest.facts["num_nodes"])
+    @abstractmethod
+    def _read(self, facts: Mapping[str, Any]) -> dict[str, tuple[int, ...]]:
+        """Set the facts of the manifest; return the shapes of arrays by name, of columns without their rows."""
 
-    @property
-    def num_edges(self) -> int:
-        """Number of edges of the whole graph."""
-        return int(self.manifest.facts["num_edges"])
+    @abstractmethod
+    def _map_arrays(self) -> None:
+        """Map the arrays, which have the right shapes."""
 
-    @property
-    def num_parts(self) -> int:
-        """Number of parts."""
-        return int(self.manifest.facts["num_parts"])
+    def _map(self, name: str) -> Any:
+        """Map an array; None where there is none."""
+        arrays = self.manifest.arrays
+        return map_array(self.folder, arrays[name]) if name in arrays else None
 
-    @property
-    def method(self) -> str:
-        """How the nodes were cut: the name of a method, or "given"."""
-        return str(self.manifest.facts["method"])
-
-    @property
-    def ndata(self) -> list[str]:
-        """Names of the node columns."""
-        return [column if isinstance(column, str) else column["name"] for column in self.manifest.facts["ndata"]]
-
-    @property
-    def edata(self) -> list[str]:
-        """Names of the edge columns."""
-        return [column if isinstance(column, str) else column["name"] for column in self.manifest.facts["edata"]]
-
-    def __repr__(self) -> str:
+    def _shown(self, *sizes: str) -> str:
         columns = [f"{kind}: {', '.join(f)}" for kind, f in (("ndata", self.ndata), ("edata", self.edata)) if f]
-        return f"{type(self).__name__}({', '.join([*self._sizes(), *columns])})"
+        return f"{type(self).__name__}({', '.join([*sizes, *columns])})"
 
-    @abstractmethod
-    def _fits(self) -> bool:
-        """Return whether the facts of the manifest and the arrays fit together; it may also raise where they do not."""
 
-    @abstractmethod
-    def _map(self) -> None:
-        """Map the arrays."""
-
-    @abstractmethod
-    def _sizes(self) -> list[str]:
-        """Return what ``repr`` says beside the columns."""
+def fit(arrays: Mapping[str, ArrayFile], shapes: Mapping[str, tuple[int, ...]]) -> bool:
+    """Return whether arrays have the shapes that are expected by name; rows of columns, "ndata/x", may be of any."""
+    return all(arrays[name].shape[: len(shape) if "/" in name else None] == shape for name, shape in shapes.items())

@@ -7,7 +7,8 @@ and the orders for node classification, are sections 5.1 and 5.2 of MariusGNN (W
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -91,14 +92,14 @@ class Order(Frozen):
         return first
 
     def _checked_buckets(self, bucket_state: Ints) -> Ints:
-        given = np.asarray(bucket_state)
+        number = np.asarray(bucket_state)
         size = (self.num_parts, self.num_parts)
-        if given.shape != size or given.dtype.kind not in "iu":
-            raise ValueError(f"bucket_state must be integers {list(size)}, got {describe(given)}")
-        for i, j in zip(*np.nonzero(given >= 0), strict=True):
-            if given[i, j] >= len(self.states) or not {int(i), int(j)} <= set(self.states[given[i, j]]):
-                raise ValueError(f"bucket_state[{i}, {j}] is {given[i, j]}, but that state does not hold both of them")
-        return given.astype(np.int64)
+        if number.shape != size or number.dtype.kind not in "iu":
+            raise ValueError(f"bucket_state must be integers {list(size)}, got {describe(number)}")
+        for i, j in zip(*np.nonzero(number >= 0), strict=True):
+            if number[i, j] >= len(self.states) or not {int(i), int(j)} <= set(self.states[number[i, j]]):
+                raise ValueError(f"bucket_state[{i}, {j}] is {number[i, j]}, but that state does not hold both of them")
+        return number.astype(np.int64)
 
 
 def beta_order(num_parts: int, slots: int, *, seed: int = 0, epoch: int = 0) -> Order:
@@ -199,6 +200,31 @@ def sequential_order(num_parts: int, slots: int, training: IdsLike, *, seed: int
     return Order(count, [np.concatenate([held, others[: size - len(held)]])])
 
 
+class OrderKind(NamedTuple):
+    """An order that a ``PartitionBuffer`` makes of its name.
+
+    Args:
+        make: the function; with ``of_training`` it also takes the partitions that hold training nodes.
+        slots: the numbers of slots that it takes, ascending, for a number of partitions and one of training partitions.
+        swapped: the most partitions that are swapped at once, for a number of slots.
+    """
+
+    make: Callable[..., Order]
+    slots: Callable[[int, int], Sequence[int]]
+    swapped: Callable[[int], int]
+    of_training: bool = False
+
+
+ORDERS = {
+    "comet": OrderKind(comet_order, lambda count, _: comet_slots(count), lambda slots: slots // 2),
+    "beta": OrderKind(beta_order, lambda count, _: range(min(2, count), count + 1), lambda _: 1),
+    "dispersed": OrderKind(dispersed_order, lambda count, _: range(1, count + 1), lambda _: 1),
+    "sequential": OrderKind(
+        sequential_order, lambda count, training: range(max(training, 1), count + 1), lambda _: 0, of_training=True
+    ),
+}
+
+
 def _beta(count: int, slots: int) -> Iterator[tuple[int, ...]]:
     """The states of BETA for partitions 0, 1, ...; each differs from the last one by one partition."""
     held, waiting = list(range(slots)), list(range(slots, count))
@@ -215,7 +241,7 @@ def _beta(count: int, slots: int) -> Iterator[tuple[int, ...]]:
 
 
 def _random_states(count: int, states: Sequence[Ints], random: Random) -> Ints:
-    """For every bucket a random one of the states that hold both of its partitions; the bucket (i, j) draws apart."""
+    """For every bucket a random one of the states that hold both of its partitions."""
     holds = np.zeros((len(states), count), np.bool_)
     for k, state in enumerate(states):
         holds[k, state] = True

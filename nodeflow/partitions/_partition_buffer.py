@@ -5,7 +5,6 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
-from typing import Any
 
 import numpy as np
 
@@ -13,22 +12,11 @@ from nodeflow._base.checks import Ints, as_count, as_ids, as_int, check_one_of, 
 from nodeflow._base.sizes import as_bytes, bytes_text
 from nodeflow._base.types import FileLike, IdsLike
 from nodeflow._disk.folders import locked
-from nodeflow.partitions._buffer_counters import BufferCounters
-from nodeflow.partitions._buffer_epoch import BufferEpoch, remove_strays, seed_states
-from nodeflow.partitions._buffer_state import BufferState, visible_share
-from nodeflow.partitions._edge_slots import EdgeSlots
-from nodeflow.partitions._node_slots import NodeSlots
-from nodeflow.partitions._orders import (
-    Order,
-    beta_order,
-    comet_order,
-    comet_slots,
-    dispersed_order,
-    sequential_order,
-)
+from nodeflow.partitions._buffer_epoch import BufferCounters, BufferEpoch, BufferState, remove_strays, seed_states
+from nodeflow.partitions._orders import ORDERS, Order
 from nodeflow.partitions._partitions import Partitions, chosen_columns
+from nodeflow.partitions._slots import EdgeSlots, NodeSlots
 
-ORDERS = ("comet", "beta", "dispersed", "sequential")
 OrderLike = str | Order | Sequence[IdsLike] | Callable[[int], Order]
 
 
@@ -61,9 +49,10 @@ class PartitionBuffer:
         prefetch: read in the background; else between the states.
         page_cache: let the system keep files in memory that is free. Without it every read is one of the disk.
 
-    ``counters`` has what was read, written and waited for. In memory are ``slots`` partitions and as many as are
-    swapped at once (half of ``slots`` with "comet", 1 with "beta" and "dispersed"), and the edges of two states, at
-    about 16 bytes an edge and twice its columns: see ``held_bytes``.
+    ``partitions`` is the folder, as committed last, ``epoch`` the number of the next epoch, ``slots`` the number of
+    partitions in memory; ``counters`` has what was read, written and waited for. In memory are ``slots`` partitions and
+    as many as are swapped at once (half of ``slots`` with "comet", 1 with "beta" and "dispersed"), and the edges of two
+    states, at about 16 bytes an edge and twice its columns: see ``held_bytes``.
 
     Raises ValueError for slots that do not go with the order and for a ``memory`` that is too small, KeyError for an
     unknown column, BlockingIOError where another buffer writes the folder, and the errors of ``Partitions.open``.
@@ -104,83 +93,66 @@ class PartitionBuffer:
         self._writable = chosen_columns(self._ndata, writable, "writable", "the buffer")
         self.seed, self._prefetch, self._page_cache = as_int(seed, "seed"), prefetch, page_cache
         self._train = _training_rows(parts, train)
-        self._parts, self.counters = parts, BufferCounters()
+        self.partitions, self.counters = parts, BufferCounters()
         self._order = self._checked_order(order)
-        self._slots = self._checked_slots(slots, memory)
+        self.slots = self._checked_slots(slots, memory)
         self._nodes: NodeSlots | None = None
         self._running: BufferEpoch | None = None
-        self._epoch = parts.epoch if epoch is None else as_count(epoch, "epoch")
+        self.epoch = parts.epoch if epoch is None else as_count(epoch, "epoch")
         self._start = 0  # the state with which the next epoch begins
-        self.order_of(self._epoch)  # the errors of orders come now
+        self.order_of(self.epoch)  # the errors of orders come now
         self._held = ExitStack()
         self._close = weakref.finalize(self, self._held.close)
         if self._writable:
             self._held.enter_context(locked(parts.folder))
-            self._parts = Partitions.open(folder)  # as it is now that no other process changes it
+            self.partitions = Partitions.open(folder)  # as it is now that no other process changes it
             if epoch is None:
-                self._epoch = self._parts.epoch
-            remove_strays(self._parts, self._parts.manifest)
-
-    @property
-    def partitions(self) -> Partitions:
-        """The folder, as committed last."""
-        return self._parts
-
-    @property
-    def epoch(self) -> int:
-        """Number of the next epoch."""
-        return self._epoch
-
-    @property
-    def slots(self) -> int:
-        """Number of partitions in memory."""
-        return self._slots
+                self.epoch = self.partitions.epoch
+            remove_strays(self.partitions, self.partitions.manifest)
 
     @property
     def partition_bytes(self) -> int:
         """Bytes of the node columns of a partition; of sparse ones, of the partition that has the most."""
-        return sum(self._bytes_of(name) for name in self._ndata)
-
-    def _bytes_of(self, name: str) -> int:
-        return max(self._parts.node_array(name, p).nbytes for p in range(self._parts.num_parts))
+        return sum(map(self._bytes_of, self._ndata))
 
     @property
     def held_bytes(self) -> int:
         """The most memory that rows and edges take: an upper bound for any order of this kind."""
-        return self._bytes_held(self._slots)
+        return self._bytes_held(self.slots)
 
     def order_of(self, epoch: int) -> Order:
         """Return the order of an epoch; raises ValueError where the slots do not go with it."""
+        count, number = self.partitions.num_parts, as_count(epoch, "epoch")
         if isinstance(self._order, Order):
             return self._order
-        if callable(self._order):
-            order = self._order(as_count(epoch, "epoch"))
-            if not isinstance(order, Order):
-                raise TypeError(f"order must return an Order, got {describe(order)}")
-            return self._fitting(order)
-        sizes, keys = (self._parts.num_parts, self._slots), {"seed": self.seed, "epoch": as_count(epoch, "epoch")}
-        if self._order == "sequential":
-            return sequential_order(*sizes, self._training_partitions(), **keys)
-        return {"comet": comet_order, "beta": beta_order, "dispersed": dispersed_order}[self._order](*sizes, **keys)
+        if isinstance(self._order, str):
+            kind = ORDERS[self._order]
+            training = (self._training_partitions(),) if kind.of_training else ()
+            return kind.make(count, self.slots, *training, seed=self.seed, epoch=number)
+        order = self._order(number)
+        if not isinstance(order, Order):
+            raise TypeError(f"order must return an Order, got {describe(order)}")
+        if (order.num_parts, order.slots) != (count, self.slots):
+            raise ValueError(f"order must return an Order of {count} partitions and {self.slots} slots, got {order!r}")
+        return order
 
     def visible_edges(self, epoch: int | None = None) -> list[float]:
         """Return for every state of an epoch (None: the next) the share of in-edges of its nodes that it holds."""
-        return [
-            visible_share(self._parts, held) for held in self.order_of(self._epoch if epoch is None else epoch).states
-        ]
+        order = self.order_of(self.epoch if epoch is None else epoch)
+        return [self.partitions.visible_share(held) for held in order.states]
 
     def seeds_per_state(self, epoch: int | None = None) -> list[int]:
         """Return for every state of an epoch (None: the next) the number of its training nodes; reads no partition.
 
         Raises ValueError where no training nodes were given.
         """
-        number = self._epoch if epoch is None else as_count(epoch, "epoch")
+        number = self.epoch if epoch is None else as_count(epoch, "epoch")
         if self._train is None:
             raise ValueError("there are no training nodes; pass train to write_partitions or to PartitionBuffer")
         order = self.order_of(number)
-        chosen = seed_states(self._parts, order, self._train, self.seed, number)
-        found: list[int] = np.bincount(chosen, minlength=len(order.states)).tolist()
-        return found
+        chosen = seed_states(self.partitions, order, self._train, (self.seed, number))
+        counts: list[int] = np.bincount(chosen, minlength=len(order.states)).tolist()
+        return counts
 
     def set_epoch(self, epoch: int, state: int = 0) -> None:
         """Make the next iteration epoch ``epoch`` (counted from 0), from its state ``state``.
@@ -192,14 +164,14 @@ class PartitionBuffer:
         if self._writable:
             raise ValueError(
                 f"set_epoch is for buffers that write nothing back, and this one writes {', '.join(self._writable)}: "
-                f"it goes on with epoch {self._epoch}, after the last one that was committed"
+                f"it goes on with epoch {self.epoch}, after the last one that was committed"
             )
         number, start = as_count(epoch, "epoch"), as_count(state, "state")
         if start >= (count := len(self.order_of(number).states)):
             raise ValueError(f"state must be below {count}, the number of states of epoch {number}, got {start}")
         if self._running is not None:
             self._running.close()
-        self._epoch, self._start = number, start
+        self.epoch, self._start = number, start
 
     def close(self) -> None:
         """End a running epoch, which is then not committed, and let others write the folder."""
@@ -218,22 +190,20 @@ class PartitionBuffer:
             raise RuntimeError("this PartitionBuffer is closed; make a new one")
         if self._running is not None:
             self._running.close()
-        order, start, self._start = self.order_of(self._epoch), self._start, 0
+        order, start, self._start = self.order_of(self.epoch), self._start, 0
         nodes = self._node_slots(order.most_swapped)
-        edges = EdgeSlots(self._parts, self._edata, page_cache=self._page_cache)
-        run = BufferEpoch(
-            self._parts, order, nodes, edges, self.counters,
-            train=self._train, seed=self.seed, epoch=self._epoch, prefetch=self._prefetch,
-        )  # fmt: skip
+        edges = EdgeSlots(self.partitions, self._edata, page_cache=self._page_cache)
+        train, key = self._train, (self.seed, self.epoch)
+        run = BufferEpoch(self.partitions, order, (nodes, edges), self.counters, train, key, prefetch=self._prefetch)
         self._running = run
-        return self._states(run, self._epoch, start)
+        return self._states(run, self.epoch, start)
 
     def __repr__(self) -> str:
         order = self._order if isinstance(self._order, (str, Order)) else "by a function"
-        count = self._parts.num_parts
-        held = f"{self._slots} of {count} partitions in memory, at most {bytes_text(self.held_bytes)}"
+        count = self.partitions.num_parts
+        held = f"{self.slots} of {count} partitions in memory, at most {bytes_text(self.held_bytes)}"
         writable = f", writable: {', '.join(self._writable)}" if self._writable else ""
-        return f"PartitionBuffer({held}, order {order}, epoch {self._epoch}{writable})"
+        return f"PartitionBuffer({held}, order {order}, epoch {self.epoch}{writable})"
 
     def _states(self, run: BufferEpoch, epoch: int, start: int) -> Iterator[BufferState]:
         try:
@@ -243,96 +213,85 @@ class PartitionBuffer:
                 run.check_open()
             run.commit()
             if self._writable:
-                self._parts = Partitions.open(self._parts.folder)
-            self._epoch = epoch + 1
+                self.partitions = Partitions.open(self.partitions.folder)
+            self.epoch = epoch + 1
             self.counters.epochs += 1
         finally:
             run.close()
             if self._running is run:
                 self._running = None
                 if self._writable:
-                    remove_strays(self._parts, self._parts.manifest)
+                    remove_strays(self.partitions, self.partitions.manifest)
 
     def _node_slots(self, spare: int) -> NodeSlots:
         """The memory of the slots, which epochs share."""
         if self._nodes is None or self._nodes.spare < spare:
-            columns = self._parts, self._ndata, self._writable
-            self._nodes = NodeSlots(*columns, self._slots, spare, page_cache=self._page_cache)
+            columns = self.partitions, self._ndata, self._writable
+            self._nodes = NodeSlots(*columns, self.slots, spare, page_cache=self._page_cache)
         return self._nodes
 
-    def _checked_order(self, order: Any) -> Any:
+    def _checked_order(self, order: OrderLike) -> str | Order | Callable[[int], Order]:
         if isinstance(order, str):
-            check_one_of(order, "order", ORDERS)
-            if order == "sequential" and self._train is None:
-                raise ValueError("order='sequential' needs training nodes; pass train to write_partitions or here")
+            check_one_of(order, "order", tuple(ORDERS))
+            if ORDERS[order].of_training and self._train is None:
+                raise ValueError(f"order={order!r} needs training nodes; pass train to write_partitions or here")
             return order
-        if isinstance(order, Order) or not callable(order):
-            found = order if isinstance(order, Order) else Order(self._parts.num_parts, order)
-            if found.num_parts != self._parts.num_parts:
-                raise ValueError(f"order must be of {self._parts.num_parts} partitions, got {found!r}")
-            return found
-        return order
+        if callable(order):
+            return order
+        own = order if isinstance(order, Order) else Order(self.partitions.num_parts, order)
+        if own.num_parts != self.partitions.num_parts:
+            raise ValueError(f"order must be of {self.partitions.num_parts} partitions, got {own!r}")
+        return own
 
     def _checked_slots(self, slots: int | None, memory: str | int | None) -> int:
+        count = self.partitions.num_parts
         if isinstance(self._order, Order):
-            count = self._order.slots if slots is None else as_count(slots, "slots", 1)
-            if count != self._order.slots:
-                raise ValueError(f"slots must be those of the order, {self._order.slots}, got {count}; leave it out")
-            if memory is not None and self._bytes_held(count) > as_bytes(memory, "memory"):
-                raise ValueError(self._too_small(as_bytes(memory, "memory"), count))
-            return count
-        if (slots is None) == (memory is None):
+            fitting: Sequence[int] = [self._order.slots]
+            if slots is not None and as_count(slots, "slots", 1) != fitting[0]:
+                raise ValueError(f"slots must be those of the order, {fitting[0]}, got {slots}; leave it out")
+            if memory is None:
+                return fitting[0]
+        elif (slots is None) == (memory is None):
             raise ValueError("give either slots or memory: the number of partitions in memory, or bytes such as '2 GB'")
-        if slots is not None:
+        elif isinstance(self._order, str):
+            fitting = ORDERS[self._order].slots(count, len(self._training_partitions()))
+        else:
+            fitting = range(1, count + 1)
+        if memory is None:
             return as_count(slots, "slots", 1)
-        room, fitting = as_bytes(memory, "memory"), self._possible_slots()
-        for count in reversed(fitting):
-            if self._bytes_held(count) <= room:
-                return count
-        raise ValueError(self._too_small(room, fitting[0]))
-
-    def _too_small(self, room: int, count: int) -> str:
-        least = self._bytes_held(count)
-        return (
-            f"memory must be at least {least:,} bytes for {count} slots, got {room:,}; a partition takes "
-            f"{self.partition_bytes:,} bytes: give more, or write more and smaller partitions"
+        room = as_bytes(memory, "memory")
+        for number in reversed(fitting):
+            if self._bytes_held(number) <= room:
+                return number
+        raise ValueError(
+            f"memory must be at least {self._bytes_held(fitting[0]):,} bytes for {fitting[0]} slots, got {room:,}; a "
+            f"partition takes {self.partition_bytes:,} bytes: give more, or write more and smaller partitions"
         )
 
     def _training_partitions(self) -> Ints:
         rows = np.zeros(0, np.int64) if self._train is None else self._train
-        return np.unique(rows // self._parts.size)
+        return np.unique(rows // self.partitions.size)
 
-    def _possible_slots(self) -> list[int]:
-        count = self._parts.num_parts
-        if self._order == "comet":
-            return comet_slots(count)
-        if self._order == "sequential":
-            return list(range(max(len(self._training_partitions()), 1), count + 1))
-        return list(range(min(2, count) if self._order == "beta" else 1, count + 1))
+    def _bytes_of(self, name: str) -> int:
+        return max(self.partitions.node_array(name, p).nbytes for p in range(self.partitions.num_parts))
 
     def _bytes_held(self, slots: int) -> int:
         """The rows of the slots and of spare places, and the edges of two states of the largest buckets."""
-        if isinstance(self._order, Order):
-            spare = self._order.most_swapped
-        else:
-            spare = {"comet": slots // 2, "sequential": 0, "beta": 1, "dispersed": 1}.get(str(self._order), slots)
-        spare = 0 if slots == self._parts.num_parts else spare
-        largest = np.sort(self._parts.bucket_sizes, axis=None)[-(slots**2) :].sum()
-        columns = (self._parts.edge_array(name) for name in self._edata)
-        width = sum(array.nbytes // max(self._parts.num_edges, 1) for array in columns)
+        parts, order = self.partitions, self._order
+        spare = slots
+        if slots == parts.num_parts:
+            spare = 0
+        elif isinstance(order, Order):
+            spare = order.most_swapped
+        elif isinstance(order, str):
+            spare = ORDERS[order].swapped(slots)
+        largest = np.sort(parts.bucket_sizes, axis=None)[-(slots**2) :].sum()
+        width = sum(parts.edge_array(name).nbytes // max(parts.num_edges, 1) for name in self._edata)
         edges = 2 * int(largest) * (16 + 2 * width)
         # a state has the sparse rows of its slots once more, one after another
-        sparse = [name for name in self._ndata if self._parts.node_array(name, 0).csr is not None]
-        copies = slots * sum(self._bytes_of(name) for name in sparse)
-        return (slots + spare) * self.partition_bytes + copies + edges + 2 * 16 * slots * self._parts.size
-
-    def _fitting(self, order: Order) -> Order:
-        if (order.num_parts, order.slots) != (self._parts.num_parts, self._slots):
-            raise ValueError(
-                f"order must return an Order of {self._parts.num_parts} partitions and {self._slots} slots, "
-                f"got {order!r}"
-            )
-        return order
+        sparse = [name for name in self._ndata if parts.node_array(name, 0).csr is not None]
+        copies = slots * sum(map(self._bytes_of, sparse))
+        return (slots + spare) * self.partition_bytes + copies + edges + 2 * 16 * slots * parts.size
 
 
 def _training_rows(parts: Partitions, train: IdsLike | None) -> Ints | None:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from nodeflow._base.checks import Ints, as_ids, check_indptr, describe
+from nodeflow._base.checks import Ints, as_count, as_ids, check_indptr, describe
 from nodeflow._base.types import Array, IdsLike
-from nodeflow._disk.arrays import ArrayFile, map_array, map_tensor
+from nodeflow._disk.arrays import ArrayFile, map_tensor
 from nodeflow._rows.base import RowsBase
 from nodeflow._rows.rows import fetch_rows, put_rows
+from nodeflow.partitions._cut import part_type
 from nodeflow.partitions._cut_graph import CutGraph
 
 KIND, VERSION = "partitions", 1
@@ -24,8 +26,8 @@ class Partitions(CutGraph):
     Row r of partition p is row ``p * size + r`` of all rows. ``rows``, ``[num_nodes]``, is the row of every node;
     ``parents``, ``[num_parts * size]``, the node at every row, -1 for the last row of a partition that has one
     node less than the others. ``bucket_sizes``, int64 ``[num_parts, num_parts]``, has at ``[i, j]`` the
-    number of edges from partition i to partition j. ``train`` are the training nodes, None where none were given.
-    ``epoch`` is the number of epochs whose learned rows are in the folder. All arrays are read-only and mapped.
+    number of edges from partition i to partition j. ``epoch`` is the number of epochs whose learned rows a
+    ``PartitionBuffer`` has committed.
 
     >>> import tempfile
     >>> from nodeflow import Graph
@@ -39,31 +41,29 @@ class Partitions(CutGraph):
     2 2 4
     """
 
-    __slots__ = ("bucket_ptr", "bucket_sizes", "parents", "rows")
     layout = (KIND, VERSION)
+    size: int
+    epoch: int
     rows: Array
     parents: Array
     bucket_ptr: Ints
     bucket_sizes: Ints
 
-    def _map(self) -> None:
-        arrays, count = self.manifest.arrays, self.num_parts
-        mapped = {name: map_array(self.folder, arrays[name]) for name in ("rows", "parents", "bucket_ptr")}
-        check_indptr(mapped["bucket_ptr"], self.num_edges)
-        self._set(
-            **mapped, train=map_array(self.folder, arrays["train"]) if "train" in arrays else None,
-            bucket_sizes=np.diff(mapped["bucket_ptr"]).reshape(count, count).T.copy(),
-        )  # fmt: skip
+    def _read(self, facts: Mapping[str, Any]) -> dict[str, tuple[int, ...]]:
+        count, size = self.num_parts, int(facts["size"])
+        self._set(size=size, epoch=as_count(facts["epoch"], "epoch"))
+        return {
+            "rows": (self.num_nodes,),
+            "parents": (count * size,),
+            "bucket_ptr": (count**2 + 1,),
+            **{f"ndata/{name}/{p}": (size,) for name in self.ndata for p in range(count)},
+            **dict.fromkeys(["src", "dst", "edge_ids", *(f"edata/{name}" for name in self.edata)], (self.num_edges,)),
+        }
 
-    @property
-    def num_parts(self) -> int:
-        """Number of partitions."""
-        return int(self.manifest.facts["num_partitions"])
-
-    @property
-    def size(self) -> int:
-        """Rows of a partition."""
-        return int(self.manifest.facts["size"])
+    def _map_arrays(self) -> None:
+        self._set(**{name: self._map(name) for name in ("rows", "parents", "bucket_ptr")})
+        check_indptr(self.bucket_ptr, self.num_edges)
+        self._set(bucket_sizes=np.diff(self.bucket_ptr).reshape(self.num_parts, self.num_parts).T.copy())
 
     @property
     def cut(self) -> float:
@@ -79,28 +79,32 @@ class Partitions(CutGraph):
         return 1 - int(self.bucket_sizes.trace()) / self.num_edges if self.num_edges else 0.0
 
     @property
-    def epoch(self) -> int:
-        """Number of epochs that were committed, with a ``PartitionBuffer`` that writes columns."""
-        return int(self.manifest.facts["epoch"])
+    def owner(self) -> Array:
+        """The partition of every node, ``[num_nodes]``, in the narrowest type."""
+        return (self.rows // self.size).astype(part_type(self.num_parts))
 
     def node_array(self, name: str, partition: int) -> ArrayFile:
         """Return the description of the file of a partition of a node column; KeyError for an unknown column."""
-        try:
-            return self.manifest.arrays[f"ndata/{name}/{partition}"]
-        except KeyError:
-            raise KeyError(f"there is no node column {name!r}; there are {', '.join(self.ndata) or 'none'}") from None
+        return self._array("node", f"ndata/{name}/{partition}", name, self.ndata)
 
     def edge_array(self, name: str) -> ArrayFile:
         """Return the description of the file of an edge column; KeyError for an unknown column."""
-        try:
-            return self.manifest.arrays[f"edata/{name}"]
-        except KeyError:
-            raise KeyError(f"there is no edge column {name!r}; there are {', '.join(self.edata) or 'none'}") from None
+        return self._array("edge", f"edata/{name}", name, self.edata)
+
+    def _array(self, kind: str, key: str, name: str, names: list[str]) -> ArrayFile:
+        if key not in self.manifest.arrays:
+            raise KeyError(f"there is no {kind} column {name!r}; there are {', '.join(names) or 'none'}")
+        return self.manifest.arrays[key]
 
     def partition_of(self, nodes: IdsLike) -> Tensor:
         """Return the partitions of nodes, int64 ``[k]``; raises IndexError for an id that is no node."""
         rows = self.rows[as_ids(nodes, "nodes", self.num_nodes)]
         return torch.from_numpy(rows.astype(np.int64) // self.size)
+
+    def visible_share(self, held: Sequence[int]) -> float:
+        """Return which share of the in-edges of nodes in some partitions come from these; 1 where they have none."""
+        reached = int(self.bucket_sizes[:, held].sum())
+        return int(self.bucket_sizes[np.ix_(held, held)].sum()) / reached if reached else 1.0
 
     def column(self, name: str) -> PartitionedRows:
         """Return a node column as ``Rows`` by node id, as committed now; KeyError for an unknown column.
@@ -109,20 +113,9 @@ class Partitions(CutGraph):
         """
         return PartitionedRows(self, name)
 
-    def _sizes(self) -> list[str]:
+    def __repr__(self) -> str:
         sizes = f"{self.num_parts} partitions of {self.size} nodes"
-        return [sizes, f"{self.num_edges} edges, {self.cut:.1%} cut"]
-
-    def _fits(self) -> bool:
-        arrays, count, size = self.manifest.arrays, self.num_parts, self.size
-        expected = {
-            "rows": (self.num_nodes,), "parents": (count * size,), "bucket_ptr": (count**2 + 1,),
-            **dict.fromkeys(("src", "dst", "edge_ids"), (self.num_edges,)),
-        }  # fmt: skip
-        shapes = {name: arrays[name].shape for name in expected}
-        firsts = {arrays[f"ndata/{name}/{p}"].shape[0] for name in self.ndata for p in range(count)}
-        firsts |= {arrays[f"edata/{name}"].shape[0] - self.num_edges + size for name in self.edata}
-        return shapes == expected and firsts <= {size} and self.epoch >= 0
+        return self._shown(sizes, f"{self.num_edges} edges, {self.cut:.1%} cut")
 
 
 class PartitionedRows(RowsBase):
@@ -154,17 +147,17 @@ class PartitionedRows(RowsBase):
         return self._maps[partition]
 
 
-def chosen_columns(there: Iterable[str], names: Sequence[str] | None, argument: str, owner: str) -> list[str]:
-    """Return the names of columns that a caller chose, each once; None chooses all that are there.
+def chosen_columns(columns: Iterable[str], names: Sequence[str] | None, argument: str, owner: str) -> list[str]:
+    """Return the names of columns that a caller chose, each once; None chooses all.
 
     Raises TypeError for a single string, KeyError for a name that ``owner`` does not have.
     """
-    known = list(there)
+    present = list(columns)
     if names is None:
-        return known
+        return present
     if isinstance(names, str):
         raise TypeError(f"{argument} must be a list of names of columns, got {describe(names)}")
     for name in names:
-        if name not in known:
-            raise KeyError(f"{argument}: {owner} has no column {name!r}; it has {', '.join(known) or 'none'}")
+        if name not in present:
+            raise KeyError(f"{argument}: {owner} has no column {name!r}; it has {', '.join(present) or 'none'}")
     return list(dict.fromkeys(names))

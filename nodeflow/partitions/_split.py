@@ -1,10 +1,11 @@
-"""Columns and edges of a graph, read in order and piece by piece, and split over the files of partitions or parts."""
+"""Columns and edges of a graph that is cut: read in order, piece by piece, and split over the files of the parts."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -13,14 +14,16 @@ from torch import Tensor
 from nodeflow import _kernels as kernels
 from nodeflow._base.checks import Ints, check_num_rows, check_type, describe
 from nodeflow._base.types import Array
-from nodeflow._disk.arrays import ArrayFile
+from nodeflow._disk.arrays import ArrayFile, describe_array, write_array
 from nodeflow._disk.streams import column_writer
 from nodeflow._rows.rows import Rows, fetch_rows, is_sparse, row_bytes, slice_rows, take_rows
 from nodeflow.graph import Graph
+from nodeflow.partitions._cut import Masters
 from nodeflow.partitions._partitions import chosen_columns
 
 Column = Tensor | Rows
 NewColumn = Column | Callable[[Tensor], Tensor]
+_BYTES = 2**23  # bytes of the rows of a piece, about
 
 
 class SplitColumn:
@@ -50,36 +53,45 @@ class SplitColumn:
 
 
 def split_nodes(
-    column: NewColumn,
-    name: str,
-    num_nodes: int,
-    number_of: Callable[[Ints], Array],
-    files: Sequence[Path],
+    columns: Mapping[str, NewColumn],
+    masters: Masters,
     sizes: Ints,
-    num_bytes: int,
+    files: Sequence[Sequence[Path]],
+    folders: Sequence[Path],
     bar: Any,
-) -> SplitColumn:
-    """Split a node column over files, one per part; ``number_of`` gives the parts of nodes.
+) -> dict[str, list[ArrayFile]]:
+    """Split node columns over files, one per part, and describe these by column and part.
 
-    Nodes of a part are in the order of their ids, so rows that are read in order, about ``num_bytes`` at a time, are
-    appended to the files.
+    ``files`` are those of each column by part, and ``sizes`` the rows of each part. Nodes of a part
+    are in the order of their ids, so rows that are read in order, some at a time, are appended to the files.
     """
-    sample = rows_of(column, name, torch.zeros(min(num_nodes, 1), dtype=torch.int64))
-    out = SplitColumn(files, sample, sizes)
-    kind = (sample.dtype, sample.shape[1:], sample.layout)
-    step = 2**14 if is_sparse(sample) else max(num_bytes // max(row_bytes(sample), 1), 1)
-    for first in range(0, num_nodes, step):
-        ids = np.arange(first, min(first + step, num_nodes))
-        rows = rows_of(column, name, torch.from_numpy(ids))
-        if len(rows) != len(ids) or (rows.dtype, rows.shape[1:], rows.layout) != kind:
-            raise ValueError(
-                f"column {name!r} must give rows of {sample.dtype} {list(sample.shape[1:])} for every node, as for "
-                f"node 0, but for nodes {ids[0]} to {ids[-1]} it gave {describe(rows)}"
-            )
-        begin, order = kernels.csr.sort_by_destination(number_of(ids), len(files))
-        out.append(take_rows(rows, torch.from_numpy(order)), begin)
-        bar.update(len(ids))
-    return out
+    written = {}
+    num_nodes = len(masters.owner)
+    for (name, column), own in zip(columns.items(), files, strict=True):
+        sample = rows_of(column, name, torch.zeros(min(num_nodes, 1), dtype=torch.int64))
+        out = SplitColumn(own, sample, sizes)
+        kind = (sample.dtype, sample.shape[1:], sample.layout)
+        step = 2**14 if is_sparse(sample) else max(_BYTES // max(row_bytes(sample), 1), 1)
+        for first in range(0, num_nodes, step):
+            ids = np.arange(first, min(first + step, num_nodes))
+            rows = rows_of(column, name, torch.from_numpy(ids))
+            if len(rows) != len(ids) or (rows.dtype, rows.shape[1:], rows.layout) != kind:
+                raise ValueError(
+                    f"column {name!r} must give rows of {sample.dtype} {list(sample.shape[1:])} for every node, as for "
+                    f"node 0, but for nodes {ids[0]} to {ids[-1]} it gave {describe(rows)}"
+                )
+            begin, order = kernels.csr.sort_by_destination(masters.owner[ids], len(sizes))
+            out.append(take_rows(rows, torch.from_numpy(order)), begin)
+            bar.update(len(ids))
+        written[name] = out.finish(folders)
+    return written
+
+
+def write_arrays(folder: Path, arrays: Mapping[str, Array]) -> dict[str, ArrayFile]:
+    """Write arrays into files of their names, and describe these."""
+    for name, array in arrays.items():
+        write_array(folder / f"{name}.npy", array)
+    return {name: describe_array(folder, f"{name}.npy") for name in arrays}
 
 
 def rows_of(column: NewColumn, name: str, ids: Tensor) -> Tensor:
@@ -91,12 +103,15 @@ def rows_of(column: NewColumn, name: str, ids: Tensor) -> Tensor:
     return values.detach().cpu()
 
 
-def node_columns(
-    graph: Graph, names: Sequence[str] | None, more: Mapping[str, NewColumn] | None
-) -> dict[str, NewColumn]:
-    """Return the node columns of a graph that were chosen, and ``more``; see ``write_partitions`` for the errors."""
+def columns_of(
+    graph: Graph, ndata: Sequence[str] | None, edata: Sequence[str] | None, more: Mapping[str, NewColumn] | None
+) -> tuple[dict[str, NewColumn], dict[str, Column]]:
+    """Return the columns of nodes and edges that were chosen, and ``more`` of nodes; see ``write_partitions``."""
     nodes: dict[str, NewColumn] = {
-        name: graph.ndata[name] for name in chosen_columns(graph.ndata, names, "ndata", "the graph")
+        name: graph.ndata[name] for name in chosen_columns(graph.ndata, ndata, "ndata", "the graph")
+    }
+    edges: dict[str, Column] = {
+        name: graph.edata[name] for name in chosen_columns(graph.edata, edata, "edata", "the graph")
     }
     for name, column in ({} if more is None else more).items():
         check_type(name, "a column name", str, "a str")
@@ -107,16 +122,130 @@ def node_columns(
         elif not callable(column):
             raise TypeError(f"columns[{name!r}] must be a tensor, Rows or a function of ids, got {describe(column)}")
         nodes[name] = column
-    return nodes
+    return nodes, edges
 
 
-def edge_columns(graph: Graph, names: Sequence[str] | None) -> dict[str, Column]:
-    """Return the edge columns of a graph that were chosen; KeyError for unknown ones."""
-    return {name: graph.edata[name] for name in chosen_columns(graph.edata, names, "edata", "the graph")}
+EDGES = ("in", "out", "grid")
+_EDGES = 2**19  # edges of a piece
 
 
-def edge_ranges(graph: Graph, size: int) -> Iterator[tuple[int, int, int]]:
-    """The positions of the edges in pieces, ``first`` to ``last``, and the destination of the first edge of each."""
-    for first in range(0, graph.num_edges, size):
-        v = int(np.searchsorted(graph.indptr, first, side="right")) - 1
-        yield first, min(first + size, graph.num_edges), v
+class EdgeGroups(NamedTuple):
+    """Groups of edges: ``source[p] + destination[q]`` is that of an edge whose ends have the masters p and q."""
+
+    source: Ints
+    destination: Ints
+
+    @classmethod
+    def of(cls, edges: str, num_parts: int) -> EdgeGroups:
+        """Return the groups of a layout. All but "buckets" have a group per part.
+
+        "in" takes the part of the destination, "out" that of the source, and "grid" the part in the grid row of the
+        source and the grid column of the destination, where part k is in row ``k // columns`` and column
+        ``k % columns``. The bucket ``j * num_parts + i`` has the edges from part i to part j.
+        """
+        part, columns = np.arange(num_parts), grid_of(num_parts)[1]
+        return {
+            "in": cls(0 * part, part),
+            "out": cls(part, 0 * part),
+            "grid": cls(part // columns * columns, part % columns),
+            "buckets": cls(part, part * num_parts),
+        }[edges]
+
+    @property
+    def size(self) -> int:
+        """Number of groups."""
+        return int(self.source[-1] + self.destination[-1]) + 1
+
+
+def grid_of(num_parts: int) -> tuple[int, int]:
+    """Return the rows and columns of a grid of parts: as square as their number allows, no more rows than columns.
+
+    >>> grid_of(12), grid_of(7)
+    ((3, 4), (1, 7))
+    """
+    rows = next(r for r in range(math.isqrt(num_parts), 0, -1) if num_parts % r == 0)
+    return rows, num_parts // rows
+
+
+class EdgePiece(NamedTuple):
+    """Some edges, in the order in which they are read.
+
+    ``src``, ``dst`` and ``ids``, ``[k]``, are ends and ids as the graph stores them, ``group`` the groups, and
+    ``place`` the places among all edges of a group. ``starts``, bool ``[k]``, says where a group comes to another
+    destination.
+    """
+
+    src: Array
+    dst: Ints
+    ids: Array
+    group: Ints
+    place: Ints
+    starts: Array
+
+    def sorted(self, size: int) -> tuple[Ints, EdgePiece]:
+        """Return where each of ``size`` groups begins, and the edges sorted by group."""
+        begin, order = kernels.csr.sort_by_destination(self.group, size)
+        return begin, EdgePiece(*(array[order] for array in self))
+
+
+class GroupedEdges:
+    """The edges of a graph by group, in the order of their destinations.
+
+    Args:
+        graph: the graph.
+        owner: the part of every node.
+        groups: of the edges.
+        nodes: destinations in the order in which their edges are read; None: ascending, which reads arrays in order.
+
+    After a pass over the edges, ``edges`` and ``rows``, int64 ``[size]``, are the numbers of edges and destinations of
+    each group, and ``cut`` that of edges whose ends have different masters.
+    """
+
+    def __init__(self, graph: Graph, owner: Array, groups: EdgeGroups, nodes: Ints | None = None) -> None:
+        self.graph, self.size, self._owner, self._groups, self._nodes = graph, groups.size, owner, groups, nodes
+
+    def count(self, advance: Callable[[int], object] = lambda _: None) -> Ints:
+        """Count the edges of every group; ``advance`` is told of those that are done."""
+        for piece in self.pieces():
+            advance(len(piece.src))
+        return self.edges
+
+    def pieces(self, most: int | None = None) -> Iterator[EdgePiece]:
+        """Yield all edges in pieces of at most ``most`` edges."""
+        indptr, indices, edge_ids = self.graph.csc()
+        self.edges, self.rows, last = (np.full(self.size, value, np.int64) for value in (0, 0, -1))
+        self.cut = 0
+        for at, dst in self._positions(indptr, min(most or _EDGES, _EDGES)):
+            src = np.asarray(indices[at])
+            group, place = np.empty(len(src), np.int64), np.empty(len(src), np.int64)
+            starts = np.empty(len(src), np.bool_)
+            counted = last, self.edges, self.rows
+            self.cut += kernels.buckets.place_edges(
+                self._owner, src, dst, *self._groups, *counted, group, place, starts
+            )
+            if edge_ids is not None:
+                ids = edge_ids[at]
+            else:
+                ids = np.arange(at.start, at.stop) if isinstance(at, slice) else at
+            yield EdgePiece(src, dst, ids, group, place, starts)
+
+    def _positions(self, indptr: Ints, most: int) -> Iterator[tuple[slice | Ints, Ints]]:
+        """Positions and destinations of the edges, ``most`` at a time."""
+        begin = indptr if self._nodes is None else sums(np.diff(indptr)[self._nodes])
+        for first in range(0, self.graph.num_edges, most):
+            last = min(first + most, self.graph.num_edges)
+            low, high = int(np.searchsorted(begin, first, side="right")) - 1, int(np.searchsorted(begin, last))
+            ends: Ints = np.clip(begin[low : high + 1], first, last)
+            length = np.diff(ends)
+            if self._nodes is None:
+                yield slice(first, last), np.repeat(np.arange(low, high), length)
+            else:
+                nodes = self._nodes[low:high]
+                yield np.arange(first, last) + np.repeat(indptr[nodes] - begin[low:high], length), nodes.repeat(length)
+
+
+def sums(sizes: Array) -> Ints:
+    """Return where each of several pieces begins, and where the last one ends."""
+    begin = np.zeros(len(sizes) + 1, np.int64)
+    np.cumsum(sizes, out=begin[1:])
+    return begin

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -11,21 +11,26 @@ import numpy as np
 import torch
 from tqdm import tqdm
 
-from nodeflow import _kernels as kernels
-from nodeflow._base.checks import Ints, as_count, as_ids, as_int, check_type
+from nodeflow._base.checks import as_count, as_ids, as_int, check_type
 from nodeflow._base.types import Array, FileLike, IdsLike
-from nodeflow._disk.arrays import ArrayFile, create_array, describe_array, numpy_type, write_array
+from nodeflow._disk.arrays import ArrayFile, create_array, describe_array, numpy_type
 from nodeflow._disk.folders import locked, new_folder
 from nodeflow._disk.manifest import MANIFEST, Manifest
 from nodeflow._rows.rows import as_array, fetch_rows, is_sparse
 from nodeflow.graph import Graph
-from nodeflow.partitions._cut import cut_nodes
-from nodeflow.partitions._partition_files import node_file
+from nodeflow.partitions._cut import Masters, cut_nodes
 from nodeflow.partitions._partitions import KIND, VERSION, Partitions
-from nodeflow.partitions._split import Column, NewColumn, edge_columns, edge_ranges, node_columns, split_nodes
-
-_EDGES = 2**19  # edges of a piece
-_BYTES = 2**23  # bytes of the rows of a piece, about
+from nodeflow.partitions._slots import node_file
+from nodeflow.partitions._split import (
+    Column,
+    EdgeGroups,
+    GroupedEdges,
+    NewColumn,
+    columns_of,
+    split_nodes,
+    sums,
+    write_arrays,
+)
 
 
 def write_partitions(
@@ -80,100 +85,62 @@ def write_partitions(
     if count > graph.num_nodes:
         raise ValueError(f"num_parts must be at most the number of nodes {graph.num_nodes}, got {count}")
     training = None if train is None else np.unique(as_ids(train, "train", graph.num_nodes))
-    nodes, edges = node_columns(graph, ndata, columns), edge_columns(graph, edata)
+    nodes, edges = columns_of(graph, ndata, edata, columns)
     if sparse := [name for name, column in edges.items() if is_sparse(column)]:
         raise TypeError(f"edge column {sparse[0]!r} is sparse, and buckets hold dense rows; leave it out of edata=")
     path, number = Path(folder), as_int(seed, "seed")
-    with _unused(path, overwrite), new_folder(path, overwrite=overwrite) as draft:
+    with ExitStack() as stack:
+        if overwrite and (path / MANIFEST).is_file():
+            stack.enter_context(locked(path))  # nobody writes into a folder that is to be replaced
+        draft = stack.enter_context(new_folder(path, overwrite=overwrite))
         masters = cut_nodes(graph, count, method, training, number, equal=True)
         size = -(-graph.num_nodes // count)
         id_type = np.dtype(np.int32 if count * size < 2**31 else np.int64)
         rows: Array = masters.place.astype(id_type) + masters.owner.astype(id_type) * id_type.type(size)
         parents = np.full(count * size, -1, np.int64)
         parents[rows] = np.arange(len(rows))
-        write_array(draft / "rows.npy", rows)
-        write_array(draft / "parents.npy", parents)
-        files = {"rows": "rows.npy", "parents": "parents.npy", "bucket_ptr": "bucket_ptr.npy"}
-        if training is not None:
-            write_array(draft / "train.npy", training)
-            files["train"] = "train.npy"
-        types: dict[str, torch.dtype] = {}
+        small = {"rows": rows, "parents": parents, **({} if training is None else {"train": training})}
+        arrays = write_arrays(draft, small)
         total = 2 * graph.num_edges + graph.num_nodes * len(nodes)
         with tqdm(total=total, disable=not progress, desc="partitions", unit=" rows", leave=False) as bar:
-            for key, file, kind in _write_edges(draft, graph, edges, rows, count, size, bar):
-                files[key] = file
-                if kind is not None:
-                    types[key] = kind
-            arrays: dict[str, ArrayFile] = {}
-            for name, column in nodes.items():
-                names = [draft / node_file(name, p, 0) for p in range(count)]
-                sizes = np.full(count, size)
-                split = split_nodes(
-                    column, name, graph.num_nodes, lambda ids: rows[ids] // size, names, sizes, _BYTES, bar
-                )
-                arrays |= {f"ndata/{name}/{p}": array for p, array in enumerate(split.finish([draft] * count))}
-        arrays |= {key: describe_array(draft, file, types.get(key)) for key, file in files.items()}
-        facts = {
-            "num_nodes": graph.num_nodes, "num_edges": graph.num_edges, "num_partitions": count, "size": size,
-            "method": method if isinstance(method, str) else "given", "seed": number, "epoch": 0,
-            "ndata": list(nodes), "edata": list(edges),
-        }  # fmt: skip
+            arrays |= _write_edges(draft, graph, edges, masters, bar)
+            files = [[draft / node_file(name, p, 0) for p in range(count)] for name in nodes]
+            split = split_nodes(nodes, masters, np.full(count, size), files, [draft] * count, bar)
+        arrays |= {f"ndata/{name}/{p}": array for name, parts in split.items() for p, array in enumerate(parts)}
+        facts: dict[str, Any] = {"num_nodes": graph.num_nodes, "num_edges": graph.num_edges, "size": size}
+        facts |= {"num_partitions": count, "method": method if isinstance(method, str) else "given", "seed": number}
+        facts |= {"epoch": 0, "ndata": list(nodes), "edata": list(edges)}
         Manifest(KIND, VERSION, arrays, facts).write(draft)
     return Partitions.open(path)
 
 
-@contextmanager
-def _unused(path: Path, overwrite: bool) -> Iterator[None]:
-    """Keep others from writing a folder that is to be replaced; BlockingIOError where one does."""
-    if overwrite and (path / MANIFEST).is_file():
-        with locked(path):
-            yield
-    else:
-        yield
-
-
 def _write_edges(
-    draft: Path, graph: Graph, columns: dict[str, Column], rows: Array, count: int, size: int, bar: Any
-) -> Iterator[tuple[str, str, torch.dtype | None]]:
-    """Write the edges by buckets; yield the names of the files, and the types of columns."""
-    indptr, indices, edge_ids = graph.csc()
-    counts = count_buckets(graph, rows, count, size, bar.update)
-    bucket_ptr = np.concatenate([[0], np.cumsum(counts)])
-    write_array(draft / "bucket_ptr.npy", bucket_ptr)
-    ends = [create_array(draft / f"{name}.npy", np.int32, (graph.num_edges,)) for name in ("src", "dst")]
-    kind = np.int32 if graph.num_edges < 2**31 else np.int64
-    ids_out = create_array(draft / "edge_ids.npy", kind, (graph.num_edges,))
-    outs = {
-        name: create_array(draft / f"edges-{i}.npy", numpy_type(column.dtype), (graph.num_edges, *column.shape[1:]))
-        for i, (name, column) in enumerate(columns.items())
-    }
-    head, places = bucket_ptr[:-1].copy(), np.empty(_EDGES, np.int64)
-    src, dst = map(np.asarray, ends)
-    for first, last, v in edge_ranges(graph, _EDGES):
-        sources, place = np.asarray(indices[first:last]), places[: last - first]
-        kernels.buckets.scatter_edges(indptr, sources, v, first, rows, size, count, head, src, dst, place)
-        ids = np.arange(first, last) if edge_ids is None else edge_ids[first:last].astype(np.int64)
-        ids_out[place] = ids
-        for name, out in outs.items():
-            out[place] = as_array(fetch_rows(columns[name], torch.from_numpy(ids)).detach().cpu().contiguous())
-        bar.update(last - first)
-    for out in (*ends, ids_out, *outs.values()):
-        if isinstance(out, np.memmap) and out.size:
+    draft: Path, graph: Graph, columns: dict[str, Column], masters: Masters, bar: Any
+) -> dict[str, ArrayFile]:
+    """Write the edges by buckets: their ends as rows of partitions, their ids and columns; describe the files."""
+    edges = GroupedEdges(graph, masters.owner, EdgeGroups.of("buckets", len(masters.sizes)))
+    bucket_ptr = sums(edges.count(bar.update))
+    kinds: dict[str, Any] = {"src": np.int32, "dst": np.int32}
+    kinds["edge_ids"] = np.int32 if graph.num_edges < 2**31 else np.int64
+    outs = {name: create_array(draft / f"{name}.npy", kind, (graph.num_edges,)) for name, kind in kinds.items()}
+    files = {name: f"{name}.npy" for name in outs}
+    types: dict[str, torch.dtype] = {}
+    for i, (name, column) in enumerate(columns.items()):
+        key = f"edata/{name}"
+        types[key], files[key] = column.dtype, f"edges-{i}.npy"
+        shape = (graph.num_edges, *column.shape[1:])
+        outs[key] = create_array(draft / files[key], numpy_type(column.dtype), shape)
+    for piece in edges.pieces():
+        at = bucket_ptr[piece.group] + piece.place
+        parts = {"src": masters.place[piece.src], "dst": masters.place[piece.dst], "edge_ids": piece.ids}
+        for name, column in columns.items():
+            rows = fetch_rows(column, torch.from_numpy(piece.ids.astype(np.int64, copy=False)))
+            parts[f"edata/{name}"] = as_array(rows.detach().cpu().contiguous())
+        for name, values in parts.items():
+            np.asarray(outs[name])[at] = values
+        bar.update(len(at))
+    for out in outs.values():
+        if out.size:
             out.flush()
-    yield from ((name, f"{name}.npy", None) for name in ("src", "dst", "edge_ids"))
-    yield from ((f"edata/{name}", f"edges-{i}.npy", columns[name].dtype) for i, name in enumerate(outs))
-
-
-def count_buckets(
-    graph: Graph, rows: Array, count: int, size: int, advance: Callable[[int], object] = lambda _: None
-) -> Ints:
-    """Return the number of edges of every bucket, ``[count * count]``; bucket ``j * count + i`` goes from i to j.
-
-    ``rows`` is the row of every node, ``advance`` is told of edges that are counted.
-    """
-    indptr, indices, _ = graph.csc()
-    counts = np.zeros(count * count, np.int64)
-    for first, last, v in edge_ranges(graph, _EDGES):
-        kernels.buckets.count_edges(indptr, np.asarray(indices[first:last]), v, first, rows, size, count, counts)
-        advance(last - first)
-    return counts
+    described = {name: describe_array(draft, file, types.get(name)) for name, file in files.items()}
+    return {**described, **write_arrays(draft, {"bucket_ptr": bucket_ptr})}

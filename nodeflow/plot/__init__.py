@@ -5,13 +5,9 @@ with ``ax`` draw on matplotlib axes and return them; without, they make a new ``
 figure of several axes, write it to ``path`` if one is given, and return it.
 """
 
-from nodeflow.plot._ages import plot_history_ages
-from nodeflow.plot._curves import plot_curves
-from nodeflow.plot._degrees import plot_degrees
-from nodeflow.plot._inclusion import plot_inclusion
-from nodeflow.plot._node_flow import plot_node_flow
-from nodeflow.plot._parts import plot_parts
-from nodeflow.plot._sizes import plot_layer_growth, plot_samplers
+from nodeflow.plot._distributions import plot_degrees, plot_history_ages
+from nodeflow.plot._figures import plot_curves, plot_node_flow, plot_parts
+from nodeflow.plot._samplers import plot_inclusion, plot_layer_growth, plot_samplers
 
 __all__ = [
     "plot_curves",

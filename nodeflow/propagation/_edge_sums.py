@@ -21,10 +21,8 @@ from nodeflow.random import derive_key, hash_ids
 _EDGES = 2**20  # edges whose indices are held at a time
 _AT_ONCE = 2**14  # rows that are not worth a look at the number of their edges
 _SHARED = 2**16  # numbers in a result from which on threads share the work
-_WORDS = {
-    torch.float64: torch.float64, torch.float32: torch.float32, torch.bfloat16: torch.uint16, torch.float16: torch.int16
-}  # fmt: skip
-"""The type in which ``sum_rows`` reads rows of each type."""
+_WORDS = {torch.bfloat16: torch.uint16, torch.float16: torch.int16}
+"""The type in which ``sum_rows`` reads rows of narrow numbers; it reads float32 and float64 as they are."""
 
 
 class EdgeSums(Frozen):
@@ -62,11 +60,11 @@ class EdgeSums(Frozen):
 
     def needed(self, nodes: Ints) -> Ints:
         """Return ``nodes`` and all neighbours that have edges into them: int64, ascending, once each."""
-        found = np.zeros(self.edges.num_rows, np.bool_)
-        found[nodes] = True
+        is_needed = np.zeros(self.edges.num_rows, np.bool_)
+        is_needed[nodes] = True
         for start, stop in self._pieces(nodes):
-            found[self.edges.indices[self._positions(start, stop, nodes)[1]]] = True
-        return np.flatnonzero(found)
+            is_needed[self.edges.indices[self._positions(start, stop, nodes)[1]]] = True
+        return np.flatnonzero(is_needed)
 
     def at(self, h: Tensor | Rows, nodes: Ints | None) -> Tensor:
         """Return the sums at ``nodes``, int64 numbers of rows; None: at all."""
@@ -114,7 +112,8 @@ class EdgeSums(Frozen):
         indptr = self.edges.indptr
         if nodes is None:
             return indptr[start : stop + 1] - indptr[start], slice(indptr[start], indptr[stop])
-        return kernels.csr.csr_rows(indptr, nodes[start:stop])
+        chosen: tuple[Ints, Ints] = kernels.csr.csr_rows(indptr, nodes[start:stop])
+        return chosen
 
     def _sum_rows(self, words: Array, stride: int, nodes: Ints | None, out: Tensor) -> None:
         """Write the sums at ``nodes`` into ``out``, straight from the arrays of the graph and the memory of ``h``."""
@@ -122,10 +121,8 @@ class EdgeSums(Frozen):
         rows = read_only(np.arange(len(out)) if nodes is None else nodes)  # compiled once, for these
 
         def work(k: int) -> None:
-            kernels.row_sums.sum_rows(
-                edges.indptr, edges.indices, None, rows, words, stride, self.weights, 1, width, False, False, False,
-                sums, *pieces[k],
-            )  # fmt: skip
+            inputs = edges.indptr, edges.indices, None, rows, words, stride, self.weights, 1, width
+            kernels.row_sums.sum_rows(*inputs, False, False, False, sums, *pieces[k])
 
         threads = torch.get_num_threads() if out.numel() >= _SHARED else 1
         pieces = [(0, len(out))] if threads == 1 and len(out) <= _AT_ONCE else self._pieces(nodes, threads)
@@ -147,12 +144,13 @@ class EdgeSums(Frozen):
 
 def _as_words(h: Tensor) -> tuple[Array, int] | None:
     """Flat memory of the rows of ``h`` for ``sum_rows``, and the distance between rows; None: unreadable."""
-    if h.device.type != "cpu" or h.dtype not in _WORDS:
+    kind = _WORDS.get(h.dtype, h.dtype)
+    if h.device.type != "cpu" or (h.dtype == kind and kind not in (torch.float32, torch.float64)):
         return None
     h = h.resolve_neg()
     width = h.shape[1:].numel()
     if not (h.is_contiguous() or h[0].is_contiguous()):
         h = h.contiguous()
     stride = h.stride(0)
-    words = h.as_strided(((len(h) - 1) * stride + width,), (1,)).view(_WORDS[h.dtype]).numpy()
+    words = h.as_strided(((len(h) - 1) * stride + width,), (1,)).view(kind).numpy()
     return (words, stride) if words.flags.aligned else None

@@ -1,4 +1,4 @@
-"""Which rows travel between the owners of nodes and the processes that have edges at them: planned once."""
+"""Exchanges of rows between the owners of nodes and the processes that have edges at them, planned once."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from nodeflow._base.types import MaskLike
 from nodeflow._edges.edges import NOTHING, Edges, edges_along
 from nodeflow._peers.held import Peers
 from nodeflow._peers.routes import Routes, narrowed
-from nodeflow._rows.rows import Rows, fetch_rows, first_rows, from_numpy, is_sparse
+from nodeflow._rows.rows import Rows, fetch_rows, from_numpy, is_sparse, slice_rows
 from nodeflow._rows.rows import as_array as as_words
 from nodeflow.graph import Graph
 
@@ -27,12 +27,12 @@ class ExchangePlan(Frozen):
     holds all of the graph has no mirrors, and rows come back as they are.
     """
 
-    __slots__ = ("_asked", "_graph", "_nodes", "_peers", "_routes", "num_masters")
+    __slots__ = ("_graph", "_mirrored", "_nodes", "_peers", "_routes", "num_masters")
     num_masters: int
     _graph: Graph
     _nodes: Lazy[Ints]
     _peers: Peers
-    _asked: list[Ints]
+    _mirrored: list[Ints]
     _routes: Routes
 
     def __init__(self, graph: Graph) -> None:
@@ -42,7 +42,7 @@ class ExchangePlan(Frozen):
             self._set(
                 num_masters=graph.num_nodes,
                 _nodes=Lazy(lambda: np.arange(graph.num_nodes)),
-                _asked=[NOTHING],
+                _mirrored=[NOTHING],
                 _routes=Routes(NOTHING, 1),
             )
             return
@@ -52,11 +52,11 @@ class ExchangePlan(Frozen):
             owner = peers.owners(ends)
             mirrors, owner = ends[owner != peers.rank], owner[owner != peers.rank]
             routes = Routes(owner, peers.size)
-            asked = peers.exchange("ids of mirrors", routes.parcels(mirrors))
-        places = [held.whole.rows_of(ids[0]) if ids else np.zeros(0, np.int64) for ids in asked]
+            mirrored = peers.exchange("ids of mirrors", routes.parcels(mirrors))
+        places = [held.whole.rows_of(ids[0]) if ids else np.zeros(0, np.int64) for ids in mirrored]
         masters = held.masters.numpy()
         nodes = np.concatenate([masters, mirrors])
-        self._set(_nodes=Lazy.of(nodes), num_masters=len(masters), _asked=places, _routes=routes)
+        self._set(_nodes=Lazy.of(nodes), num_masters=len(masters), _mirrored=places, _routes=routes)
 
     @property
     def nodes(self) -> Ints:
@@ -65,9 +65,9 @@ class ExchangePlan(Frozen):
 
     def edges(self, direction: str) -> Edges:
         """Return the edges held here, in rows of ``nodes``; their neighbours are places among ``nodes``."""
+        check_one_of(direction, "direction", ("in", "out"))
         if self._peers.size == 1:
             return edges_along(self._graph, direction)
-        check_one_of(direction, "direction", ("in", "out"))
         held = self._graph.held
         rows, begin, src, _ = held.rows()
         dst, source = self.places(np.repeat(rows, np.diff(begin))), self.places(src.astype(np.int64))
@@ -106,12 +106,12 @@ class ExchangePlan(Frozen):
         if self._peers.size == 1:
             return rows
         if is_sparse(rows):  # of edges that lie with their destinations, so that all sums are here
-            return first_rows(rows, self.num_masters)
+            return slice_rows(rows, 0, self.num_masters)
         return self.reduce(rows[self.num_masters :], rows[: self.num_masters])
 
     def own(self, rows: Tensor) -> Tensor:
         """Return the rows of the nodes that this process owns from those of ``nodes``."""
-        return rows if self._peers.size == 1 else first_rows(rows, self.num_masters)
+        return rows if self._peers.size == 1 else slice_rows(rows, 0, self.num_masters)
 
     @property
     def num_mirrors(self) -> int:
@@ -121,10 +121,8 @@ class ExchangePlan(Frozen):
     @property
     def partners(self) -> list[int]:
         """Numbers of the processes that rows travel to or from."""
-        return [
-            r for r in range(self._peers.size)
-            if r != self._peers.rank and (len(self._asked[r]) or len(self._routes.to(r)))
-        ]  # fmt: skip
+        busy = [len(away) + len(own) for away, own in zip(self._mirrored, self._of_each(), strict=True)]
+        return [r for r, rows in enumerate(busy) if rows and r != self._peers.rank]
 
     def broadcast(self, rows: Tensor, *, changed: MaskLike | None = None, into: Tensor | None = None) -> Tensor:
         """Return the rows of the mirrors, ``[num_mirrors, ...]``, from those of their masters; collective.
@@ -145,14 +143,10 @@ class ExchangePlan(Frozen):
                 raise ValueError("changed and into belong together: rows that did not change must be known already")
             if into is not None:
                 check_num_rows(into.shape, "into", self.num_mirrors, "mirror")
-            sent = [self._picked(rows, places, mask) for places in self._asked]
-            found = self._peers.exchange("rows of mirrors", sent, _kind(rows, mask))
+            arrived = self._swapped("rows of mirrors", rows, self._mirrored, self._of_each(), mask)
         out = rows.new_empty((self.num_mirrors, *rows.shape[1:])) if into is None else into
-        for r, arrays in enumerate(found):
-            if arrays:
-                at = self._routes.to(r)
-                at = at if mask is None else at[np.unpackbits(arrays[1], count=len(at)).astype(np.bool_)]
-                out[torch.from_numpy(at)] = from_numpy(arrays[0], rows.dtype).to(rows.device)
+        for at, values in arrived:
+            out[at] = values
         return out
 
     def reduce(self, rows: Tensor, into: Tensor, *, changed: MaskLike | None = None) -> Tensor:
@@ -171,18 +165,31 @@ class ExchangePlan(Frozen):
             check_num_rows(rows.shape, "rows", self.num_mirrors, "mirror")
             check_num_rows(into.shape, "into", self.num_masters, "node that this process owns")
             mask = self._mask(changed, self.num_mirrors, "changed")
-            sent = [self._picked(rows, self._routes.to(r), mask) for r in range(self._peers.size)]
-            found = self._peers.exchange("sums of mirrors", sent, _kind(rows, mask))
-        for r, arrays in enumerate(found):
-            if arrays:
-                at = self._asked[r]
-                at = at if mask is None else at[np.unpackbits(arrays[1], count=len(at)).astype(np.bool_)]
-                # a node has one mirror in a process: no index repeats
-                into[torch.from_numpy(at)] += from_numpy(arrays[0], rows.dtype).to(into.device)
+            arrived = self._swapped("sums of mirrors", rows, self._of_each(), self._mirrored, mask)
+        for at, values in arrived:
+            into[at] += values.to(into.device)  # a node has one mirror in a process: no index repeats
         return into
 
+    def _of_each(self) -> list[Ints]:
+        """The numbers of the mirrors here that each process owns."""
+        return [self._routes.to(r) for r in range(self._peers.size)]
+
+    def _swapped(
+        self, what: str, rows: Tensor, sent: list[Ints], placed: list[Ints], mask: np.ndarray | None
+    ) -> list[tuple[Tensor, Tensor]]:
+        """Send the rows at the places ``sent`` to each process; return those that came, after their places."""
+        kind = f"{str(rows.dtype).removeprefix('torch.')} {list(rows.shape[1:])}"
+        kind = kind if mask is None else f"{kind}, those that changed"  # which all processes must send alike
+        parcels = self._peers.exchange(what, [self._picked(rows, places, mask) for places in sent], kind)
+        arrived = []
+        for at, arrays in zip(placed, parcels, strict=True):
+            if arrays:
+                at = at if mask is None else at[np.unpackbits(arrays[1], count=len(at)).astype(np.bool_)]
+                arrived.append((torch.from_numpy(at), from_numpy(arrays[0], rows.dtype).to(rows.device)))
+        return arrived
+
     def _picked(self, rows: Tensor, places: Ints, mask: np.ndarray | None) -> list[Any]:
-        """What is sent of ``rows[places]``: the rows, of those that changed, and which they are, a bit each."""
+        """Return what is sent of ``rows[places]``: those that changed, and which they are, a bit each."""
         if not len(places):
             return []
         if mask is None:
@@ -200,9 +207,3 @@ class ExchangePlan(Frozen):
 
     def __repr__(self) -> str:
         return f"ExchangePlan({self.num_masters} masters, {self.num_mirrors} mirrors, partners {self.partners})"
-
-
-def _kind(rows: Tensor, mask: np.ndarray | None) -> str:
-    """What all processes must send alike."""
-    what = f"{str(rows.dtype).removeprefix('torch.')} {list(rows.shape[1:])}"
-    return what if mask is None else f"{what}, those that changed"

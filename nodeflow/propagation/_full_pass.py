@@ -1,9 +1,13 @@
-"""Full passes: a model computed layer by layer over the whole graph, or over what some nodes depend on."""
+"""Full passes: a model computed layer by layer over the whole graph, or over what some nodes depend on.
+
+Rows of layers lie in memory, or in files, for graphs whose rows do not fit into memory.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sized
-from typing import Any, Protocol
+from pathlib import Path
+from typing import Any, Protocol, cast
 
 import numpy as np
 import torch
@@ -11,14 +15,16 @@ from torch import Tensor, nn
 from tqdm import tqdm
 
 from nodeflow._base.checks import Ints, as_count, as_ids, check_num_rows, check_type, describe
-from nodeflow._base.types import IdsLike
-from nodeflow._peers.fetching import fetch_from_owners
+from nodeflow._base.types import FileLike, IdsLike
+from nodeflow._disk.arrays import scratch_array
 from nodeflow._peers.held import together
+from nodeflow._peers.routes import fetch_from_owners
 from nodeflow._rows.rows import Rows, fetch_rows, is_read_only, take_rows
 from nodeflow.flow import Flow
 from nodeflow.propagation._propagation import Propagation
 
 _PIECE = 2**16  # rows that are copied at a time
+_CHUNK = 2**16  # nodes computed at a time with files, where the caller does not say
 
 
 class LayeredModel(Protocol):
@@ -86,9 +92,15 @@ class FullPass:
     """
 
     def __init__(
-        self, model: LayeredModel, propagation: Propagation, *, nodes: IdsLike | None = None,
-        chunk_size: int | None = None, progress: bool = False, out: Tensor | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        model: LayeredModel,
+        propagation: Propagation,
+        *,
+        nodes: IdsLike | None = None,
+        chunk_size: int | None = None,
+        progress: bool = False,
+        out: Tensor | None = None,
+    ) -> None:
         self.model, self.propagation, self.progress, self.out = model, propagation, progress, out
         # checked before anything is computed
         self.chunk_size = None if chunk_size is None else as_count(chunk_size, "chunk_size", 1)
@@ -147,23 +159,33 @@ class FullPass:
         return self.propagation.ranges(self.chunk_size, None if nodes is None else len(nodes))
 
     def _layer(self, i: int, h: Tensor, bar: tqdm[Any]) -> Tensor:
-        """The outputs of convolution ``i``, a range at a time."""
+        """The outputs of convolution ``i``."""
+        last = i == len(self.model.convs) - 1 and self.model.jumping is None
+        return self._in_ranges(
+            i, lambda start, stop: self.model.convolve(i, *self._entering(i, h, start, stop)), last, bar
+        )
+
+    def _in_ranges(
+        self, i: int, compute: Callable[[int, int], Tensor], last: bool, bar: tqdm[Any] | None = None
+    ) -> Tensor:
+        """Rows of the nodes that convolution ``i`` computes, a range at a time; ``last``: they are the outputs."""
         ranges = self._ranges(i)
         out: Tensor | None = None
-        into_out = self.out is not None and i == len(self.model.convs) - 1 and self.model.jumping is None
         for start, stop in ranges:
-            part = self.model.convolve(i, *self._entering(i, h, start, stop))
-            if into_out:
-                out = self._fitting(part)
+            part = compute(start, stop)
+            out = self._target(part, ranges[-1][1], last=last) if out is None else out
+            if out is not part:
                 out[start:stop] = part
-            elif len(ranges) == 1:
-                out = part
-            else:
-                out = part.new_empty((ranges[-1][1], *part.shape[1:])) if out is None else out
-                out[start:stop] = part
-            bar.update()
+            if bar is not None:
+                bar.update()
         assert out is not None  # there is a range, an empty one at least
         return out
+
+    def _target(self, part: Tensor, size: int, *, last: bool) -> Tensor:
+        """A tensor for the rows of a layer, of which ``part`` are the first."""
+        if last and self.out is not None:
+            return self._fitting(part)
+        return part if len(part) == size else part.new_empty((size, *part.shape[1:]))
 
     @property
     def num_outputs(self) -> int:
@@ -208,8 +230,13 @@ class FullPass:
         # of the neighbours saves that, and costs more than it saves where a range has more edges than there are nodes
         if nodes is None and (stop - start == size or self.propagation.num_edges(start, stop) >= size):
             return self.propagation.flow(start, stop, h.device), h
-        flow = self.propagation.flow_into(np.arange(start, stop) if nodes is None else nodes[start:stop], h.device)
+        flow = self.propagation.flow_into(self._nodes(i, start, stop), h.device)
         return flow, take_rows(h, self._rows(i, flow.src_layer.parent_nid))
+
+    def _nodes(self, i: int, start: int, stop: int) -> Ints:
+        """A range of the nodes that convolution ``i`` computes."""
+        nodes = self.needed[i + 1]
+        return np.arange(start, stop) if nodes is None else nodes[start:stop]
 
     def _wanted(self, i: int, h: Tensor) -> Tensor:
         """The rows of the nodes wanted, of those of layer ``i``."""
@@ -223,3 +250,68 @@ class FullPass:
             places = self.propagation.plan.places(nodes.numpy(force=True))
             return torch.from_numpy(places).to(nodes.device)
         return torch.searchsorted(torch.from_numpy(held).to(nodes.device), nodes)
+
+
+class FiledPass(FullPass):
+    """A full pass that holds the rows of layers in files in ``folder``, which are gone after it.
+
+    In memory are the rows of ``chunk_size`` nodes and their neighbours only. They are computed on the device of the
+    model. The rows that enter the first convolution are yielded as they came, without those left out that no node
+    needs.
+    """
+
+    def __init__(
+        self,
+        model: LayeredModel,
+        propagation: Propagation,
+        folder: FileLike,
+        *,
+        chunk_size: int | None = None,
+        **options: Any,
+    ) -> None:
+        if propagation.graph.peers.size > 1:
+            raise ValueError("folder must be None for a graph that lies on several processes")
+        super().__init__(model, propagation, chunk_size=_CHUNK if chunk_size is None else chunk_size, **options)
+        self.folder = Path(folder)
+        self.needed[0] = None  # rows of the inputs are found by the ids of their nodes
+        parameters = (one for module in model.modules() for one in module.parameters(recurse=False))
+        self.device = next((one.device for one in parameters), torch.device("cpu"))
+
+    def _layers(self, h: Tensor | Rows, bar: tqdm[Any]) -> Iterator[Tensor]:
+        layers, jumping = [cast(Tensor, h)], self.model.jumping  # all stay, with jumping; they take no memory
+        for i in range(len(self.model.convs)):
+            yield layers[-1]
+            layers.append(self._layer(i, layers[-1], bar))
+            if jumping is None:
+                layers.pop(0)
+        if jumping is None:
+            yield layers[-1]
+            return
+
+        def joined(start: int, stop: int) -> Tensor:
+            wanted = torch.from_numpy(self._nodes(len(self.model.convs) - 1, start, stop))
+            parts = [take_rows(h, self._rows(i, wanted)).to(self.device) for i, h in enumerate(layers[1:], start=1)]
+            return jumping(parts)
+
+        yield self._in_ranges(len(self.model.convs) - 1, joined, last=True)
+
+    def _layer(self, i: int, h: Tensor, bar: tqdm[Any]) -> Tensor:
+        """The outputs of convolution ``i``, activated as they enter the next one, in a file."""
+        model = self.model
+        last = i == len(model.convs) - 1 and model.jumping is None
+
+        def compute(start: int, stop: int) -> Tensor:
+            part = model.convolve(i, *self._entering(i, h, start, stop))
+            return part if last else model.activate(i + 1, part)
+
+        return self._in_ranges(i, compute, last, bar)
+
+    def _target(self, part: Tensor, size: int, *, last: bool) -> Tensor:
+        if last:
+            return super()._target(part, size, last=True)
+        return scratch_array(self.folder, part.dtype, (size, *part.shape[1:]))
+
+    def _entering(self, i: int, h: Tensor, start: int, stop: int) -> tuple[Flow, Tensor]:
+        flow = self.propagation.flow_into(self._nodes(i, start, stop), self.device)
+        rows = take_rows(h, self._rows(i, flow.src_layer.parent_nid)).to(self.device)
+        return flow, rows if i else self.model.activate(0, rows)

@@ -15,8 +15,8 @@ from nodeflow._base.frozen import Frozen, Lazy
 from nodeflow._base.types import Array, EdgeFilter, IdsLike
 from nodeflow._edges.columns import EdgeMask, edge_mask, edge_numbers
 from nodeflow._edges.numbering import Numbering
-from nodeflow._peers.fetching import fetch_from_owners
 from nodeflow._peers.held import together
+from nodeflow._peers.routes import fetch_from_owners
 from nodeflow._rows.rows import Rows, is_sparse, take_rows, whole_column
 from nodeflow.flow import EdgeColumns, FullFlow, Layer
 from nodeflow.graph import Frame, Graph
@@ -138,9 +138,8 @@ class Propagation(Frozen):
         """
         with together(self.graph, "sums over all edges"):
             whole = self.graph.peers.size == 1
-            check_num_rows(
-                h.shape, "h", self.plan.num_masters, "node of the graph" if whole else "node that this process owns"
-            )
+            owner = "node of the graph" if whole else "node that this process owns"
+            check_num_rows(h.shape, "h", self.plan.num_masters, owner)
             if nodes is not None:
                 return self.sums_at(h, as_ids(nodes, "nodes", self.graph.num_nodes))
             return self.plan.reduced(self._sums.at(h if whole else self.plan.gathered(whole_column(h)), None))
@@ -166,28 +165,28 @@ class Propagation(Frozen):
             return self._sums.at(h, nodes)
         at, sums = np.zeros(0, np.int64), torch.zeros((0, *h.shape[1:]), dtype=h.dtype)
 
-        def compute(asked: Ints) -> None:
+        def own_rows(ids: Ints) -> Tensor:
+            return take_rows(h, torch.from_numpy(places(ids)))
+
+        def compute(wanted: Ints) -> None:
             nonlocal at, sums
-            at = np.sort(places(asked))
+            at = np.sort(places(wanted))
             near = self._sums.needed(at)
             own, others = near[near < self.plan.num_masters], near[near >= self.plan.num_masters]
             # rows that are not needed are never touched, so they take no memory
             rows = torch.empty((len(self.plan.nodes), *h.shape[1:]), dtype=h.dtype)
             rows[torch.from_numpy(own)] = take_rows(h, torch.from_numpy(own)).cpu()
+            away = self.plan.nodes[others]
             rows[torch.from_numpy(others)] = fetch_from_owners(
-                peers,
-                "rows of neighbours",
-                self.plan.nodes[others],
-                peers.owners,
-                lambda ids: take_rows(h, torch.from_numpy(places(ids))),
+                peers, "rows of neighbours", away, peers.owners, own_rows
             )
             sums = self._sums.at(rows, at)
 
         def held(ids: Ints) -> Tensor:
             return sums[torch.from_numpy(np.searchsorted(at, places(ids)))]
 
-        found = fetch_from_owners(peers, "sums", nodes, peers.owners, held, before=compute)
-        return found.to(h.device) if isinstance(h, Tensor) else found
+        fetched = fetch_from_owners(peers, "sums", nodes, peers.owners, held, before=compute)
+        return fetched.to(h.device) if isinstance(h, Tensor) else fetched
 
     def flow(self, start: int, stop: int, device: torch.device | str = "cpu") -> FullFlow:
         """Return the flow of all edges held here into the nodes ``plan.nodes[start:stop]``, from ``plan.nodes``.
@@ -235,7 +234,7 @@ class Propagation(Frozen):
         structure = Structure(torch.from_numpy(indptr), torch.from_numpy(indices), len(ends[0])).to(device)
         weight = None
         if weights is not None:
-            exact = self.graph.edata[self.weight].dtype == torch.float64 if self.weight is not None else False
+            exact = self.weight is not None and self.graph.edata[self.weight].dtype == torch.float64
             kind = np.float64 if exact else np.float32  # as in sampled flows
             weight = Lazy.of(torch.from_numpy(weights[positions].astype(kind)).to(device))
         at = Lazy(lambda: np.arange(positions.start, positions.stop) if isinstance(positions, slice) else positions)

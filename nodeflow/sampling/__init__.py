@@ -11,8 +11,8 @@ A new family starts as a copy of the nearest one:
   ``_random_walk.py``, or for torch operations the example in docs/custom-samplers.md.
 - All layers share one subgraph: ``SubgraphSampler.choose_nodes``. Copy ``_cluster.py``.
 
-Probabilities ``min(1, c * score)`` that add up to a size: ``inclusion_probabilities`` makes them for rows of edges,
-``_pps.list_probabilities`` for one list of any length.
+Probabilities ``min(1, c * score)`` that add up to a size are in ``_pps.py``: ``inclusion_probabilities`` for rows of
+edges, ``list_probabilities`` for one list of any length.
 
 In the copy:
 
@@ -29,8 +29,8 @@ In the copy:
   subgraph): processes that share a step then draw independently (docs/loader.md). Rows that draw on their own leave it.
 - A draw depends on its arguments and on settings only, and changes no attribute: it runs on several threads.
 
-The file of a family may be changed freely, as long as its golden values stay. ``_base``, ``_bound``, ``_reader``,
-``_sampler``, ``_rows``, ``_choice`` and ``_assemble`` serve all families; a new one needs no change there.
+The file of a family may be changed freely, as long as its golden values stay. ``_base``, ``_bound``, ``_sampler``,
+``_rows``, ``_choice`` and ``_assemble`` serve all families; a new one needs no change there.
 docs/architecture.md lists the rest of a new family: an entry in this file, tests, golden values and a page.
 
 Names that are imported ``as`` themselves serve rooms above, not users.
@@ -44,7 +44,6 @@ from nodeflow.sampling._bernoulli import BernoulliSampler
 from nodeflow.sampling._cluster import ClusterSampler, partition
 from nodeflow.sampling._cluster import links as links
 from nodeflow.sampling._estimate import Estimate
-from nodeflow.sampling._induced import induced
 from nodeflow.sampling._labor import LaborSampler
 from nodeflow.sampling._layerwise import FastGCNSampler, LadiesSampler, LayerSampler
 from nodeflow.sampling._link import LinkSampler
@@ -56,6 +55,7 @@ from nodeflow.sampling._sampler import Sampler
 from nodeflow.sampling._sampler import check_size as check_size
 from nodeflow.sampling._sampler import check_sizes as check_sizes
 from nodeflow.sampling._shadow import ShadowSampler
+from nodeflow.sampling._subgraph import induced
 from nodeflow.sampling._temporal import TemporalNeighborSampler
 
 __all__ = [

@@ -77,19 +77,12 @@ def assemble(
 
 
 class _Hop(NamedTuple):
-    """The nodes that drew in one flow of a batch whose nodes draw once.
+    """The nodes that drew in one flow of a batch whose nodes draw once."""
 
-    Attributes:
-        choice: the edges that they drew.
-        ends: where the edges of each end in the structure of all hops, int64 ``[num_dst]``.
-        local: local ids of the sources, int64 ``[E]``.
-        num_edges: number of edges of this hop and of those nearer to the seeds.
-    """
-
-    choice: Choice
-    ends: Ints
-    local: Ints
-    num_edges: int
+    choice: Choice  # the edges that they drew
+    ends: Ints  # where the edges of each end in the structure of all hops, ``[num_dst]``
+    local: Ints  # local ids of the sources, ``[E]``
+    num_edges: int  # of this hop and of those nearer to the seeds
 
 
 class _Parts:
@@ -132,9 +125,7 @@ class _Parts:
             # the nodes before these drew in a flow nearer to the seeds
             choice, src = self.chosen(numbering.nodes[num_nodes[-2] if hops else 0 :], i)
             if choice.edata or choice.nodes is not None:
-                raise ValueError(
-                    "with reuse=True layers and flows are prefixes of one structure: no columns of a Choice"
-                )
+                raise ValueError("with reuse=True flows are prefixes of one structure: no columns of a Choice")
             hops.append(_Hop(choice, choice.indptr[1:] + num_edges, numbering.extend(src), num_edges + len(src)))
             num_edges = hops[-1].num_edges
             num_nodes.append(len(numbering.nodes))
@@ -156,8 +147,8 @@ class _Parts:
         for i, hop in enumerate(reversed(hops)):
             size = hop.num_edges
             structure = Structure(indptr[: layers[i + 1].num_nodes + 1], indices[:size], layers[i].num_nodes)
-            parts: FlowParts = {"parent_eid": prefix(eid, size), "needs_weight": needed, "prefix": True}
-            parts["weight"] = None if weight is None else prefix(weight, size)
+            parts: FlowParts = {"parent_eid": prefix(eid, size), "weight": prefix(weight, size)}
+            parts |= {"needs_weight": needed, "prefix": True}
             flows.append(Flow._trusted(structure, layers[i], layers[i + 1], (i, i + 1), **parts))
         return layers, flows
 
@@ -166,14 +157,7 @@ class _Parts:
         dst, context = (keys % self.graph.num_nodes, keys // self.graph.num_nodes) if self.contexts else (keys, None)
         context_of_dst = () if context is None else (torch.from_numpy(context),)
         choice = self.choose(torch.from_numpy(dst), flow, *context_of_dst)
-        if not isinstance(choice, Choice):
-            raise TypeError(f"choose must return a Choice, got {type(choice).__name__}")
-        if len(choice.indptr) != len(dst) + 1:
-            raise ValueError(
-                f"the Choice for flow {flow} is for {len(choice.indptr) - 1} destinations, not for {len(dst)}"
-            )
-        if not choice.trusted:
-            check_choice(self.graph, self.edges, choice, dst)
+        check_choice(self.graph, self.edges, choice, dst, flow)
         src = choice.take_sources(self.edges)
         if context is not None:
             src += np.repeat(context * self.graph.num_nodes, np.diff(choice.indptr))
@@ -207,9 +191,9 @@ def _spread(columns: Mapping[str, Tensor], rows: Tensor, size: int) -> dict[str,
     }
 
 
-def prefix(cell: Lazy[Tensor], size: int) -> Lazy[Tensor]:
-    """Return the first ``size`` entries of a tensor, computed when first asked for."""
-    return Lazy(lambda: cell.get()[:size])
+def prefix(cell: Lazy[Tensor] | None, size: int) -> Lazy[Tensor] | None:
+    """Return the first ``size`` entries of a tensor, computed when first asked for; None for None."""
+    return None if cell is None else Lazy(lambda: cell.get()[:size])
 
 
 def _weight(choice: Choice) -> Tensor:
@@ -219,8 +203,14 @@ def _weight(choice: Choice) -> Tensor:
     return choice.weight.get()
 
 
-def check_choice(graph: Graph, edges: Edges, choice: Choice, dst: Ints) -> None:
-    """Raise IndexError or ValueError unless the edges of a Choice exist and belong to these destinations."""
+def check_choice(graph: Graph, edges: Edges, choice: object, dst: Ints, flow: int) -> None:
+    """Raise an error unless ``choice`` is a Choice whose edges exist and belong to the destinations of a flow."""
+    if not isinstance(choice, Choice):
+        raise TypeError(f"choose must return a Choice, got {type(choice).__name__}")
+    if len(choice.indptr) != len(dst) + 1:
+        raise ValueError(f"the Choice for flow {flow} is for {len(choice.indptr) - 1} destinations, not for {len(dst)}")
+    if choice.trusted:
+        return
     if choice.positions is None:
         as_ids(choice.src, "src of the Choice", graph.num_nodes)
         if choice.eid is not None:

@@ -19,7 +19,21 @@ from nodeflow.graph import Graph
 from nodeflow.random import derive_key, hash_ids
 from nodeflow.sampling._estimate import Estimate, mean_sizes
 from nodeflow.sampling._options import Signature, arguments, check_names, is_plain, names_of
-from nodeflow.sampling._whole_only import check_one_process
+
+WHOLE_ONLY = {
+    "SamplerBase": "it may look up any edges; a Sampler or SubgraphSampler says of which nodes it needs them",
+    "ClusterSampler(parts=<a number>)": "to cut a graph takes all edges; pass parts=, the part of every node",
+    "SaintSampler(kind='edge')": "an edge is drawn from one of its ends, but of a node only the in-edges lie together",
+    "SaintSampler(kind='walk')": "its probabilities are counts of the edges of whole subgraphs; kind='node' has none",
+    "SaintSampler(coefficients='presampled')": "edges are counted in whole subgraphs; coefficients='exact' counts none",
+}
+"""Draws that need all edges of the graph in one process, in the words with which a user asks for them; and why."""
+
+
+def check_one_process(graph: Graph, what: str) -> None:
+    """Raise TypeError, with the reason in ``WHOLE_ONLY``, where several processes hold the graph."""
+    if graph.peers.size > 1:
+        raise TypeError(f"{what} cannot draw from a graph that lies on several processes: {WHOLE_ONLY[what]}")
 
 
 class StepSeeds(NamedTuple):
@@ -118,6 +132,16 @@ class SamplerBase(ABC):
     seeds_together: int = 1
     """So many consecutive seeds of a step belong into one share."""
 
+    by_row: bool = False
+    """Whether the edges that ``choose`` gives a destination depend on ``step`` and that destination's edges alone.
+
+    Where several processes hold the graph, such a ``Sampler`` chooses where the edges lie, and chosen edges travel. For
+    any other one all edges of the destinations travel to the process that draws.
+    """
+
+    whole_only: ClassVar[bool] = True
+    """Whether the graph must not lie on several processes. False where other processes are asked for their edges."""
+
     _from_graph: frozenset[str] = frozenset()
     """Names of the attributes that ``read_graph`` has set."""
 
@@ -132,17 +156,11 @@ class SamplerBase(ABC):
 
     def __init__(self, graph: Graph, num_flows: int, *, seed: int = 0) -> None:
         check_type(graph, "graph", Graph, "a nodeflow.Graph")
-        self.check_graph(graph)
+        if self.whole_only:
+            check_one_process(graph, "SamplerBase")
         self.graph = graph
         self.num_flows = as_count(num_flows, "num_flows")
         self.seed = as_int(seed, "seed")
-
-    def check_graph(self, graph: Graph) -> None:
-        """Raise TypeError for a graph that this sampler cannot draw from: by default one that several processes hold.
-
-        Override it in a subclass that looks up edges in its own process only where they lie there.
-        """
-        check_one_process(graph, "SamplerBase")
 
     @property
     def num_seeds(self) -> int:
@@ -168,8 +186,8 @@ class SamplerBase(ABC):
                 values[name] = getattr(value, "__qualname__", type(value).__qualname__)
         # arguments of a base class that this one does not take mean nothing to it
         elsewhere = names_of(type(self)) | self._from_graph | vars(SamplerBase).keys()
-        own = {name: value for name, value in self.__dict__.items() if name not in elsewhere and name[0] != "_"}
-        return {name: value for name, value in (values | own).items() if is_plain(value)}
+        values |= {name: value for name, value in self.__dict__.items() if name not in elsewhere and name[0] != "_"}
+        return {name: value for name, value in values.items() if is_plain(value)}
 
     def __setattr__(self, name: str, value: object) -> None:
         if name in self.__dict__ and name in names_of(type(self)):
@@ -194,7 +212,13 @@ class SamplerBase(ABC):
         return page(type(self).__name__, words, table(("setting", "value"), self.settings.items()))
 
     def __call__(
-        self, seeds: SeedsLike, *, epoch: int = 0, batch_number: int | None = None, inputs: Any = None
+        self,
+        seeds: SeedsLike,
+        *,
+        epoch: int = 0,
+        batch_number: int | None = None,
+        inputs: Any = None,
+        times: NumbersLike | None = None,
     ) -> NodeFlow:
         """Sample the NodeFlow of ``seeds``.
 
@@ -202,24 +226,36 @@ class SamplerBase(ABC):
 
         Args:
             seeds: parent ids of the nodes whose outputs are wanted, ``[B]`` or ``[B, m]``, such as pairs; or a bool
-                mask ``[num_nodes]`` of them. Each node has one row in the last layer; ``seed_index``, of the shape of
-                ``seeds``, says which. A sampler can be the ``collate_fn`` of a ``torch.utils.data.DataLoader``, which
-                passes lists. That loader does not pass the epoch, so equal batches are equal draws;
-                ``functools.partial`` can pass it.
+                mask ``[num_nodes]`` of them; of samplers with other seeds, ids of edges, pairs, parts or subgraphs.
+                Each node has one row in the last layer; ``seed_index``, of the shape of ``seeds``, says which. A
+                sampler can be the ``collate_fn`` of a ``torch.utils.data.DataLoader``, which passes lists. That loader
+                does not pass the epoch, so equal batches are equal draws; ``functools.partial`` can pass it.
             epoch: number of the epoch. Draws of different epochs are independent.
-            batch_number: number of the batch in its epoch; None takes a hash of the seed ids instead.
+            batch_number: number of the batch in its epoch; None takes a hash of the seeds (and times) instead.
             inputs: anything that the sampler may look at beside its settings, such as present activations.
+            times: a time for every seed or row of seeds, finite numbers, for samplers that take times; a node at two
+                times has two rows. Integers where the sampler's column of times holds integers.
 
-        Raises TypeError for float seeds, IndexError for an id out of range, ValueError for a mask of another length.
+        Raises TypeError for float seeds, for times that are missing, not taken, or floats against integers; IndexError
+        for an id out of range; ValueError for a mask or times of another length, and times that are not finite.
         """
-        return self.complete(self.draw_batch(seeds, Call(epoch, batch_number, inputs)))
+        return self.complete(self.draw_batch(seeds, Call(epoch, batch_number, inputs, times)))
 
     def draw_batch(self, seeds: SeedsLike, call: Call) -> NodeFlow:
         """Sample the NodeFlow of ``seeds`` without the columns that ``complete`` adds."""
+        self.refuse(call.times)
         with together(self.graph, "seeds of a batch"):
             ids, shape = self._seeds(seeds)
             draw = self._draw_of(call, ids)
         return self._shaped(self._sample(ids, draw, call.inputs), ids, shape)
+
+    def refuse(self, times: object) -> None:
+        """Raise TypeError for times that this sampler does not take."""
+        if times is not None and not self.takes_times:
+            raise TypeError(
+                f"times must be None, because {type(self).__name__} takes none; use a sampler that sees the graph as "
+                "it was at a time, such as TemporalNeighborSampler"
+            )
 
     def complete(self, batch: NodeFlow) -> NodeFlow:
         """Add the columns that must be as new as possible, such as history; most samplers have none.
@@ -339,10 +375,15 @@ class SamplerBase(ABC):
         """
 
     def bind(self) -> None:
-        """Call ``read_graph``: the last step of an ``__init__``, and of unpickling."""
+        """Call ``read_graph``: the last step of an ``__init__``, and of unpickling.
+
+        All processes that hold the graph must have the same settings.
+        """
         own = self.__dict__.keys() - self._from_graph
         self.read_graph()
         self._from_graph = frozenset(self.__dict__.keys() - own)
+        what = f"settings of {type(self).__name__}"
+        self.graph.peers.agree(what, lambda: {name: repr(value) for name, value in self.settings.items()})
 
     def __getstate__(self) -> dict[str, Any]:
         # the graph travels as itself, by the names of its files where it can
@@ -351,13 +392,6 @@ class SamplerBase(ABC):
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
         self.bind()
-
-
-def agree_on_settings(sampler: SamplerBase) -> None:
-    """Raise ValueError, on all processes that hold the graph, unless their samplers have the same settings."""
-    sampler.graph.peers.agree(
-        f"settings of {type(sampler).__name__}", lambda: {k: repr(v) for k, v in sampler.settings.items()}
-    )
 
 
 def flat(seeds: Any) -> tuple[Any, tuple[int, ...] | None]:

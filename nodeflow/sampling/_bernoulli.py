@@ -28,11 +28,10 @@ class BernoulliSampler(RowSampler):
     node has p = 1 under ``fanouts``.
 
     Args:
-        graph: the parent graph; it is never written to.
         fanouts: k, one number per flow **in flow order**: ``fanouts[-1]`` belongs to the seeds, ``fanouts[0]`` to the
             inputs; -1 keeps all.
         rates: instead of ``fanouts``, p itself, one number above 0 and at most 1 per flow, in the same order.
-        direction, include_dst, reuse, edge_filter, weight, seed: see ``Sampler``. Edges that
+        graph, direction, include_dst, reuse, edge_filter, weight, seed: see ``Sampler``. Edges that
             ``edge_filter`` or ``without_edges`` leaves out do not count in d.
 
     Cost: one logarithm per kept edge, whatever the degrees. Jumps from one kept edge to the next come from uniforms of

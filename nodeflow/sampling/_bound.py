@@ -1,22 +1,222 @@
-"""The base class of samplers that look up edges: their direction, filter and weights."""
+"""The edges of a graph as samplers look them up, in a direction, through a filter, with weights; and candidates."""
 
 from __future__ import annotations
 
-from typing import Any, Self
+from collections.abc import Callable
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
-from nodeflow._base.checks import Ints, as_count, as_ids
-from nodeflow._base.types import EdgeFilter, IdsLike
-from nodeflow._edges.columns import EdgeMask, edge_mask
-from nodeflow._peers.held import together
+from nodeflow import _kernels as kernels
+from nodeflow._base.checks import Ints, as_array, as_count, as_ids
+from nodeflow._base.frozen import Frozen, Lazy
+from nodeflow._base.types import Array, EdgeFilter, IdsLike, MaskLike
+from nodeflow._edges.columns import EdgeMask, edge_mask, edge_numbers
+from nodeflow._edges.edges import Edges, edges_along
+from nodeflow._peers.held import Held, together
+from nodeflow.flow import FlowParts
 from nodeflow.graph import Graph
 from nodeflow.random import hash_ids
-from nodeflow.sampling._base import SamplerBase, agree_on_settings
+from nodeflow.sampling._base import SamplerBase
+from nodeflow.sampling._choice import Choice
 from nodeflow.sampling._options import arguments
-from nodeflow.sampling._reader import Reader
+
+
+class Reader(NamedTuple):
+    """Everything that a ``BoundSampler`` reads from its graph; ``BoundSampler.read_graph`` makes it.
+
+    Attributes:
+        edges: the edge arrays, along which neighbours are looked up.
+        weights: the ``weight`` column by edge id, ``[num_edges]``; None where the sampler has none.
+        weight_type: the type of estimator weights: float64 where the ``weight`` column is, else float32.
+        mask: which edges the filter keeps, bool ``[num_edges]``; None: all.
+        left_out: ids of the edges that ``without_edges`` leaves out; None: none.
+    """
+
+    edges: Edges
+    weights: Array | None
+    weight_type: type[np.float32] | type[np.float64]
+    mask: NDArray[np.bool_] | None
+    left_out: Ints | None = None
+
+    @classmethod
+    def of(cls, graph: Graph, direction: str, edge_filter: EdgeMask | None, weight: str | None) -> Reader:
+        """Read a graph. Raises what ``edges_along`` and ``edge_numbers`` raise."""
+        edges = edges_along(graph, direction)
+        mask = None if edge_filter is None else edge_filter.mask
+        if mask is not None:
+            edges = edges.keep(mask)
+        if weight is None:
+            return cls(edges, None, np.float32, mask)
+        weights = edge_numbers(graph, weight, "weight")
+        # integers are read as float64, but their weights are float32
+        exact = graph.edata[weight].dtype == torch.float64
+        return cls(edges, weights, np.float64 if exact else np.float32, mask)
+
+    def without(self, eid: Ints, held: Held) -> Reader:
+        """Return the same without the edges ``eid`` (parent edge ids) too. Nothing is read again."""
+        left_out = eid.copy() if self.left_out is None else np.concatenate([self.left_out, eid])
+        return self._replace(edges=self.edges.without(held.edges_here(left_out)), left_out=left_out)
+
+    def intact(self) -> Reader:
+        """Return the same with the edges that ``without`` leaves out."""
+        return self._replace(edges=self.edges.intact(), left_out=None)
+
+    def candidates(self, dst: Tensor) -> Candidates:
+        """Return all edges that the destinations ``dst`` (parent ids, int64) could draw."""
+        return Candidates(self, dst)
+
+    def weighted(self, positions: Ints, factor: Array | None = None) -> Array:
+        """Return the weights of the edges at ``positions`` times ``factor``, ``[E]`` each (None: 1)."""
+        if self.weights is None:
+            return np.ones(len(positions)) if factor is None else factor
+        weights = self.weights[self.edges.ids(positions)]
+        return weights if factor is None else weights * factor
+
+    def estimator_weight(self, weights: Array) -> Tensor:
+        """Return weights as a tensor of the type that estimator weights have."""
+        return torch.from_numpy(np.asarray(weights, self.weight_type))
+
+    def flow_parts(self, positions: Ints, inverse: Callable[[], Array | None] | None = None) -> FlowParts:
+        """Return the parts of a flow of the edges at ``positions``, weighted with the column times ``inverse()``."""
+        parts: FlowParts = {"parent_eid": Lazy(lambda: self.edges.parent_eid(positions)), "weight": None}
+        if self.weights is not None or inverse is not None:
+            factor = inverse or (lambda: None)
+            parts["weight"] = Lazy(lambda: self.estimator_weight(self.weighted(positions, factor())))
+        return parts
+
+
+class Candidates(Frozen):
+    """All edges that a set of destinations could draw, grouped by destination, in the graph's order.
+
+    Edges that a filter or ``without_edges`` leaves out are no candidates. All attributes are tensors on the CPU, except
+    ``positions``, which is for compiled loops.
+
+    Attributes:
+        dst_nid: parent ids of the destinations, a tensor, int64 ``[num_dst]``.
+        positions: positions of the candidates in the sampler's edge arrays, a numpy array, int64 ``[E]``.
+
+    >>> from nodeflow import Graph
+    >>> from nodeflow.sampling import Sampler
+    >>> class Half(Sampler):
+    ...     def choose(self, dst, step):
+    ...         edges: Candidates = self.candidates(dst)
+    ...         keep = step.random.uniform(edges.eid) < 0.5
+    ...         return edges.select(keep, prob=0.5)
+    >>> graph = Graph.from_edges([0, 1, 2, 3], [4, 4, 4, 4])
+    >>> edges = Half(graph, num_flows=1).candidates(torch.tensor([4]))
+    >>> edges.src, edges.degrees
+    (tensor([0, 1, 2, 3]), tensor([4]))
+    """
+
+    __slots__ = ("_indptr", "_reader", "dst_nid", "positions")
+    _indptr: Ints
+    _reader: Reader
+    positions: Ints
+    dst_nid: Tensor
+
+    def __init__(self, reader: Reader, dst_nid: Tensor) -> None:
+        edges = reader.edges
+        indptr, positions = kernels.csr.csr_rows(edges.indptr, edges.rows_of(dst_nid.numpy()))
+        indptr = indptr[:: edges.rows_per_node]
+        if edges.patch is not None:
+            kept, indptr = edges.patch.stay(indptr, positions)
+            positions = positions[kept]
+        self._set(_indptr=indptr, _reader=reader, positions=positions, dst_nid=dst_nid)
+
+    def __repr__(self) -> str:
+        return f"Candidates({len(self.positions)} edges of {len(self.dst_nid)} destinations)"
+
+    @property
+    def indptr(self) -> Tensor:
+        """Begin and end of the edges of each destination, int64 ``[num_dst + 1]``."""
+        return torch.from_numpy(self._indptr)
+
+    @property
+    def degrees(self) -> Tensor:
+        """Number of candidate edges of each destination, int64 ``[num_dst]``."""
+        return torch.from_numpy(np.diff(self._indptr))
+
+    @property
+    def rows(self) -> Tensor:
+        """Index of each edge's destination, from 0 to ``num_dst - 1``, int64 ``[E]``."""
+        return torch.from_numpy(np.repeat(np.arange(len(self.dst_nid)), np.diff(self._indptr)))
+
+    @property
+    def src(self) -> Tensor:
+        """Parent id of the neighbour, int64 ``[E]``."""
+        return torch.from_numpy(self._reader.edges.indices[self.positions].astype(np.int64))
+
+    @property
+    def dst(self) -> Tensor:
+        """Parent id of the destination, int64 ``[E]``."""
+        return torch.from_numpy(np.repeat(self.dst_nid.numpy(), np.diff(self._indptr)))
+
+    @property
+    def eid(self) -> Tensor:
+        """Parent id of the edge, int64 ``[E]``."""
+        return self._reader.edges.parent_eid(self.positions)
+
+    @property
+    def edge_weight(self) -> Tensor:
+        """Number by which the edge counts in the sum that is estimated, float64 ``[E]``.
+
+        The sampler's ``weight`` column; 1 where the sampler has none.
+        """
+        return torch.from_numpy(self._reader.weighted(self.positions)).double()
+
+    def select(
+        self, keep: IdsLike | MaskLike, weight: Tensor | float | None = None, *, prob: Tensor | float | None = None
+    ) -> Choice:
+        """Return the Choice of the edges ``keep``: a bool mask ``[E]``, or row numbers in ascending order.
+
+        Args:
+            keep: which candidate edges are chosen; a row number may be repeated.
+            weight: estimator weight of the chosen edges, ``[chosen]`` or one number for all.
+            prob: instead of ``weight``, the probability with which each edge was chosen, or the mean number of times
+                that it is drawn, ``[chosen]`` or one number for all. Estimator weights are ``edge_weight / prob``.
+                None: 1.
+
+        Raises ValueError for row numbers that are not ascending, for both ``weight`` and ``prob``, and for a ``prob``
+        that is not positive; IndexError for a row number out of range.
+        """
+        size = len(self)
+        if isinstance(keep, Tensor):
+            keep = as_array(keep, "keep")
+        masked = False
+        if isinstance(keep, np.ndarray) and keep.dtype == np.bool_:
+            if keep.shape != (size,):
+                raise ValueError(f"keep must have one entry per candidate ({size}), got shape {keep.shape}")
+            keep, masked = np.flatnonzero(keep), True
+        rows = as_ids(keep, "keep", size, "candidate")
+        if (np.diff(rows) < 0).any():
+            raise ValueError("keep must be ascending row numbers, so that the edges stay grouped by destination")
+        if weight is not None and prob is not None:
+            raise ValueError("select takes weight or prob, not both")
+        precise = None
+        if weight is None and (prob is not None or self._reader.weights is not None):
+            chance = torch.as_tensor(1.0 if prob is None else prob, dtype=torch.float64)
+            if chance.ndim and chance.shape != (len(rows),):
+                raise ValueError(
+                    f"prob must have one number per chosen edge ({len(rows)}), got shape {tuple(chance.shape)}; of "
+                    "numbers per candidate pass those that were chosen, prob[keep]"
+                )
+            if not bool((chance > 0).all()):
+                raise ValueError("prob must be positive: what was chosen had a chance")
+            if masked and bool((chance > 1 + 1e-6).any()):
+                raise ValueError(f"prob must be at most 1 with a mask, which draws no edge twice; got {chance.max():g}")
+            precise = self.edge_weight[torch.from_numpy(rows)] / chance
+            weight = precise.float()
+        if isinstance(weight, (int, float)):
+            weight = torch.full((len(rows),), float(weight), dtype=torch.float32, device="cpu")
+        cell = Lazy.of(precise) if precise is not None and self._reader.weight_type is np.float64 else weight
+        return Choice(np.searchsorted(rows, self._indptr), self.positions[rows], weight=cell)
+
+    def __len__(self) -> int:
+        return len(self.positions)
 
 
 class BoundSampler(SamplerBase):
@@ -26,13 +226,8 @@ class BoundSampler(SamplerBase):
     overrides ``read_graph``; it sets the settings used there before it calls ``super().__init__``.
 
     Args:
-        graph: the parent graph; it is never written to.
         num_flows: number of flows, L.
-        direction: "in" or "out".
-        edge_filter, weight, seed: see ``Sampler``.
-
-    Raises ValueError for a direction that is neither, a mask of a wrong length, or a weight that is not finite;
-    KeyError for an unknown column.
+        graph, direction, edge_filter, weight, seed, and errors: see ``Sampler``.
 
     >>> from nodeflow import NeighborSampler, Graph
     >>> sampler = NeighborSampler(Graph.from_edges([0, 1], [1, 2]), fanouts=[2])
@@ -51,18 +246,12 @@ class BoundSampler(SamplerBase):
         seed: int = 0,
     ) -> None:
         super().__init__(graph, as_count(num_flows, "num_flows", 1), seed=seed)
-        self.direction = direction
-        self.weight = weight
+        self.direction, self.weight = direction, weight
         with together(graph, f"making a {type(self).__name__}"):
             self.edge_filter: EdgeMask | None = edge_mask(graph, edge_filter)
             self.bind()
 
     reader: Reader
-
-    def bind(self) -> None:
-        """Call ``read_graph``; all processes that hold the graph must have the same settings."""
-        super().bind()
-        agree_on_settings(self)
 
     def read_graph(self) -> None:
         """Read the edges and their weights into ``reader``."""
@@ -76,8 +265,7 @@ class BoundSampler(SamplerBase):
         """
         left = {name for name, p in arguments(type(self)).items() if p.default is None}
         settings = {k: v for k, v in super().settings.items() if v is not None or k not in left}
-        left_out = self.reader.left_out
-        if left_out is not None:
+        if (left_out := self.reader.left_out) is not None:
             settings["without_edges"] = f"{len(left_out)} edges, {hash_ids(left_out):#018x}"
         return settings
 
@@ -90,10 +278,8 @@ class BoundSampler(SamplerBase):
 
         Raises IndexError for an id out of range.
         """
-        return self._without(as_ids(eid, "eid", self.graph.num_edges, "edge"))
-
-    def _without(self, eid: Ints) -> Self:
-        return self.with_reader(self.reader.without(eid, self.graph.held))
+        ids = as_ids(eid, "eid", self.graph.num_edges, "edge")
+        return self.with_reader(self.reader.without(ids, self.graph.held))
 
     def with_reader(self, reader: Reader) -> Self:
         """Return a sampler like this one that looks up other edges."""
@@ -126,4 +312,4 @@ class BoundSampler(SamplerBase):
         left_out = state.pop("_left_out")
         super().__setstate__(state)
         if left_out is not None:
-            self.reader = self._without(left_out).reader
+            self.reader = self.reader.without(left_out, self.graph.held)

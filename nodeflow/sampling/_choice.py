@@ -89,26 +89,24 @@ class Choice(Frozen):
             raise ValueError("a Choice takes either positions or src")
         if eid is not None and src is None:
             raise ValueError("eid goes with src; edges given by positions have the ids of the parent's edges")
-        ends = _int64(indptr, "indptr")
-        chosen = None if positions is None else _int64(positions, "positions")
-        sources = None if src is None else _int64(src, "src")
-        edge = None if eid is None else torch.from_numpy(_int64(eid, "eid"))
-        size = len(sources if chosen is None else chosen)  # type: ignore[arg-type]
-        check_indptr(ends, size)
-        if edge is not None:
-            check_length(edge, "eid", size, "chosen edge")
+        if (nodes is None) != (ndata is None):
+            raise ValueError("ndata goes with nodes, the parent ids that its rows belong to")
+        arrays = {"indptr": indptr, "positions": positions, "src": src, "eid": eid, "nodes": nodes}
+        ints = {name: _int64(value, name) for name, value in arrays.items() if value is not None}
+        size = len(ints["src" if positions is None else "positions"])
+        check_indptr(ints["indptr"], size)
+        if eid is not None:
+            check_length(ints["eid"], "eid", size, "chosen edge")
         if weight is None or isinstance(weight, Lazy):
             cell = weight
         elif callable(weight):
             cell = Lazy(lambda: _weight(weight(), size))
         else:
             cell = Lazy.of(_weight(weight, size).clone())
-        if (nodes is None) != (ndata is None):
-            raise ValueError("ndata goes with nodes, the parent ids that its rows belong to")
-        named = None if nodes is None else torch.from_numpy(_int64(nodes, "nodes"))
-        self._set(indptr=ends, positions=chosen, src=sources, eid=edge, trusted=False, _fresh=[])
-        self._set(weight=cell, needs_weight=False if cell is None else None)
-        self._set(edata=dict(edata or {}), nodes=named, ndata=dict(ndata or {}))
+        self._set(indptr=ints["indptr"], positions=ints.get("positions"), src=ints.get("src"), trusted=False, _fresh=[])
+        self._set(weight=cell, needs_weight=False if cell is None else None, edata=dict(edata or {}))
+        self._set(eid=None if eid is None else torch.from_numpy(ints["eid"]), ndata=dict(ndata or {}))
+        self._set(nodes=None if nodes is None else torch.from_numpy(ints["nodes"]))
 
     @classmethod
     def of_kernel(

@@ -18,10 +18,10 @@ from nodeflow._runtime import locks
 from nodeflow.flow import check_graph
 from nodeflow.graph import Graph
 from nodeflow.random import Random, derive_key, hash_ids
+from nodeflow.sampling._base import check_one_process
 from nodeflow.sampling._options import SubgraphOptions
 from nodeflow.sampling._sampler import first_seeds
 from nodeflow.sampling._subgraph import Subgraph, SubgraphSampler
-from nodeflow.sampling._whole_only import check_one_process
 
 _MOST = 2**31 - 1
 
@@ -107,12 +107,11 @@ class ClusterSampler(SubgraphSampler):
     edges between parts are never seen: the sum is that over the edges within the part.
 
     Args:
-        graph: the parent graph; it is never written to.
         num_flows: number of flows, L.
         parts: the part of every node, integers ``[num_nodes]`` from 0; or a number of parts, into which ``partition``
             then cuts the graph.
-        direction, edge_filter, weight, seed: see ``SubgraphSampler``. Only the partition is random: the seed is for it,
-            and all epochs are alike.
+        graph, direction, edge_filter, weight, seed: see ``SubgraphSampler``. Only the partition is random: the seed is
+            for it, and all epochs are alike.
 
     Parts named twice count once. A part without nodes adds nothing, but counts among the p parts. All nodes are equally
     likely to be in a batch of an epoch, so losses need no weights.
@@ -132,13 +131,7 @@ class ClusterSampler(SubgraphSampler):
     draws_as = "cluster"
     seed_kind = "part"
 
-    def __init__(
-        self,
-        graph: Graph,
-        num_flows: int,
-        parts: int | IdsLike,
-        **options: Unpack[SubgraphOptions],
-    ) -> None:
+    def __init__(self, graph: Graph, num_flows: int, parts: int | IdsLike, **options: Unpack[SubgraphOptions]) -> None:
         check_graph(graph, "graph")
         self.parts = _parts(graph, parts, options.get("seed", 0))
         super().__init__(graph, num_flows, **options)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 import torch
@@ -24,9 +24,8 @@ from nodeflow.graph import Graph
 from nodeflow.random import Random
 from nodeflow.sampling._assemble import check_choice, parent_eid
 from nodeflow.sampling._base import Call
+from nodeflow.sampling._bound import Reader
 from nodeflow.sampling._choice import Choice
-from nodeflow.sampling._pps import squared_norms
-from nodeflow.sampling._reader import Reader
 
 if TYPE_CHECKING:
     from nodeflow.sampling._bound import BoundSampler
@@ -47,34 +46,16 @@ def choose_edges(sampler: Sampler, dst: Tensor, step: Step) -> Choice:
     peers = sampler.graph.peers
     if peers.size == 1:
         return sampler.choose(dst, step)
-    if sampler.draws_by_row():
-        with peers.together(f"drawing edges of flow {step.flow}"):
-            return _chosen_by_owners(sampler, peers, dst, step)
     with peers.together(f"drawing edges of flow {step.flow}"):
-        here = with_rows_of(sampler, dst.numpy())
-        choice, edges = here.choose(dst, step), here.reader.edges
-        check_chosen(here, choice, dst.numpy())
-        return Choice.of_kernel(
-            choice.indptr,
-            None,
-            choice.take_sources(edges),
-            None if choice.weight is None else choice.weight.get,
-            needs_weight=choice.needs_weight,
-            eid=parent_eid(edges, choice).get(),
-            edata=choice.edata,
-            nodes=choice.nodes,
-            ndata=choice.ndata,
-        )
-
-
-def check_chosen(sampler: Sampler, choice: object, nodes: Ints) -> None:
-    """Raise TypeError or ValueError unless ``choice`` is one for the destinations ``nodes``."""
-    if not isinstance(choice, Choice):
-        raise TypeError(f"choose must return a Choice, got {type(choice).__name__}")
-    if len(choice.indptr) != len(nodes) + 1:
-        raise ValueError(f"the Choice is for {len(choice.indptr) - 1} destinations, not for {len(nodes)}")
-    if not choice.trusted:
-        check_choice(sampler.graph, sampler.reader.edges, choice, nodes)
+        if sampler.by_row:
+            return _chosen_by_owners(sampler, peers, dst, step)
+        own = with_rows_of(sampler, dst.numpy())
+        choice, edges = own.choose(dst, step), own.reader.edges
+        check_choice(sampler.graph, edges, choice, dst.numpy(), step.flow)
+        src, eid = choice.take_sources(edges), parent_eid(edges, choice).get()
+        weight = None if choice.weight is None else choice.weight.get
+        columns: Any = {name: getattr(choice, name) for name in ("needs_weight", "edata", "nodes", "ndata")}
+        return Choice.of_kernel(choice.indptr, None, src, weight, eid=eid, **columns)
 
 
 class _BroughtIds(WholeIds):
@@ -110,23 +91,27 @@ def with_rows_of(sampler: AnySampler, nodes: Ints) -> AnySampler:
         rows = np.unique(nodes)
         routes = Routes(peers.owners(rows), peers.size)
         questions = _asking(peers, routes, [rows], reader.left_out)
-        asked = peers.exchange("nodes whose edges are brought", questions)
-        answers: list[Arrays] = []
-        for arrays in asked:
-            if not arrays:
-                answers.append([])
-                continue
-            own = reader.intact().without(arrays[-1], held)
-            found = own.candidates(torch.from_numpy(arrays[0]))
-            indices, ids = own.edges.indices[found.positions], own.edges.ids(found.positions)
-            weights = [] if own.weights is None else [own.weights[ids]]
-            answers.append([found.degrees.numpy(), indices, held.whole.edge_ids_of(ids), *weights])
+        received = peers.exchange("nodes whose edges are brought", questions)
+        answers: list[Arrays] = [[] for _ in questions]
+        for answer, arrays in zip(answers, received, strict=True):
+            if arrays:
+                own = reader.intact().without(arrays[-1], held)
+                rows_here = own.candidates(torch.from_numpy(arrays[0]))
+                indices, ids = own.edges.indices[rows_here.positions], own.edges.ids(rows_here.positions)
+                weights = [] if own.weights is None else [own.weights[ids]]
+                answer += [rows_here.degrees.numpy(), indices, held.whole.edge_ids_of(ids), *weights]
         brought = [arrays for arrays in peers.exchange("edges of nodes", answers) if arrays]
         indptr, taken = _in_order([arrays[0] for arrays in brought], routes)
         indices, ids, *column = (taken(list(arrays)) for arrays in list(zip(*brought, strict=True))[1:])
     whole = _BroughtIds(graph.num_nodes, rows, ids.astype(np.int64, copy=False))
     edges = Edges._trusted(indptr, indices, None, whole=whole)
     return sampler.with_reader(Reader(edges, column[0] if column else None, reader.weight_type, None))
+
+
+def squared_norms(sources: Array, weights: Array | None, size: int) -> Floats:
+    """Return for each of ``size`` sources the sum of the squared ``weights`` (None: 1) of its edges, float64."""
+    squares = None if weights is None else np.square(weights, dtype=np.float64)
+    return np.bincount(sources, squares, minlength=size).astype(np.float64)
 
 
 def norms_of_sources(graph: Graph, edges: Edges, weights: Array | None) -> Floats:
@@ -153,7 +138,7 @@ def norms_of_sources(graph: Graph, edges: Edges, weights: Array | None) -> Float
 
 
 def _asking(peers: Peers, routes: Routes, columns: Arrays, left_out: Ints | None) -> list[Arrays]:
-    """What is sent to every process: its entries of some arrays, and the edges held there that are left out.
+    """Questions to every process: its entries of some arrays, and the edges held there that are left out.
 
     A rank without entries is sent nothing, except this one, so that at least one answer exists.
     """
@@ -171,14 +156,14 @@ def _chosen_by_owners(sampler: Sampler, peers: Peers, dst: Tensor, step: Step) -
     """The destinations travel to their owners, and the chosen edges back: source, parent edge id, estimator weight."""
     nodes = dst.numpy()
     routes = Routes(peers.owners(nodes), peers.size)
-    asked = peers.exchange("destinations that draw", _questions(sampler, peers, step, nodes, routes))
-    answers = [_answer(sampler, step, arrays, own=r == peers.rank) for r, arrays in enumerate(asked)]
+    questions = peers.exchange("destinations that draw", _questions(sampler, peers, step, nodes, routes))
+    answers = [_answer(sampler, step, arrays, own=r == peers.rank) for r, arrays in enumerate(questions)]
     drawn = peers.exchange("edges that were drawn", answers)
     return _joined([_Drawn.of(arrays) for arrays in drawn if arrays], routes)
 
 
 def _questions(sampler: Sampler, peers: Peers, step: Step, nodes: Ints, routes: Routes) -> list[Arrays]:
-    """What is sent to every process: the keys of the step, its destinations, and what the draw must know of them."""
+    """Questions to every process: the keys of the step, its destinations, and all that the draw must know of them."""
     call, times = step.inputs, np.zeros(0)
     if isinstance(call, Call):
         call, times = call.inputs, call.times
@@ -202,7 +187,7 @@ def _answer(sampler: Sampler, step: Step, arrays: Arrays, *, own: bool) -> Array
     if not own and (len(left_out) or sampler.reader.left_out is not None):
         sampler = sampler.with_reader(sampler.reader.intact().without(left_out, sampler.graph.held))
     random, batch_random, epoch_random = (Random(int(key)) for key in keys)
-    asked = step._replace(
+    question = step._replace(
         random=random,
         batch_random=batch_random,
         epoch_random=epoch_random,
@@ -211,31 +196,23 @@ def _answer(sampler: Sampler, step: Step, arrays: Arrays, *, own: bool) -> Array
         roots=None if step.roots is None else torch.from_numpy(roots),
         inputs=Call(times=times) if isinstance(step.inputs, Call) else None,
     )
-    choice = sampler.choose(torch.from_numpy(nodes), asked)
-    check_chosen(sampler, choice, nodes)
+    choice = sampler.choose(torch.from_numpy(nodes), question)
+    check_choice(sampler.graph, sampler.reader.edges, choice, nodes, step.flow)
     if choice.nodes is not None:
         raise TypeError("a Choice has no ndata where the graph lies on several processes, which may share its nodes")
     return _Drawn.made(sampler, choice, narrow=not own).arrays()
 
 
 class _Drawn(NamedTuple):
-    """The edges that a process chose for another one, as they travel.
+    """The edges that a process chose for another one, as they travel."""
 
-    Attributes:
-        counts: number of edges of every destination, int64 ``[n]``.
-        src, eid: parent ids of their sources and of the edges, ``[E]`` each.
-        weight: estimator weights ``[E]``; of no dimension where all are 1.
-        needs_weight: a key of ``_NEEDS_WEIGHT``'s values.
-        columns: edge columns of the choice, ``[E, ...]`` each, in the order of ``names``, their names and types.
-    """
-
-    counts: Array
-    src: Array
+    counts: Array  # number of edges of every destination, ``[n]``
+    src: Array  # parent ids of their sources, and of the edges, ``[E]`` each
     eid: Array
-    weight: Array
-    needs_weight: int
-    columns: Arrays
-    names: list[tuple[str, str]]
+    weight: Array  # estimator weights ``[E]``; of no dimension where all are 1
+    needs_weight: int  # a value of ``_NEEDS_WEIGHT``
+    columns: Arrays  # edge columns of the choice, ``[E, ...]`` each, in the order of their names
+    names: list[tuple[str, str]]  # with their types
 
     @classmethod
     def made(cls, sampler: Sampler, choice: Choice, *, narrow: bool) -> _Drawn:
@@ -243,15 +220,15 @@ class _Drawn(NamedTuple):
         src = choice.take_sources(edges)
         eid = parent_eid(edges, choice).get().numpy()
         weight = np.zeros(()) if choice.weight is None else choice.weight.get().numpy()
-        given = [(name, choice.edata[name]) for name in sorted(choice.edata)]
-        if recorded := [name for name, column in given if column.requires_grad]:
+        sent = sorted(choice.edata.items())
+        if recorded := [name for name, column in sent if column.requires_grad]:
             raise TypeError(f"column {recorded[0]!r} of a Choice has a gradient, which cannot travel between processes")
-        names = [(name, str(column.dtype).removeprefix("torch.")) for name, column in given]
-        columns = [as_array(column.cpu().contiguous()) for _, column in given]
+        names = [(name, str(column.dtype).removeprefix("torch.")) for name, column in sent]
+        columns = [as_array(column.cpu().contiguous()) for _, column in sent]
         counts = np.diff(choice.indptr)
         if narrow:
-            counts, src, eid = (narrowed(a, size) for a, size in (
-                (counts, len(src)), (src, graph.num_nodes), (eid, graph.num_edges)))  # fmt: skip
+            counts, src = narrowed(counts, len(src)), narrowed(src, graph.num_nodes)
+            eid = narrowed(eid, graph.num_edges)
         return cls(counts, src, eid, weight, _NEEDS_WEIGHT[choice.needs_weight], columns, names)
 
     def arrays(self) -> Arrays:
@@ -276,22 +253,17 @@ def _joined(drawn: list[_Drawn], routes: Routes) -> Choice:
     names = drawn[0].names
     if other := [d.names for d in drawn if d.names != names]:
         raise ValueError(f"a Choice must have the same columns on all processes, got {names} and {other[0]}")
-    weight = None
-    if any(d.weight.ndim for d in drawn):
-        weight = torch.from_numpy(
-            taken([d.weight if d.weight.ndim else np.ones(len(d.src), np.float32) for d in drawn])
-        )
-    told = {d.needs_weight for d in drawn}
-    needed = True if 1 in told else None if 2 in told else False
+    weights = [d.weight if d.weight.ndim else np.ones(len(d.src), np.float32) for d in drawn]
+    weight = torch.from_numpy(taken(weights)) if any(d.weight.ndim for d in drawn) else None
+    needs = {d.needs_weight for d in drawn}
+    needed = True if 1 in needs else None if 2 in needs else False
     columns = {
         name: from_numpy(taken([d.columns[i] for d in drawn]), getattr(torch, kind))
         for i, (name, kind) in enumerate(names)
     }
     src, eid = (taken([getattr(d, end) for d in drawn]).astype(np.int64, copy=False) for end in ("src", "eid"))
-    return Choice.of_kernel(
-        indptr, None, src, None if weight is None else (lambda: weight), needs_weight=needed,
-        eid=torch.from_numpy(eid), edata=columns,
-    )  # fmt: skip
+    get = None if weight is None else lambda: weight
+    return Choice.of_kernel(indptr, None, src, get, needs_weight=needed, eid=torch.from_numpy(eid), edata=columns)
 
 
 def _in_order(counts: list[Array], routes: Routes) -> tuple[Ints, Callable[[Arrays], Array]]:

@@ -53,12 +53,11 @@ class Estimate(NamedTuple):
         return sum(self.node_bytes) + sum(self.edge_bytes)
 
     def _rows(self) -> list[tuple[str, ...]]:
-        nodes = [(f"{n:,.1f}", bytes_text(b)) for n, b in zip(self.nodes, self.node_bytes, strict=True)]
-        edges = [
-            (f"{i}", f"{e:,.1f}", bytes_text(b))
-            for i, (e, b) in enumerate(zip(self.edges, self.edge_bytes, strict=True))
-        ]
-        return [(f"{i}", *n, *e) for i, (n, e) in enumerate(zip(nodes, [*edges, ("", "", "")], strict=True))]
+        sizes = ((self.nodes, self.node_bytes), (self.edges, self.edge_bytes))
+        nodes, edges = (
+            [(f"{i}", f"{n:,.1f}", bytes_text(b)) for i, (n, b) in enumerate(zip(*each, strict=True))] for each in sizes
+        )
+        return [(*n, *e) for n, e in zip(nodes, [*edges, ("", "", "")], strict=True)]
 
     def _words(self) -> str:
         return f"{bytes_text(self.total_bytes)} in all, mean of {self.pilot} draws"
@@ -74,18 +73,9 @@ class Estimate(NamedTuple):
 
 
 def mean_sizes(draw: Callable[[int], NodeFlow], count: int, ndata: NamesLike) -> Estimate:
-    """Return the mean sizes of ``count`` batches, with the bytes of ids, edges and node columns.
-
-    Args:
-        draw: makes a batch of its number, 0 to ``count - 1``.
-        count: number of batches, at least 1.
-        ndata: node columns, chosen as in ``copy_from_parent``.
-
-    Raises KeyError or TypeError for a choice that is none.
-    """
-    batch = draw(0)
-    layers, flows = [batch.layer_sizes], [batch.flow_sizes]
-    for i in range(1, count):
+    """Return the mean sizes of the batches 0 to ``count - 1``, with the bytes of ids, edges and node columns."""
+    layers, flows = [], []
+    for i in range(count):
         batch = draw(i)
         layers.append(batch.layer_sizes)
         flows.append(batch.flow_sizes)

@@ -13,7 +13,7 @@ from nodeflow._base.checks import Ints, as_flag, as_int, check_one_of
 from nodeflow._base.types import Array, Floats, PerFlow
 from nodeflow._edges.edges import NOTHING, Edges
 from nodeflow._edges.numbering import Numbering
-from nodeflow._runtime.mmap import copied_outside, outside
+from nodeflow._runtime.memory import copied_outside, outside
 from nodeflow.graph import Graph
 from nodeflow.random import derive_key
 from nodeflow.sampling._choice import Choice
@@ -31,24 +31,17 @@ _SHARED, _PHASE = -1, -2  # words that stand where the number of a flow stands e
 
 
 class _Layout(NamedTuple):
-    """The edges of n destinations, as the rounds that solve for their importance go through them.
+    """The edges of n destinations, as the rounds that solve for their importance go through them."""
 
-    Attributes:
-        begin, degree: where the edges of each destination begin in ``indices``, and how many they are, int64 ``[n]``.
-        indices: the source of every edge, below ``size``.
-        nodes: the parent id of every source; empty where sources are parent ids.
-        size: number of sources.
-        candidates: positions of the edges in the sampler's arrays; None: those in ``indices``, plus ``ahead``.
-        ahead: what is added to the positions of each destination's edges, int64 ``[n]``; None: nothing.
-    """
-
-    begin: Ints
+    begin: Ints  # where the edges of each destination begin in ``indices``, ``[n]``, and how many they are
     degree: Ints
-    indices: Array
-    nodes: Ints
+    indices: Array  # the source of every edge, below ``size``
+    nodes: Ints  # the parent id of every source; empty where sources are parent ids
     size: int
-    candidates: Ints | None
-    ahead: Ints | None
+    candidates: (
+        Ints | None
+    )  # positions of the edges in the sampler's arrays; None: those in ``indices``, plus ``ahead``
+    ahead: Ints | None  # what is added to the positions of each destination's edges, ``[n]``; None: nothing
 
     def positions(self, kept: Array, counts: Ints) -> Array:
         """Return the positions in the sampler's arrays of edges that were kept, ``counts`` per destination."""
@@ -71,7 +64,6 @@ class LaborSampler(RowSampler):
     neighbours gets no edges. With ``method="poisson"`` a node may happen to draw none.
 
     Args:
-        graph: the parent graph; it is never written to.
         fanouts: k, one number per flow **in flow order**: ``fanouts[-1]`` belongs to the seeds. It is the expected
             number of neighbours for ``iterations=0``; more iterations draw more edges to fewer nodes. -1 takes all.
         iterations: 0 is LABOR-0: all pi are 1, and an edge is drawn with probability ``min(1, k / d)``. i is LABOR-i: i
@@ -93,8 +85,8 @@ class LaborSampler(RowSampler):
             epoch. Nodes renew theirs at batches of their own, so two batches at distance b in an epoch share a fraction
             ``max(0, 1 - b / batch_dependency)`` of the numbers, and each batch is a draw as good as any. Batches must
             then be numbered (a ``NodeFlowLoader`` does so).
-        direction, include_dst, reuse, edge_filter, weight, seed: see ``Sampler``; ``reuse`` needs ``iterations=0``.
-            Probabilities do not depend on ``weight``.
+        graph, direction, include_dst, reuse, edge_filter, weight, seed: see ``Sampler``; ``reuse`` needs
+            ``iterations=0``. Probabilities do not depend on ``weight``.
 
     At equal seeds all LaborSamplers have the same r_t, whatever their ``method``, ``iterations`` and fanouts: they can
     be compared on common random numbers. Samplers of other classes draw independently of them.
@@ -137,23 +129,19 @@ class LaborSampler(RowSampler):
         check_one_of(estimator, "estimator", ("horvitz-thompson", "hajek"))
         self.method, self.estimator = method, estimator
         self.layer_dependency = as_flag(layer_dependency, "layer_dependency")
-        self.batch_dependency = None if batch_dependency is None else as_int(batch_dependency, "batch_dependency")
-        if self.batch_dependency is not None and not 1 <= self.batch_dependency <= _LONGEST:
-            raise ValueError(
-                f"batch_dependency must be a number of batches from 1 to 2**31, or None for all of an epoch, got "
-                f"{self.batch_dependency}"
-            )
+        period = None if batch_dependency is None else as_int(batch_dependency, "batch_dependency")
+        if period is not None and not 1 <= period <= _LONGEST:
+            rule = "a number of batches from 1 to 2**31, or None for all of an epoch"
+            raise ValueError(f"batch_dependency must be {rule}, got {period}")
+        self.batch_dependency = period
         if options.get("reuse") and self.iterations != 0:
             raise ValueError(
                 f"reuse=True needs iterations=0, got iterations={self.iterations!r}: the importance of a source "
                 "belongs to one flow, not to draws that flows share"
             )
-        self.numbered = self.batch_dependency is not None and self.batch_dependency > 1
+        self.numbered = period is not None and period > 1
+        self.by_row = self.iterations == 0  # else the importance of a source depends on all destinations
         super().__init__(graph, len(self.fanouts), **options)
-
-    def draws_by_row(self) -> bool:
-        """Return whether ``iterations`` is 0; else the importance of a source depends on all destinations."""
-        return self.iterations == 0
 
     def read_graph(self) -> None:
         """Find also the parallel edges, which have a random number each with "sequential"."""
@@ -165,28 +153,23 @@ class LaborSampler(RowSampler):
     def draw_rows(self, edges: Edges, rows: DrawingRows, step: Step) -> Drawn:
         """Draw about, or with "sequential" exactly, ``fanouts[step.flow]`` neighbours for every row."""
         fanout, numbers = self.fanouts[step.flow], self._numbers(step)
-        indptr, begin, degree = kernels.uniform.plan(
-            edges.indptr, rows.numbers, np.array([fanout]), rows.ident, False, NOTHING
-        )
+        plan = edges.indptr, rows.numbers, np.array([fanout]), rows.ident, False, NOTHING
+        indptr, begin, degree = kernels.uniform.plan(*plan)
+        arguments = begin, degree, edges.indices, fanout, *numbers
         if self.method == "poisson":
-            indptr, positions, src = kernels.labor.draw_poisson(
-                begin, degree, edges.indices, fanout, *numbers, int(indptr[-1])
-            )
-            return Drawn(
-                indptr, positions, src, lambda: self._scaled(_rates(fanout, degree, indptr), indptr, degree), False
-            )
-        again, copies = self._repeats if edges is self.reader.edges else _repeats_of(edges)
+            ends, positions, src = kernels.labor.draw_poisson(*arguments, int(indptr[-1]))
+            return Drawn(ends, positions, src, lambda: self._scaled(_rates(fanout, degree, ends), ends, degree), False)
+        again = self._repeats if edges is self.reader.edges else _repeats_of(edges)
         positions, src = np.empty(indptr[-1], np.int64), np.empty(indptr[-1], np.int64)
-        arguments = (fanout, *numbers, again, copies)
-        kernels.labor.draw_smallest(begin, degree, edges.indices, *arguments, indptr, positions, src)
+        kernels.labor.draw_smallest(*arguments, *again, indptr, positions, src)
         return Drawn(indptr, positions, src, lambda: inverse_rate(degree, indptr), False)
 
     def choose(self, dst: Tensor, step: Step) -> Choice:
         """Choose edges of the destinations ``dst`` for flow ``step.flow``."""
-        return super().choose(dst, step) if self.iterations == 0 else self._choose_by_importance(dst, step)
-
-    def _choose_by_importance(self, dst: Tensor, step: Step) -> Choice:
+        if self.iterations == 0:
+            return super().choose(dst, step)
         laid, fanout, numbers = self._layout(dst), self.fanouts[step.flow], self._numbers(step)
+        edges = laid.begin, laid.degree, laid.indices
         pi, codes = outside(laid.size, np.float64), outside(laid.size, np.uint8)
         spare = np.empty(0 if laid.ahead is None else laid.size, np.float64)
         c = self._importance(laid, fanout, pi, codes, spare)
@@ -196,9 +179,10 @@ class LaborSampler(RowSampler):
         inverse = outside(most, np.float32 if plain else np.float64)  # plain weights are 1 / probability
         rest = (laid.nodes, fanout, *numbers, pi, codes, spare, kept, inverse)
         if self.method == "poisson":
-            indptr = kernels.labor_importance.keep_poisson(laid.begin, laid.degree, laid.indices, *rest, c)
+            indptr = kernels.labor_importance.keep_poisson(*edges, *rest, c)
         else:
-            indptr = kernels.labor_importance.keep_smallest(laid.begin, laid.degree, laid.indices, *rest)
+            indptr = kernels.labor_importance.keep_smallest(*edges, *rest)
+        # large arrays go before others are made: together they would be the peak of a step's memory
         del rest, pi, codes, spare
         kept, scale = copied_outside(kept[: indptr[-1]]), copied_outside(inverse[: indptr[-1]])
         del inverse
@@ -265,30 +249,27 @@ class LaborSampler(RowSampler):
         return scaled
 
     def _numbers(self, step: Step) -> tuple[NDArray[np.uint64], np.uint32]:
-        """Return the keys that the loops make r_t from.
+        """The keys that the loops make r_t from, and the share of nodes that use the second one, times 2**32.
 
-        uint64 ``[3]``: two keys of numbers and the key that decides which of them a node uses; and the share of
-        the nodes that use the second one, in units of 2**-32.
+        uint64 ``[3]``: two keys of numbers and the key that decides which of them a node uses.
         """
-        period, early = self.batch_dependency, 0
+        period, shared = self.batch_dependency, step.epoch_random.key
         if period == 1:
-            keys = [(step.batch_random if self.layer_dependency else step.random).key] * 3
-        else:
-            shared = step.epoch_random.key
-            base = derive_key(shared, _SHARED if self.layer_dependency else step.flow)
-            keys = [base] * 3
-            if period is not None:
-                if step.batch_number is None:
-                    raise ValueError(
-                        f"batch_dependency={period} needs the number of the batch: call the sampler with "
-                        "batch_number=0, 1, 2, ..., or give it to a NodeFlowLoader, which numbers its batches"
-                    )
-                # node t has number (batch + phase_t) // period of its own numbers, with phase_t uniform in [0, period):
-                # it is at the later of two where a number of 32 bits is below the share of the period that has passed
-                window, passed = divmod(step.batch_number, period)
-                keys = [derive_key(base, window), derive_key(base, window + 1), derive_key(shared, _PHASE)]
-                early = -(-passed * _WORDS // period)
-        return np.array(keys, np.uint64), np.uint32(early)
+            key = (step.batch_random if self.layer_dependency else step.random).key
+            return np.array([key] * 3, np.uint64), np.uint32(0)
+        base = derive_key(shared, _SHARED if self.layer_dependency else step.flow)
+        if period is None:
+            return np.array([base] * 3, np.uint64), np.uint32(0)
+        if step.batch_number is None:
+            raise ValueError(
+                f"batch_dependency={period} needs the number of the batch: call the sampler with batch_number=0, 1, 2, "
+                "..., or give it to a NodeFlowLoader, which numbers its batches"
+            )
+        # node t has number (batch + phase_t) // period of its own numbers, with phase_t uniform in [0, period): it is
+        # at the later of two where a number of 32 bits is below the share of the period that has passed
+        window, passed = divmod(step.batch_number, period)
+        keys = [derive_key(base, window), derive_key(base, window + 1), derive_key(shared, _PHASE)]
+        return np.array(keys, np.uint64), np.uint32(-(-passed * _WORDS // period))
 
 
 def _repeats_of(edges: Edges) -> tuple[Ints, Ints]:

@@ -14,22 +14,12 @@ from nodeflow._base.checks import Ints, as_flag, check_one_of, describe, first_t
 from nodeflow._base.types import Array, Floats, PerFlow
 from nodeflow._edges.edges import NOTHING, contains
 from nodeflow.graph import Graph
+from nodeflow.sampling import _pps as pps
+from nodeflow.sampling._bound import Reader
 from nodeflow.sampling._choice import Choice
-from nodeflow.sampling._distributed import norms_of_sources
+from nodeflow.sampling._distributed import norms_of_sources, squared_norms
 from nodeflow.sampling._options import LayerOptions
-from nodeflow.sampling._pps import (
-    Ladder,
-    Picked,
-    ladder,
-    laid_out,
-    list_probabilities,
-    pick,
-    pick_systematic,
-    pick_with_replacement,
-    scale_of,
-    squared_norms,
-)
-from nodeflow.sampling._reader import Reader
+from nodeflow.sampling._pps import Picked, list_probabilities, scale_of
 from nodeflow.sampling._sampler import Sampler, Step, check_sizes
 from nodeflow.sampling._scores import LayerCandidates, draw_columns, read_scores
 
@@ -46,7 +36,6 @@ class LayerSampler(Sampler):
     "poisson" it is ``sum_u (A_vu h_u)^2 (1 / pi_u - 1)``.
 
     Args:
-        graph: the parent graph; it is never written to.
         layer_sizes: number of draws t per flow **in flow order**: ``layer_sizes[-1]`` is for the sources of the seeds.
         score: ``score(candidates, step)`` gets ``LayerCandidates`` and the ``Step`` (``step.inputs`` is what the
             sampler was called with as ``inputs=``). It returns a score per candidate, ``[n]``, finite and not negative.
@@ -57,8 +46,8 @@ class LayerSampler(Sampler):
             with probability pi_u = min(1, c q_u), t of them on average (Balin, Catalyurek 2023). "systematic": exactly
             t distinct ones, with the same probabilities (Deville 1998). In both c makes the pi_u add up to t; with no
             more than t candidates all are kept, with weight A.
-        direction, include_dst, edge_filter, weight, seed: see ``Sampler``. With ``include_dst`` the destinations are in
-            the layer before, but are sources of edges only where they were drawn.
+        graph, direction, include_dst, edge_filter, weight, seed: see ``Sampler``. With ``include_dst`` the destinations
+            are in the layer before, but are sources of edges only where they were drawn.
 
     With ``score`` the frame of layer i, the sources of flow i, gets two columns: ``draws``, how often the node was
     drawn, float32; and ``log_prob``, differentiable in the scores: log q_u with replacement, else log pi_u (0 for one
@@ -91,14 +80,12 @@ class LayerSampler(Sampler):
         draw: str = "replacement",
         **options: Unpack[LayerOptions],
     ) -> None:
-        self.layer_sizes = check_sizes(layer_sizes, "layer_sizes", every=False)
+        self.layer_sizes = check_sizes(layer_sizes, "layer_sizes", every=False, repeated=draw == "replacement")
         check_one_of(draw, "draw", ("replacement", "poisson", "systematic"))
         self.draw = draw
         if score is not None and not callable(score):
             raise TypeError(f"score must be a function of (candidates, step) or a module, got {describe(score)}")
         self.score = score
-        if self.draw == "replacement" and max(self.layer_sizes) >= 2**31:  # so many draws are made, and kept
-            raise ValueError(f"layer_sizes must be below 2**31 with replacement, got {max(self.layer_sizes)}")
         super().__init__(graph, len(self.layer_sizes), **options)
 
     def read_graph(self) -> None:
@@ -106,10 +93,9 @@ class LayerSampler(Sampler):
         super().read_graph()
         self._scale = 1.0
         if self.reader.weights is not None:
-            edges, largest = self.reader.edges, np.abs(self.reader.weights)
-            kept = edges.by_position(largest).max(initial=0)
-            every = self.graph.peers.gather("the largest weight", [np.array([kept])])
-            scale = scale_of(np.array([largest for (largest,) in every]))
+            largest = self.reader.edges.by_position(np.abs(self.reader.weights)).max(initial=0)
+            every = self.graph.peers.gather("the largest weight", [np.array([largest])])
+            scale = scale_of(np.concatenate([numbers for (numbers,) in every]))
             if not 2.0**-300 < scale < 2.0**300:  # squares and their sums would be infinite, or all 0
                 self._scale = scale
         self.read_rows()
@@ -134,23 +120,15 @@ class LayerSampler(Sampler):
         candidates = LayerCandidates(self.candidates(dst), self.graph.num_nodes)
         values, scores = self._scores(candidates, step)
         size, nid = self.layer_sizes[step.flow], candidates.nid.numpy()
-        picked = pick(values, nid, size, self.draw, step.random.key)
+        picked = pps.pick(values, nid, size, self.draw, step.random.key)
         index_among_drawn = np.full(len(nid), -1)
         index_among_drawn[picked.places] = np.arange(len(picked.places))
         source = index_among_drawn[candidates.structure.indices.numpy()]
         kept = np.flatnonzero(source >= 0)
         indptr = np.searchsorted(kept, candidates.structure.indptr.numpy())
-        ids = nid[picked.places]
         columns = None if self.score is None else draw_columns(scores, values, picked, size, self.draw)
-        return self._chosen(
-            self.reader.edges.rows_of(dst.numpy()),
-            indptr,
-            candidates.positions[kept],
-            source[kept],
-            ids,
-            picked,
-            columns,
-        )
+        rows, positions = self.reader.edges.rows_of(dst.numpy()), candidates.positions[kept]
+        return self._chosen(rows, indptr, positions, source[kept], nid[picked.places], picked, columns)
 
     def _scores(self, candidates: LayerCandidates, step: Step) -> tuple[Floats, Tensor | None]:
         """The scores of the candidates as float64 numbers, and as the tensor that ``score`` returned."""
@@ -169,12 +147,10 @@ class LayerSampler(Sampler):
         columns: Mapping[str, Tensor] | None = None,
     ) -> Choice:
         """The Choice of the edges at ``positions``, whose sources are ``ids[source]``, drawn as ``picked``."""
-        factor = picked.times / picked.mean
+        factor, needed = picked.times / picked.mean, self._needs_weight
         weight = self._weight(rows, indptr, positions, lambda: factor[source])
         nodes = None if columns is None else torch.from_numpy(ids)
-        return Choice.of_kernel(
-            indptr, positions, ids[source], weight, needs_weight=self._needs_weight, nodes=nodes, ndata=columns
-        )
+        return Choice.of_kernel(indptr, positions, ids[source], weight, needs_weight=needed, nodes=nodes, ndata=columns)
 
     def _weight(self, rows: Ints, indptr: Ints, positions: Ints, factor: Callable[[], Floats]) -> Callable[[], Tensor]:
         reader = self.reader
@@ -203,11 +179,10 @@ class LadiesSampler(LayerSampler):
     the destinations into the set.
 
     Args:
-        graph, layer_sizes, draw: see ``LayerSampler``.
+        graph, layer_sizes, draw, direction, include_dst, edge_filter, weight, seed: see ``LayerSampler``.
         normalize: scale the weights of each destination so that they add up to the sum of A over all its edges, as the
             paper does for an A whose rows add up to 1. **Such sums are biased**, in exchange for a smaller variance; A
             must not be negative.
-        direction, include_dst, edge_filter, weight, seed: see ``Sampler``.
 
     Edges with A = 0 do not count: if all are 0, nothing is drawn, and the estimate 0 is exact. Parallel edges count one
     by one.
@@ -257,20 +232,17 @@ class LadiesSampler(LayerSampler):
         # sum over its edges: so no candidate needs to be known before, and one pass finds the edges and the sums
         edges, column, left_out = self.reader.edges, self._column, self._left_out()
         rows, size, key = edges.rows_of(dst.numpy()), self.layer_sizes[step.flow], np.uint64(step.random.key)
+        arrays = edges.indptr, edges.indices, rows
         if len(column):
             norms = self._norms[rows]
             if edges.patch is not None:
                 hit = contains(edges.patch.rows, rows)
                 norms[hit] = kernels.layerwise.row_sums(edges.indptr, rows[hit], column, left_out, True)
-            drawn, total = kernels.layerwise.draw_edges_weighted(
-                edges.indptr, edges.indices, rows, norms, column, left_out, size, key
-            )
+            drawn, total = kernels.layerwise.draw_edges_weighted(*arrays, norms, column, left_out, size, key)
         else:
-            drawn, total = kernels.layerwise.draw_edges(edges.indptr, edges.indices, rows, left_out, size, key)
+            drawn, total = kernels.layerwise.draw_edges(*arrays, left_out, size, key)
         ids, times = np.unique(drawn, return_counts=True)
-        indptr, positions, source, norm = kernels.layerwise.edges_from(
-            edges.indptr, edges.indices, rows, ids, column, left_out
-        )
+        indptr, positions, source, norm = kernels.layerwise.edges_from(*arrays, ids, column, left_out)
         mean = norm * (size / total) if total else norm
         return self._chosen(rows, indptr, positions, source, ids, Picked(ids, times, mean))
 
@@ -300,10 +272,8 @@ class FastGCNSampler(LayerSampler):
     is not in the layer. So on sparse graphs few drawn nodes may be used, and many destinations get no edges.
 
     Args:
-        graph: the parent graph; it is never written to.
-        layer_sizes: number of draws per flow, in flow order.
-        draw: see ``LayerSampler``. The order of "systematic" is fixed by ``seed``, one for all draws.
-        direction, include_dst, edge_filter, weight, seed: see ``Sampler``.
+        graph, layer_sizes, direction, include_dst, edge_filter, weight, seed: see ``LayerSampler``.
+        draw: see there. The order of "systematic" is fixed by ``seed``, one for all draws.
 
     A node whose edges all have A = 0 is never drawn. ``without_edges`` does not change q.
 
@@ -317,12 +287,7 @@ class FastGCNSampler(LayerSampler):
     draws_as = "fastgcn"
 
     def __init__(
-        self,
-        graph: Graph,
-        layer_sizes: PerFlow,
-        *,
-        draw: str = "replacement",
-        **options: Unpack[LayerOptions],
+        self, graph: Graph, layer_sizes: PerFlow, *, draw: str = "replacement", **options: Unpack[LayerOptions]
     ) -> None:
         super().__init__(graph, layer_sizes, draw=draw, **options)
 
@@ -334,28 +299,26 @@ class FastGCNSampler(LayerSampler):
         super().read_graph()
         weights = None if self.reader.weights is None else self._column
         norms = norms_of_sources(self.graph, self.reader.edges, weights)
-        self._steps: Ladder | None = None  # stays so where no node has a chance
+        self._steps: pps.Ladder | None = None  # stays so where no node has a chance
         sizes = set() if self.draw == "replacement" else set(self.layer_sizes)
         self._prob = {size: list_probabilities(norms, size) for size in sizes}
         self._lines = {}
         if self.draw == "systematic":
             nodes, order = np.arange(self.graph.num_nodes), self._key(0)
-            self._lines = {size: laid_out(self._prob[size], nodes, order) for size in sizes}
+            self._lines = {size: pps.laid_out(self._prob[size], nodes, order) for size in sizes}
         elif self.draw == "replacement" and norms.any():
             if weights is None and norms.max() < 2**24:
                 norms = norms.astype(np.float32)  # exactly the same numbers: of edges
-            self._steps = ladder(norms, max(len(norms).bit_length() - 2, 0))
+            self._steps = pps.ladder(norms, max(len(norms).bit_length() - 2, 0))
 
     def choose(self, dst: Tensor, step: Step) -> Choice:
         """Draw a set of nodes and choose all edges from it to the destinations ``dst``."""
         edges, left_out = self.reader.edges, self._left_out()
         rows = edges.rows_of(dst.numpy())
-        size, key = self.layer_sizes[step.flow], step.random.key
+        size, key, arrays = self.layer_sizes[step.flow], step.random.key, (edges.indptr, edges.indices, rows)
         if self.draw == "poisson":
             prob = self._prob[size]
-            indptr, positions = kernels.layerwise.edges_by_chance(
-                edges.indptr, edges.indices, rows, prob, np.uint64(key)
-            )
+            indptr, positions = kernels.layerwise.edges_by_chance(*arrays, prob, np.uint64(key))
             if edges.patch is not None:
                 kept, indptr = edges.patch.stay(indptr, positions)
                 positions = positions[kept]
@@ -363,12 +326,10 @@ class FastGCNSampler(LayerSampler):
             weight = self._weight(rows, indptr, positions, lambda: 1 / prob[edges.indices[positions]])
             return Choice.of_kernel(indptr, positions, src, weight, needs_weight=True)
         if self.draw == "systematic":
-            picked = pick_systematic(self._lines[size], self._prob[size], key)
+            picked = pps.pick_systematic(self._lines[size], self._prob[size], key)
         elif self._steps is not None:
-            picked = pick_with_replacement(self._steps, size, key)
+            picked = pps.pick_with_replacement(self._steps, size, key)
         else:
             picked = Picked(NOTHING, NOTHING, np.zeros(0))
-        indptr, positions, source, _ = kernels.layerwise.edges_from(
-            edges.indptr, edges.indices, rows, picked.places, self._column, left_out
-        )
+        indptr, positions, source, _ = kernels.layerwise.edges_from(*arrays, picked.places, self._column, left_out)
         return self._chosen(rows, indptr, positions, source, picked.places, picked)

@@ -10,28 +10,16 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from nodeflow._base.checks import Ints, as_count, as_number, check_one_of, describe, with_article
-from nodeflow._base.types import Array, Floats, NumbersLike, SeedsLike
+from nodeflow._base.types import Array, NumbersLike, SeedsLike
 from nodeflow._links.links import SIDES, KnownLike, Links, LinksLike, as_known, as_links
 from nodeflow._peers.held import together
+from nodeflow._rows.rows import fetch_rows
 from nodeflow.flow import NodeFlow
-from nodeflow.graph import Graph
 from nodeflow.random import derive_key, hash_ids
-from nodeflow.sampling._base import Call, Draw, SamplerBase, StepSeeds, agree_on_settings
-from nodeflow.sampling._known import Known, as_filter
+from nodeflow.sampling import _link_checks as checks
+from nodeflow.sampling._base import Call, Draw, SamplerBase, StepSeeds
 from nodeflow.sampling._link_chunks import MARKS, LinkLayout, paired
-from nodeflow.sampling._link_edges import SeedEdges, as_exclude, as_labels
-from nodeflow.sampling._negative import (
-    DISTRIBUTIONS,
-    Negatives,
-    Pairs,
-    birth_times,
-    degree_weights,
-    node_degrees,
-    node_weights,
-    none_left,
-    seed_times,
-    whole_weights,
-)
+from nodeflow.sampling._negative import DISTRIBUTIONS, Known, Negatives, Pairs, degree_weights, whole_weights
 
 
 class LinkSampler(SamplerBase):
@@ -85,6 +73,10 @@ class LinkSampler(SamplerBase):
             looks at instead of the graph's edges, as in ``metrics.rank_links``. None: the edges of the graph.
         seed: any integer; of the negatives only.
 
+    The negatives of row b are a pure function of this sampler's seed, the epoch, the batch and b. With ``times=``, one
+    per seed, all 2 + K nodes of a seed are seen at its time. A call raises ValueError, with ``filter_known``, for a
+    source that has no negative left.
+
     On a graph that lies on several processes a batch is the same, bit for bit. Then ``filter_known`` needs ``known``,
     and all processes pass the same tables. ``pairs_of`` and ``log_proposal`` ask no other process.
 
@@ -112,6 +104,7 @@ class LinkSampler(SamplerBase):
     """
 
     draws_as = "link"
+    whole_only = False
 
     def __init__(
         self,
@@ -141,60 +134,49 @@ class LinkSampler(SamplerBase):
         with together(self.graph, f"making a {type(self).__name__}"):
             self.numbered, self.takes_times = sampler.numbered, sampler.takes_times
             self.num_negatives = as_count(num_negatives, "num_negatives")
-            self._weights: Floats | None = None
             self.negatives = negatives if isinstance(negatives, str) else "weights"
-            if self.negatives not in DISTRIBUTIONS:
-                self._weights = node_weights(self.graph, negatives)
+            some = self.negatives in DISTRIBUTIONS
+            self._weights = None if some else checks.node_weights(self.graph, negatives)
             check_one_of(corrupt, "corrupt", (*SIDES, "both"))
             self.corrupt = corrupt
             self.relation = relation
             nodes, typed = self.graph.num_nodes, relation is not None
             why = "since relation= is given" if typed else "for relations pass relation=, their edge column"
             self._pairs = None if pairs is None else as_links(pairs, "pairs", nodes, typed, why)
-            self._labels = as_labels(labels, self._pairs)
-            self._birth: Array | None = None
-            self._birth_given = birth is not None
-            if sampler.takes_times and self.num_negatives > 0:
-                self._birth = birth_times(sampler, birth)
-            elif birth is not None:
+            self._labels = checks.as_labels(labels, self._pairs)
+            timed, self._birth_given = sampler.takes_times and self.num_negatives > 0, birth is not None
+            if self._birth_given and not timed:
                 raise TypeError(f"birth is for negatives at times, but {type(sampler).__name__} takes no times")
+            self._birth = checks.birth_times(sampler, birth) if timed else None
             self.power = as_number(power, "power", above=0)
             self.chunk = None if chunk is None else as_count(chunk, "chunk", 1)
             self.seeds_together = self.chunk or 1
-            self.exclude = as_exclude(exclude, sampler, edges=self._pairs is None)
-            self.filter_known = as_filter(filter_known, known, self.graph)
+            self.exclude = checks.as_exclude(exclude, sampler, edges=self._pairs is None)
+            self.filter_known = checks.as_filter(filter_known, known, self.graph)
             self._known = None if known is None else as_known(known, nodes, typed, why)
-            layout_sides = SIDES if corrupt == "both" else (corrupt,)
-            self._layout = LinkLayout(layout_sides, relation, 1 if sampler.takes_times else self.chunk or 1)
+            group = 1 if sampler.takes_times else self.seeds_together
+            self._layout = LinkLayout(SIDES if corrupt == "both" else (corrupt,), relation, group)
             self.bind()
-
-    def check_graph(self, graph: Graph) -> None:
-        """Raise nothing: the sampler of nodes has checked the graph."""
-
-    def bind(self) -> None:
-        """Call ``read_graph``; all processes that hold the graph must have the same settings."""
-        super().bind()
-        agree_on_settings(self)
 
     def read_graph(self) -> None:
         """Read the edges that are seeds, and the tables to draw negatives from."""
         plain = self.relation is None and self._known is None
         needed = self.graph.peers.size == 1 and (self.exclude == "reverse" or (self.filter_known and plain))
-        joined = Pairs.of(self.graph) if needed else None
-        self._edges = SeedEdges(self.graph, self.relation, joined)
-        links = self._known
+        # all pairs that are edges, which make look-ups fast; None: the graph is asked
+        self._joined = Pairs.of(self.graph) if needed else None
+        if self.relation is not None:
+            checks.relations_of(self.graph, self.relation)
+        links, self._negatives = self._known, {}
         if self.filter_known and not plain and links is None:
-            links = self._edges.links(np.arange(self.graph.num_edges))
-        self._negatives = {}
+            links = self._links_of_edges(np.arange(self.graph.num_edges))
         for side in self._layout.sides:
-            known = None
-            if self.filter_known and joined is not None and plain:
-                known = joined.known(side)
-            elif links is not None:
-                known = Known.of(links, side, self.graph.num_nodes)
+            known = None if links is None else Known.of(links, side, self.graph.num_nodes)
+            if self.filter_known and plain and self._joined is not None:
+                known = self._joined.known(side)
             weights = None if self._weights is None else whole_weights(self._weights)
             if self.negatives == "degree":
-                weights = degree_weights(node_degrees(self.graph, side), self.power)
+                degrees = self.graph.in_degrees() if side == "destination" else self.graph.out_degrees()
+                weights = degree_weights(degrees.numpy(), self.power)
             filtered = self.filter_known is True
             self._negatives[side] = Negatives(self.graph.num_nodes, weights, known, self._birth, filtered)
 
@@ -212,8 +194,6 @@ class LinkSampler(SamplerBase):
     def settings(self) -> dict[str, Any]:
         """Everything that determines the draws, except the graph; ``sampler`` as its class and its settings."""
         settings = {**super().settings, "sampler": (type(self.sampler).__name__, self.sampler.settings)}
-        if self.negatives == "uniform":
-            del settings["power"]
         hashed = {"weights": self._weights, "birth": self._birth if self._birth_given else None}
         for name, links in (("pairs", self._pairs), ("known", self._known)):
             hashed[name] = None if links is None else links.table()
@@ -221,43 +201,14 @@ class LinkSampler(SamplerBase):
             if array is not None:
                 bits = np.ascontiguousarray(array).view(np.int64).reshape(-1)
                 settings[name] = f"{len(array)} rows, {hash_ids(bits):#018x}"
-        if self.corrupt == "destination":
-            del settings["corrupt"]
-        if self.relation is None:
-            del settings["relation"]
-        return settings
+        unused = {"power": self.negatives == "uniform", "corrupt": self.corrupt == "destination"}
+        unused["relation"] = self.relation is None
+        return {name: value for name, value in settings.items() if not unused.get(name)}
 
     def text(self) -> str:
         """Return the call that makes this sampler, with that of the sampler of nodes."""
         rest = "".join(f", {name}={value!r}" for name, value in self.settings.items() if name != "sampler")
         return f"{type(self).__name__}({self.sampler.text()}{rest})"
-
-    def __call__(
-        self,
-        seeds: SeedsLike,
-        *,
-        epoch: int = 0,
-        batch_number: int | None = None,
-        inputs: Any = None,
-        times: NumbersLike | None = None,
-    ) -> NodeFlow:
-        """Sample the NodeFlow of the edges ``seeds``.
-
-        The negatives of row b of ``seed_index`` are a pure function of this sampler's seed, the epoch, the batch and b.
-
-        Args:
-            seeds: edge ids, repeats allowed.
-            epoch: another epoch is another, independent draw.
-            batch_number: tells this batch from the others of its epoch; None takes a hash of the edge ids, for the
-                negatives and for the sampler of nodes (so the same nodes as ends of other edges draw afresh).
-            inputs: given to the sampler of nodes.
-            times: a time for every seed edge, for a sampler that takes times: all 2 + K nodes of the edge are seen at
-                its time, and a node at two times has two rows.
-
-        Raises TypeError for float or bool seeds, or ``times`` that the sampler does not take; IndexError for an id out
-        of range; with ``filter_known`` ValueError for a source that has no negative left.
-        """
-        return self.complete(self.draw_batch(seeds, Call(epoch, batch_number, inputs, times)))
 
     def complete(self, batch: NodeFlow) -> NodeFlow:
         """Add the columns that the sampler of nodes adds."""
@@ -278,7 +229,7 @@ class LinkSampler(SamplerBase):
         hashes = [hash_ids(ids)]
         when = None
         if times is not None:
-            when = seed_times(self.sampler, times, len(ids))
+            when = checks.seed_times(self.sampler, times, len(ids))
             hashes.append(hash_ids(when.astype(np.int64 if when.dtype.kind in "iu" else np.float64).view(np.int64)))
         draw = self._draw(call.epoch, call.batch_number, *hashes)
         number = call.batch_number
@@ -299,7 +250,7 @@ class LinkSampler(SamplerBase):
             links, negatives = self._drawn(seeds, draw, inputs.times)
             sampler: Any = self.sampler
             if self.exclude == "reverse":
-                sampler = sampler.without_edges(self._edges.between(links.src, links.dst))
+                sampler = sampler.without_edges(self._edges_between(links.src, links.dst))
             elif self.exclude is not None:
                 sampler = sampler.without_edges(seeds)
         nodes = np.concatenate([links.src[:, None], links.dst[:, None], negatives], axis=1)
@@ -322,24 +273,39 @@ class LinkSampler(SamplerBase):
         drawn = np.empty((len(seeds), self.num_negatives), np.int64)
         for side, negatives in self._negatives.items():
             columns, ends = self._layout.columns(side), links.ends(side)[0]
-            key, count = (
-                derive_key(draw.key, "negative", *([1] if side == "source" else [])),
-                drawn[:, columns].shape[1],
-            )
-            rows = negatives.rows_of(ends, links.relation)
-            drawn[:, columns], bad = negatives.draw(key, rows, count, self.chunk or 1, times)
+            key = derive_key(draw.key, "negative", *([1] if side == "source" else []))
+            rows, count = negatives.rows_of(ends, links.relation), drawn[:, columns].shape[1]
+            drawn[:, columns], bad = negatives.draw(key, rows, count, self.seeds_together, times)
             if bad >= 0:
                 seed, time = f"{self.seed_kind} {seeds[bad]}", None if times is None else times[bad]
-                filtered, chunk = bool(self.filter_known), self.chunk or 1
-                raise ValueError(none_left(side, int(ends[bad]), seed, self.negatives, filtered, time, chunk))
+                raise ValueError(self._none_left(side, int(ends[bad]), seed, time))
         return links, drawn
+
+    def _none_left(self, side: str, node: int, seed: str, time: object) -> str:
+        """The message for a seed ("edge 7", say) with the other end ``node`` that has no possible negative."""
+        direction = "in" if side == "destination" else "out"
+        among = {"uniform": "every other node", "degree": f"every node that has {direction}-edges"}
+        everything = among.get(self.negatives, "every node with a weight")
+        if time is not None:
+            everything += f" that exists at time {time}"
+        if not self.filter_known:
+            return f"no negative is left for {seed}: no node with a weight above 0 exists"
+        if self.seeds_together > 1:
+            return (
+                f"the seeds from {seed} on share their negatives, but {everything} is known to one of these "
+                f"{self.seeds_together}; take a smaller chunk, or filter_known='mark'"
+            )
+        end = "source" if side == "destination" else "destination"
+        return (
+            f"node {node}, the {end} of {seed}, has edges to {everything} (but perhaps itself), so no negative is left "
+            f"for it; leave the {self.seed_kind} out of the seeds, or use filter_known=False"
+        )
 
     def _marks(self, links: Links, drawn: Ints) -> NDArray[np.bool_]:
         """Return which of the negatives ``[B, K]`` of links are known positives."""
         marks, size = np.empty(drawn.shape, np.bool_), min(self._layout.chunk, max(len(drawn), 1))
         for side, negatives in self._negatives.items():
-            columns = self._layout.columns(side)
-            rows = negatives.rows_of(links.ends(side)[0], links.relation)
+            columns, rows = self._layout.columns(side), negatives.rows_of(links.ends(side)[0], links.relation)
             marks[:, columns] = negatives.marked(rows, drawn[::size, columns], size)
         return marks
 
@@ -377,7 +343,7 @@ class LinkSampler(SamplerBase):
         """
         if self.takes_times:
             raise TypeError("log_proposal is not there for negatives at times, whose probabilities depend on the time")
-        links, size = self._links_of(batch), min(self.chunk or 1, max(len(batch.seed_index), 1))
+        links, size = self._links_of(batch), min(self.seeds_together, max(len(batch.seed_index), 1))
         drawn, parts = batch.seeds[batch.seed_index[::size, 2:]].numpy(force=True), []
         for side, negatives in self._negatives.items():
             rows = negatives.rows_of(links.ends(side)[0], links.relation)
@@ -387,8 +353,22 @@ class LinkSampler(SamplerBase):
         return torch.from_numpy(wide.astype(np.float32)).to(batch.seed_index.device)
 
     def _links(self, seeds: Ints) -> Links:
-        """Ends and relations of seeds, int64."""
-        return self._edges.links(seeds) if self._pairs is None else self._pairs.at(seeds)
+        """Ends and relations of seeds, int64; collective, where the seeds are edges."""
+        return self._links_of_edges(seeds) if self._pairs is None else self._pairs.at(seeds)
+
+    def _links_of_edges(self, ids: Ints) -> Links:
+        src, dst = self.graph.find_edges(ids)
+        relation = None
+        if self.relation is not None:
+            relation = fetch_rows(self.graph.edata[self.relation], torch.from_numpy(ids)).numpy().astype(np.int64)
+        return Links(src.numpy(), relation, dst.numpy())
+
+    def _edges_between(self, u: Ints, v: Ints) -> Ints:
+        """The ids of all edges between ``u[i]`` and ``v[i]``, in either direction, some repeatedly; collective."""
+        if self._joined is not None:
+            return self._joined.between(u, v)
+        ends = torch.from_numpy(np.stack([np.concatenate([u, v]), np.concatenate([v, u])]))
+        return self.graph.edge_ids(ends[0], ends[1], return_uv=True)[2].numpy()
 
     def _links_of(self, batch: NodeFlow) -> Links:
         """Return the ends and relations of the seeds of a batch; nothing is exchanged."""

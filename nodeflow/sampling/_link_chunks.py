@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 import torch
@@ -61,15 +60,23 @@ class LinkLayout(NamedTuple):
         return slice(self.sides.index(side), None, len(self.sides))
 
     def chunks(self, batch: NodeFlow) -> list[LinkChunk]:
-        """Return the seeds of a batch in groups that share negatives, side by side."""
+        """Return the seeds of a batch in groups that share negatives: whole groups, and one of the seeds left over."""
         index, data = batch.seed_index, batch.seed_data
-        relation = None if self.relation is None else data[self.relation]
-        marks = data.get(MARKS)
+        relation, marks = None if self.relation is None else data[self.relation], data.get(MARKS)
+        size = min(self.chunk, max(len(index), 1))
+        count, rest = divmod(len(index), size)
+        # a batch without seeds is one chunk of no groups, so that scores still depend on all parameters
+        groups = [(0, count, size)] + ([(count * size, 1, rest)] if rest else [])
         parts: list[LinkChunk] = []
         for side in self.sides:
             columns = self.columns(side)
-            known = None if marks is None else marks[:, columns]
-            parts += _cut(side, index, index[:, 2:][:, columns], self.chunk, relation, known)
+            for first, count, n in groups:
+                rows, shape = slice(first, first + count * n), (count, n)
+                kinds = None if relation is None else relation[rows].unflatten(0, shape)
+                known = None if marks is None else marks[rows, columns].unflatten(0, shape)
+                src, dst = index[rows, 0].unflatten(0, shape), index[rows, 1].unflatten(0, shape)
+                negatives = index[rows, 2:][:, columns].unflatten(0, shape)[:, 0]
+                parts.append(LinkChunk(side, src, kinds, dst, negatives, known))
         return parts
 
 
@@ -86,38 +93,3 @@ def paired(index: Tensor, corrupt: str) -> Tensor:
         src[:, replaced] = index[:, 1:][:, replaced]
         dst[:, replaced] = index[:, 1:2]
     return torch.stack([src, dst], -1)
-
-
-def _cut(
-    side: str, index: Tensor, negatives: Tensor, size: int, relation: Tensor | None, known: Tensor | None
-) -> Iterator[LinkChunk]:
-    """Cut the rows of a batch into groups of ``size``: one chunk of whole groups, and one of the seeds left over.
-
-    Of a batch without seeds it is one chunk of no groups, so that scores still depend on all parameters.
-
-    Args:
-        side: see ``LinkChunk``.
-        index: rows of the last layer ``[B, 2 + K]``: source, destination, negatives.
-        negatives: the negatives of ``side``, ``[B, k]``.
-        size: seeds of a group.
-        relation: relations ``[B]``.
-        known: which of these negatives are known positives, ``[B, k]``.
-    """
-    size = min(size, max(len(index), 1))
-    whole = len(index) // size * size
-    for rows, n in ((slice(0, whole), size), (slice(whole, len(index)), len(index) - whole)):
-        if rows.start == rows.stop and (len(index) or not n):
-            continue
-        count = (rows.stop - rows.start) // n
-
-        def grouped(values: Tensor, rows: slice = rows, shape: tuple[int, int] = (count, n)) -> Tensor:
-            return values[rows].reshape(*shape, *values.shape[1:])
-
-        yield LinkChunk(
-            side,
-            grouped(index[:, 0]),
-            None if relation is None else grouped(relation),
-            grouped(index[:, 1]),
-            grouped(negatives)[:, 0],
-            None if known is None else grouped(known),
-        )

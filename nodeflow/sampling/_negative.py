@@ -1,4 +1,4 @@
-"""The pairs of nodes that are edges, and draws of negatives: nodes for pairs that are not."""
+"""Draws of negatives: nodes for pairs that are not edges; the pairs that are, and the nodes known for a query."""
 
 from __future__ import annotations
 
@@ -10,18 +10,44 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nodeflow import _kernels as kernels
-from nodeflow._base.checks import Ints, as_array, describe, first_true
+from nodeflow._base.checks import Ints
 from nodeflow._base.frozen import Frozen
-from nodeflow._base.types import Array, Floats, NumbersLike
+from nodeflow._base.types import Array, Floats
 from nodeflow._edges.edges import NOTHING
 from nodeflow._edges.stored import Stored
-from nodeflow._links.queries import Queries, pointers
-from nodeflow._rows.rows import whole_column
+from nodeflow._links.links import Links, Queries, pointers
 from nodeflow.graph import Graph
-from nodeflow.sampling._base import SamplerBase
-from nodeflow.sampling._known import Known
 
 DISTRIBUTIONS = ("uniform", "degree")
+
+
+class Known(NamedTuple):
+    """The nodes that answer queries: row i has ``nodes[indptr[i] : indptr[i + 1]]``, ascending, for node ``own[i]``.
+
+    Row u is that of node u. With ``queries`` row i is that of query i, and behind these every node has a row without
+    answers, for queries that are not among them.
+    """
+
+    indptr: Ints
+    nodes: Stored
+    own: Ints
+    queries: Queries | None = None
+
+    @classmethod
+    def of(cls, links: Links, side: str, num_nodes: int) -> Known:
+        """Collect the answers that links give for a side: 24 bytes a link while they are sorted, 4 (or 8) then."""
+        own, relation = np.arange(num_nodes), links.relation
+        queries = Queries(own if relation is None else links.ends(side)[0], relation, num_nodes)
+        indptr, nodes = queries.answers(links, side)
+        narrow = nodes.astype(np.int32 if num_nodes <= np.iinfo(np.int32).max else np.int64)
+        if relation is None:
+            return cls(indptr, narrow, own)
+        return cls(np.pad(indptr, (0, num_nodes), mode="edge"), narrow, np.concatenate([queries.node, own]), queries)
+
+    def renumbered(self, rank: Ints) -> Known:
+        """Return the same with node v written as ``rank[v]``."""
+        rows, nodes = np.repeat(np.arange(len(self.own)), np.diff(self.indptr)), rank[self.nodes]
+        return self._replace(nodes=nodes[np.lexsort((nodes, rows))].astype(self.nodes.dtype), own=rank[self.own])
 
 
 class Pairs(NamedTuple):
@@ -56,15 +82,10 @@ class Pairs(NamedTuple):
 
 
 class Negatives(Frozen):
-    """The distribution of negatives: every node alike, or in proportion to weights.
+    """The distribution of negatives: every node alike, or in proportion to ``weights``, whole numbers ``[num_nodes]``.
 
-    Args:
-        num_nodes: number of nodes.
-        weights: whole numbers ``[num_nodes]`` whose sum is below 2^63; None: all nodes alike.
-        known: a draw for a row of ``known`` leaves out its nodes and the row's own node; the others keep the
-            proportions of their probabilities. None: nothing is left out.
-        birth: time ``[num_nodes]`` from which on each node exists; None: always.
-        filtered: leave known nodes out of draws; they can be ``marked`` in any case.
+    A draw for a row of ``known`` leaves out its nodes and the row's own node where it is ``filtered``; the others keep
+    the proportions of their probabilities. ``birth`` ``[num_nodes]`` is the time from which on each node exists.
     """
 
     __slots__ = ("_birth", "_filtered", "_known", "_num_nodes", "_order", "_queries", "_rank", "_upto")
@@ -119,8 +140,8 @@ class Negatives(Frozen):
             exist = np.searchsorted(self._birth, times, side="right")
             limits = np.minimum.reduceat(exist, np.arange(0, n, size))
         if self._filtered:
-            shared, known = self._known_to_chunks(rows, size)
-            bad = int(kernels.negative.draw_unknown(bits, limits, self._upto, shared, *known, out))
+            shared, answers = self._known_to_chunks(rows, size)
+            bad = int(kernels.negative.draw_unknown(bits, limits, self._upto, shared, *answers, out))
         else:
             bad = int(kernels.negative.draw_any(bits, limits, self._upto, out))
         if bad >= 0:
@@ -133,10 +154,10 @@ class Negatives(Frozen):
         """Return a row of known nodes for every ``size`` rows in turn, and the arrays of these rows."""
         if size == 1:
             return rows, self._known
-        indptr, known, _ = self._known
+        indptr, answers, _ = self._known
         begin, positions = kernels.csr.csr_rows(indptr, rows)
         chunk = np.repeat(np.arange(len(rows)) // size, np.diff(begin))
-        chunk, nodes = np.divmod(np.unique(chunk * self._num_nodes + known[positions]), self._num_nodes)
+        chunk, nodes = np.divmod(np.unique(chunk * self._num_nodes + answers[positions]), self._num_nodes)
         count = -(-len(rows) // size)
         begin, before = pointers(chunk, count), NOTHING
         if len(self._upto):
@@ -150,9 +171,9 @@ class Negatives(Frozen):
 
         ``nodes`` ``[n / size, count]`` has a row for ``size`` rows in turn, which share it.
         """
-        indptr, known, _ = self._known
+        indptr, answers, _ = self._known
         nodes = nodes if self._rank is None else self._rank[nodes]
-        marks: NDArray[np.bool_] = kernels.negative.known_among(rows, indptr, known, nodes, size, self._num_nodes)
+        marks: NDArray[np.bool_] = kernels.negative.known_among(rows, indptr, answers, nodes, size, self._num_nodes)
         return marks
 
     def log_chance(self, rows: Ints, nodes: Ints, size: int) -> Floats:
@@ -164,9 +185,9 @@ class Negatives(Frozen):
         weights = np.ones(nodes.shape) if even else (self._upto[nodes + 1] - self._upto[nodes]).astype(np.float64)
         total = np.full(len(nodes), self._num_nodes if even else self._upto[-1])
         if self._filtered:
-            shared, (indptr, known, before) = self._known_to_chunks(rows, size)
+            shared, (indptr, answers, before) = self._known_to_chunks(rows, size)
             last = indptr[shared + 1] - 1
-            node = known[last].astype(np.int64)
+            node = answers[last].astype(np.int64)
             total -= last + 1 - indptr[shared] if even else before[last] + self._upto[node + 1] - self._upto[node]
         with np.errstate(divide="ignore"):
             chance: Floats = np.log(weights) - np.log(total.astype(np.float64))[:, None]
@@ -206,115 +227,3 @@ def degree_weights(degrees: Ints, power: float) -> NDArray[np.int64]:
         weights[:] = [max(int(exact.multiply(p, scale)), int(b)) for p, b in zip(powers, least, strict=True)]
     spread: NDArray[np.int64] = weights[index]
     return spread
-
-
-def node_degrees(graph: Graph, side: str) -> Ints:
-    """Return the degrees ``[num_nodes]`` in proportion to whose powers negatives of a side are drawn."""
-    degrees: Ints = (graph.in_degrees() if side == "destination" else graph.out_degrees()).numpy()
-    return degrees
-
-
-def node_weights(graph: Graph, value: object) -> Floats:
-    """Return weights of nodes, float64 ``[num_nodes]``, given as numbers or as the name of a node column."""
-    name = "negatives"
-    if isinstance(value, str):
-        if value not in graph.ndata:
-            raise ValueError(
-                f"negatives must be 'uniform' or 'degree', the name of a node column, or a weight "
-                f"per node, got {value!r}"
-            )
-        value, name = whole_column(graph.ndata[value]), f"negatives: the node column {value!r}"
-    array = as_array(value, name)
-    if array.dtype.kind not in "iuf" or array.shape != (graph.num_nodes,):
-        raise ValueError(f"{name} must hold a number per node ({graph.num_nodes}), got {describe(array)}")
-    weights: Floats = array.astype(np.float64)
-    if (i := first_true(~(np.isfinite(weights) & (weights >= 0)))) is not None:
-        raise ValueError(f"{name} must be finite and not negative, but node {i} has {weights[i]}")
-    if not weights.any():
-        raise ValueError(f"{name} must not be 0 for all nodes, since none could be drawn")
-    return weights
-
-
-def birth_times(sampler: SamplerBase, value: object) -> Array:
-    """Return the time from which on each node exists, int64 or float64 ``[num_nodes]``."""
-    graph = sampler.graph
-    if value is None:
-        column = getattr(sampler, "time", None)
-        if not isinstance(column, str):
-            raise TypeError(
-                f"birth is missing: {type(sampler).__name__} has no column of edge times from which to tell when a "
-                "node first has an edge; pass a time per node, or the name of a node column"
-            )
-        return _first_times(graph, column)
-    if isinstance(value, str):
-        value = whole_column(graph.ndata[value])
-    array = as_array(value, "birth")
-    if array.dtype.kind not in "iuf" or array.shape != (graph.num_nodes,) or np.isnan(array).any():
-        raise ValueError(f"birth must hold a time per node ({graph.num_nodes}), got {describe(array)}")
-    return array.astype(np.float64 if array.dtype.kind == "f" else np.int64)
-
-
-def _first_times(graph: Graph, column: str) -> Array:
-    """The time of the first edge of every node in either direction; the largest number for a node without edges."""
-    held = graph.held
-    times = as_array(whole_column(held.edata[column]), "time")
-    times = times.astype(np.float64 if times.dtype.kind == "f" else np.int64)
-    never = np.inf if times.dtype.kind == "f" else np.iinfo(np.int64).max
-    births = np.full(graph.num_nodes, never, times.dtype)
-    for ends in graph.find_edges(held.whole.edge_ids_of(np.arange(held.num_edges))):
-        np.minimum.at(births, ends.numpy(), times)
-    with graph.peers.together("times of first edges", exchanges=1):
-        seen = np.flatnonzero(births != never)
-        for nodes, first in graph.peers.gather("times of first edges", [seen, births[seen]]):
-            births[nodes] = np.minimum(births[nodes], first)
-    return births
-
-
-def none_left(
-    side: str, node: int, seed: str, negatives: str, filtered: bool, time: object = None, chunk: int = 1
-) -> str:
-    """Return the message for a seed ("edge 7", say) without a possible negative for a side.
-
-    Args:
-        side: the end that negatives take the place of.
-        node: the other end.
-        seed: the seed, with its kind.
-        negatives: the distribution by name.
-        filtered: whether known nodes are left out.
-        time: of the seed; None without times.
-        chunk: number of seeds that share negatives.
-    """
-    direction = "in" if side == "destination" else "out"
-    among = {"uniform": "every other node", "degree": f"every node that has {direction}-edges"}
-    everything = among.get(negatives, "every node with a weight")
-    if time is not None:
-        everything += f" that exists at time {time}"
-    if not filtered:
-        return f"no negative is left for {seed}: no node with a weight above 0 exists"
-    if chunk > 1:
-        return (
-            f"the seeds from {seed} on share their negatives, but {everything} is known to one of these {chunk}; "
-            f"take a smaller chunk, or filter_known='mark'"
-        )
-    end = "source" if side == "destination" else "destination"
-    return (
-        f"node {node}, the {end} of {seed}, has edges to {everything} (but perhaps itself), so no negative is left for "
-        f"it; leave the {seed.split()[0]} out of the seeds, or use filter_known=False"
-    )
-
-
-def seed_times(sampler: SamplerBase, times: NumbersLike, size: int) -> Array:
-    """Return the checked times of seeds ``[size]``."""
-    if not sampler.takes_times:
-        raise TypeError(
-            f"times must be None, because {type(sampler).__name__} takes none; use a sampler that sees the "
-            "graph as it was at a time, such as TemporalNeighborSampler"
-        )
-    when = as_array(times, "times")
-    if when.dtype.kind not in "iuf":
-        raise TypeError(f"times must be numbers, got {describe(times)}")
-    if when.shape != (size,):
-        raise ValueError(f"times must have one entry per seed edge ({size}), got shape {tuple(when.shape)}")
-    if when.dtype.kind == "f" and (i := first_true(~np.isfinite(when))) is not None:
-        raise ValueError(f"times must be finite, but times[{i}] is {when[i]}")
-    return when

@@ -19,7 +19,7 @@ from nodeflow.flow import NodeFlow
 from nodeflow.graph import Graph
 from nodeflow.sampling._base import Draw
 from nodeflow.sampling._options import FullOptions, SamplerOptions
-from nodeflow.sampling._proportional import Proportional
+from nodeflow.sampling._pps import Proportional
 from nodeflow.sampling._rows import DrawingRows, Drawn, RowSampler
 from nodeflow.sampling._sampler import Step, as_list, check_size, check_sizes, sample_layers, seed_contexts
 
@@ -38,7 +38,6 @@ class NeighborSampler(RowSampler):
     them); a node without neighbours gets no edges.
 
     Args:
-        graph: the parent graph; it is never written to.
         fanouts: one number per flow **in flow order**: ``fanouts[-1]`` belongs to the seeds, ``fanouts[0]`` to the
             inputs; -1 takes all neighbours. With ``edge_type``, each may be a dict from edge type to number. Types that
             are not in the dict draw nothing; a number instead of a dict holds for every type.
@@ -59,7 +58,7 @@ class NeighborSampler(RowSampler):
             with the others'. ``Layer.context`` is the number of the seed in ``batch.seeds``; a node reached from two
             seeds is two rows, which draw on their own. What a seed draws depends on the seed, the epoch and the number
             of the batch, if it has one, and not on the other seeds. Seeds that repeat have one neighbourhood.
-        direction, include_dst, reuse, edge_filter, weight, seed: see ``Sampler``.
+        graph, direction, include_dst, reuse, edge_filter, weight, seed: see ``Sampler``.
 
     Cost: proportional to the number of drawn edges, whatever the degrees (all edges for -1). With ``prob``, a draw
     reads one number of an alias table. Without replacement, the systematic method reads all edges of the node.
@@ -99,10 +98,8 @@ class NeighborSampler(RowSampler):
         if edge_type is None and isinstance(fanouts, Sequence) and any(isinstance(f, Mapping) for f in fanouts):
             raise TypeError("fanouts per edge type need edge_type=, the name of an edge column of integers")
         self.fanouts = self._checked(fanouts) if edge_type is None else _per_type(fanouts)
-        self.replace = as_flag(replace, "replace")
-        self.prob = prob
-        self.edge_type = edge_type
-        self.disjoint = as_flag(disjoint, "disjoint")
+        self.replace, self.disjoint = as_flag(replace, "replace"), as_flag(disjoint, "disjoint")
+        self.prob, self.edge_type = prob, edge_type
         largest = max(max(f.values(), default=0) if isinstance(f, dict) else f for f in self.fanouts)
         if self.replace and largest >= 2**31:  # every node draws so many, and their sum must be a number
             raise ValueError(f"fanouts must be below 2**31 with replacement, got {largest}")
@@ -176,9 +173,8 @@ class NeighborSampler(RowSampler):
             tables = self._proportional if whole else Proportional(edges, self._proportional.column)
             return tables.draw(edges, rows, counts, step.random.key, replace=self.replace)
         left_out = NOTHING if edges.patch is None else edges.patch.left_out
-        indptr, begin, degree = kernels.uniform.plan(
-            edges.indptr, rows.numbers, counts, rows.ident, self.replace, left_out
-        )
+        plan = edges.indptr, rows.numbers, counts, rows.ident, self.replace, left_out
+        indptr, begin, degree = kernels.uniform.plan(*plan)
         positions, src = np.empty(indptr[-1], edges.position_type), np.empty(indptr[-1], np.int64)
         key = np.uint64(step.random.key)
         if self.replace and (counts >= 0).any():
@@ -223,8 +219,7 @@ def _counts(fanout: int | dict[int, int], types: list[int]) -> Ints:
     """The fanout of every edge type that occurs; without types, that of all edges."""
     if isinstance(fanout, int):
         return np.full(max(len(types), 1), fanout, np.int64)
-    unknown = sorted(set(fanout) - set(types))
-    if unknown:
+    if unknown := sorted(set(fanout) - set(types)):
         raise ValueError(f"fanouts name the edge type {unknown[0]}, but the types there are: {types}")
     return np.array([fanout.get(t, 0) for t in types] or [0], np.int64)
 
@@ -241,10 +236,5 @@ class FullSampler(NeighborSampler):
     NodeFlow(3 -> 2 -> 1 nodes, 2 + 1 edges)
     """
 
-    def __init__(
-        self,
-        graph: Graph,
-        num_flows: int,
-        **options: Unpack[FullOptions],
-    ) -> None:
+    def __init__(self, graph: Graph, num_flows: int, **options: Unpack[FullOptions]) -> None:
         super().__init__(graph, [-1] * as_count(num_flows, "num_flows", 1), **options)

@@ -11,21 +11,10 @@ import inspect
 from difflib import get_close_matches
 from functools import cache
 from types import SimpleNamespace
-from typing import Any, TypedDict, get_args, get_type_hints
+from typing import Any, NamedTuple, TypedDict, get_args, get_type_hints
 
 from nodeflow._base.frozen import Frozen
 from nodeflow._base.types import EdgeFilter
-
-
-class SamplerOptions(TypedDict, total=False):
-    """The options of samplers that choose edges layer by layer; see ``Sampler``."""
-
-    direction: str
-    include_dst: bool
-    reuse: bool
-    edge_filter: EdgeFilter | None
-    weight: str | None
-    seed: int
 
 
 class SubgraphOptions(TypedDict, total=False):
@@ -41,6 +30,12 @@ class LayerOptions(SubgraphOptions, total=False):
     """The options of samplers that draw a layer as a whole: without ``reuse``."""
 
     include_dst: bool
+
+
+class SamplerOptions(LayerOptions, total=False):
+    """The options of samplers that choose edges layer by layer; see ``Sampler``."""
+
+    reuse: bool
 
 
 class FullOptions(TypedDict, total=False):
@@ -63,7 +58,7 @@ class WalkOptions(TypedDict, total=False):
     seed: int
 
 
-_ORDER = tuple(SamplerOptions.__annotations__)
+_ORDER = ("direction", "include_dst", "reuse", "edge_filter", "weight", "seed")
 _SIZES = ("fanouts", "layer_sizes", "num_neighbors")
 _SYNONYMS = {
     **dict.fromkeys((*_SIZES, "fanout", "sizes", "num_samples", "num_neighbours", "nodes_per_layer"), _SIZES),
@@ -84,47 +79,42 @@ def is_plain(value: object) -> bool:
     return value is None or isinstance(value, (bool, int, float, str, Frozen))
 
 
-@cache
-def arguments(kind: type) -> dict[str, inspect.Parameter]:
-    """Return the parameters of a sampler's ``__init__`` beside the graph, by name; shared options come last.
+class _Taken(NamedTuple):
+    """The parameters of a sampler's ``__init__`` beside the graph, and whether untyped ``**options`` take any other."""
 
-    Names that an ``__init__`` passes on as ``**options`` are parameters of the next class that has one: all of them, or
-    those of the TypedDict that it unpacks.
+    parameters: dict[str, inspect.Parameter]
+    others: bool
+
+
+@cache
+def _taken(kind: type) -> _Taken:
+    """Follow ``**options`` from class to class: names that an ``__init__`` passes on are parameters of the next one.
+
+    All of them are, or where a TypedDict is unpacked, those of its fields. Shared options come last.
     """
     parameters: dict[str, inspect.Parameter] = {}
     limits: list[frozenset[str]] = []
-    first = True
-    for base in kind.__mro__:
-        if base is object or "__init__" not in vars(base):
-            continue
-        init = vars(base)["__init__"]
+    others = False
+    inits = [vars(base)["__init__"] for base in kind.__mro__[:-1] if "__init__" in vars(base)]
+    for i, init in enumerate(inits):
         named = inspect.signature(init).parameters.values()
         for p in named:
-            if p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD) or p.name in ("self", "graph"):
-                continue
-            if all(p.name in limit for limit in limits):
-                parameters.setdefault(p.name, p if first else p.replace(kind=p.KEYWORD_ONLY))
+            passed_on = p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD) or p.name in ("self", "graph")
+            if not passed_on and all(p.name in limit for limit in limits):
+                parameters.setdefault(p.name, p if i == 0 else p.replace(kind=p.KEYWORD_ONLY))
         rest = [p.name for p in named if p.kind is p.VAR_KEYWORD]
         if not rest:
             break
-        limits += _unpacked(init, rest[0])
-        first = False
+        fields = _unpacked(init, rest[0])
+        others = others or not fields
+        limits += fields
     shared = {name: parameters.pop(name) for name in _ORDER if name in parameters}
-    return parameters | shared
+    return _Taken(parameters | shared, others)
 
 
-@cache
-def _takes_any(kind: type) -> bool:
-    """Whether an ``__init__`` on the way to the last one takes names that no signature has: untyped ``**options``."""
-    for base in kind.__mro__[:-1]:
-        if "__init__" in vars(base):
-            init = vars(base)["__init__"]
-            rest = [p.name for p in inspect.signature(init).parameters.values() if p.kind is p.VAR_KEYWORD]
-            if not rest:
-                return False
-            if not _unpacked(init, rest[0]):
-                return True
-    return False
+def arguments(kind: type) -> dict[str, inspect.Parameter]:
+    """Return the parameters of a sampler's ``__init__`` beside the graph, by name, also those that it passes on."""
+    return _taken(kind).parameters
 
 
 def _unpacked(init: Any, name: str) -> list[frozenset[str]]:
@@ -162,7 +152,7 @@ class Signature:
 def check_names(kind: type, named: dict[str, Any]) -> None:
     """Raise TypeError for the first keyword argument that a sampler of class ``kind`` is sure not to take."""
     takes = arguments(kind)
-    if named.keys() <= takes.keys() or _takes_any(kind):
+    if named.keys() <= takes.keys() or _taken(kind).others:
         return
     for name in named.keys() - takes.keys() - {"graph"}:
         near = [word for word in _SYNONYMS.get(name, ()) if word in takes] or get_close_matches(name, takes, 1)

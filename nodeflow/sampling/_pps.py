@@ -1,4 +1,4 @@
-"""Draws from a list of candidates with probability proportional to size (pps), the size being a score."""
+"""Draws with probability proportional to size (pps), the size being a weight or a score: of rows, and of one list."""
 
 from __future__ import annotations
 
@@ -6,27 +6,26 @@ import math
 from typing import NamedTuple
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from nodeflow import _kernels as kernels
-from nodeflow._base.checks import Ints
-from nodeflow._base.types import Array, Floats
+from nodeflow._base.checks import Ints, as_array, check_indptr, describe, first_true
+from nodeflow._base.frozen import Frozen
+from nodeflow._base.types import Array, Floats, IdsLike, NumbersLike
+from nodeflow._edges.edges import Edges
+from nodeflow._edges.stored import integers
 from nodeflow.random import derive_key
+from nodeflow.sampling._rows import DrawingRows, Drawn
 
 
 class Picked(NamedTuple):
-    """The drawn candidates.
+    """The k drawn candidates; sums over them, weighted by ``times / mean``, are unbiased."""
 
-    Attributes:
-        places: their indices in the list of candidates, ascending, int64 ``[k]``.
-        times: how often each was drawn, int64 ``[k]``; 1 without replacement.
-        mean: the mean of ``times``, float64 ``[k]``: ``size * q`` with replacement, else the probability of being
-            drawn. Sums over the drawn candidates, weighted by ``times / mean``, are unbiased.
-    """
-
-    places: Ints
-    times: Ints
-    mean: Floats
+    places: Ints  # their indices in the list of candidates, ascending
+    times: Ints  # how often each was drawn; 1 without replacement
+    mean: Floats  # the mean of ``times``: ``size * q`` with replacement, else the probability of being drawn
 
 
 def scale_of(values: NDArray[np.floating]) -> float:
@@ -37,12 +36,6 @@ def scale_of(values: NDArray[np.floating]) -> float:
     largest = max(float(values.max(initial=0)), -float(values.min(initial=0)))
     # a subnormal number would need a factor that is no number
     return 2.0 ** -max(math.frexp(largest)[1], -1000) if largest > 0 else 1.0
-
-
-def squared_norms(sources: Array, weights: Array | None, size: int) -> Floats:
-    """Return for each of ``size`` sources the sum of the squared ``weights`` (None: 1) of its edges, float64."""
-    squares = None if weights is None else np.square(weights, dtype=np.float64)
-    return np.bincount(sources, squares, minlength=size).astype(np.float64)
 
 
 def list_probabilities(scores: Floats, size: int) -> Floats:
@@ -74,26 +67,16 @@ def list_probabilities(scores: Floats, size: int) -> Floats:
 
 
 class Line(NamedTuple):
-    """Candidates in the order of a systematic draw.
+    """Candidates in the order of a systematic draw."""
 
-    Attributes:
-        certain: places of the candidates with probability 1.
-        order: places of the others, in the order of the draw.
-        ends: running sums of the probabilities in that order; the last one is ``size``.
-        size: the sum of the probabilities of the others, an integer.
-    """
-
-    certain: Ints
-    order: Ints
-    ends: Floats
-    size: int
+    certain: Ints  # places of the candidates with probability 1
+    order: Ints  # places of the others, in the order of the draw
+    ends: Floats  # running sums of the probabilities in that order; the last one is ``size``
+    size: int  # the sum of the probabilities of the others
 
 
 def laid_out(prob: Floats, ids: Ints, key: int) -> Line:
-    """Lay candidates with these probabilities (which add up to an integer) in the order that ``key`` gives ``ids``.
-
-    Cost: proportional to their number.
-    """
+    """Lay candidates with these probabilities (which add up to an integer) in the order that ``key`` gives ``ids``."""
     certain, others = np.flatnonzero(prob >= 1), np.flatnonzero((prob > 0) & (prob < 1))
     order = others[kernels.pps.hash_order(ids[others], np.uint64(key))]
     ends = np.cumsum(prob[order])
@@ -104,10 +87,7 @@ def laid_out(prob: Floats, ids: Ints, key: int) -> Line:
 
 
 def pick_systematic(line: Line, prob: Floats, key: int) -> Picked:
-    """Draw exactly as many distinct candidates as the probabilities add up to, each with its own (Deville 1998).
-
-    Cost: proportional to the number drawn, times the logarithm of the number of candidates.
-    """
+    """Draw exactly as many distinct candidates as the probabilities add up to, each with its own (Deville 1998)."""
     drawn = kernels.pps.draw_systematic(line.ends, line.size, np.uint64(key)) if line.size else line.order[:0]
     places = np.sort(np.concatenate([line.certain, line.order[drawn]]))
     return Picked(places, np.ones(len(places), np.int64), prob[places])
@@ -130,29 +110,17 @@ def ladder(scores: NDArray[np.floating], bits: int = 0) -> Ladder:
 
 
 def pick_with_replacement(steps: Ladder, size: int, key: int) -> Picked:
-    """Draw ``size`` times in proportion to the scores.
-
-    Cost: proportional to ``size``, times the logarithm of the number of candidates without a guide.
-    """
-    places, times = np.unique(
-        kernels.pps.draw_with_replacement(steps.ends, steps.guide, size, np.uint64(key)), return_counts=True
-    )
+    """Draw ``size`` times in proportion to the scores."""
+    drawn = kernels.pps.draw_with_replacement(steps.ends, steps.guide, size, np.uint64(key))
+    places, times = np.unique(drawn, return_counts=True)
     return Picked(places, times, steps.scores[places].astype(np.float64) * (size / steps.ends[-1]))
 
 
 def pick(scores: Floats, ids: Ints, size: int, draw: str, key: int) -> Picked:
-    """Draw candidates in proportion to their scores.
+    """Draw ``size`` candidates in proportion to their ``scores``, of which nothing is drawn where all are 0.
 
-    Args:
-        scores: finite, not negative, float64 ``[n]``; candidates with 0 are never drawn.
-        ids: ids of the candidates, to which their random numbers belong, distinct, int64 ``[n]``.
-        size: how many draws; with "poisson" on average.
-        draw: "replacement": each draw takes candidate u with probability q_u = score / sum of the scores.
-            "poisson": each candidate is drawn on its own, with probability ``min(1, c * score)``.
-            "systematic": exactly ``size`` distinct candidates, with the same probabilities.
-        key: the random numbers' key.
-
-    If all scores are 0, nothing is drawn.
+    ``ids`` ``[n]`` are distinct numbers of the candidates, to which random numbers belong; ``draw`` see
+    ``LayerSampler``.
 
     >>> picked = pick(np.array([3.0, 0.0, 1.0]), np.array([7, 8, 9]), 2, "systematic", key=0)
     >>> picked.places, picked.mean
@@ -168,3 +136,88 @@ def pick(scores: Floats, ids: Ints, size: int, draw: str, key: int) -> Picked:
         return pick_systematic(laid_out(prob, ids, derive_key(key, 1)), prob, key)
     places = kernels.pps.keep_poisson(prob, ids, np.uint64(key))
     return Picked(places, np.ones(len(places), np.int64), prob[places])
+
+
+class Proportional(Frozen):
+    """Weights of the edges of every row, by edge id and by position, and alias tables to draw in proportion to them.
+
+    The tables take ``8 num_edges + 24 num_rows`` bytes (see ``_kernels/draw/alias.py``), and a pass over all edges.
+    """
+
+    __slots__ = ("column", "sums", "table", "weights")
+    column: Array
+    weights: Array
+    table: NDArray[np.uint64]
+    sums: NDArray[np.float64]
+
+    def __init__(self, edges: Edges, column: Array) -> None:
+        weights = np.ascontiguousarray(edges.by_position(column))
+        # made here, since numpy asks for large pages where it can: random access to small ones takes twice the time
+        table, sums = np.zeros(len(weights), np.uint64), np.zeros((edges.num_rows, 3), np.float64)
+        kernels.alias.build_tables(edges.indptr, weights, table, sums)
+        self._set(column=column, weights=weights, table=table, sums=sums)
+
+    def draw(self, edges: Edges, rows: DrawingRows, fanouts: Ints, key: int, *, replace: bool) -> Drawn:
+        """Draw ``fanouts`` edges for each of ``rows``: one number per type of row, -1 for all edges."""
+        weights, number = self.weights, np.uint64(key)
+        loops = kernels.weighted
+        plan = edges.indptr, self.sums, weights, rows.numbers, rows.ident, fanouts, replace
+        indptr, begin, degree, unit, top, ways, sizes = loops.plan_weighted(*plan)
+        positions, src = np.empty(indptr[-1], edges.position_type), np.empty(indptr[-1], np.int64)
+        table, scan, keep = (ways[way, : sizes[way]] for way in (loops.TABLE, loops.SCAN, loops.KEEP))
+        keys, result = (edges.indices, rows.ident, number), (indptr, positions, src)
+        if replace:
+            kernels.alias.draw_alias(table, begin, degree, self.table, *keys, *result)
+        elif len(table):
+            kernels.sampford.draw_sampford(table, begin, degree, self.table, weights, *keys, unit, top, *result)
+        if len(scan):
+            kernels.systematic.draw_systematic(scan, begin, degree, weights, *keys, unit, top, *result)
+        if len(keep):
+            loops.keep_nonzero(keep, begin, weights, edges.indices, *result)
+        if (fanouts < 0).all():
+            return Drawn(indptr, positions, src, None, True)
+        return Drawn(*result, lambda: loops.inverse_probability(weights, positions, indptr, unit, replace), True)
+
+
+def inclusion_probabilities(weight: NumbersLike, indptr: IdsLike, k: int | IdsLike) -> Tensor:
+    """Return the probabilities ``min(1, c weight)`` that add up to k in every row, float64 ``[E]``.
+
+    They are the probabilities with which exactly k edges of a destination are drawn without replacement, in proportion
+    to their weights. c belongs to the row. Edges for which c times the weight would exceed 1 are certain, and the
+    others share what remains of k. In a row with no more than k weights above 0, each of those gets 1.
+
+    Args:
+        weight: a number per edge, finite and at least 0, ``[E]``, grouped by row.
+        indptr: where the edges of each row begin and end, integers ``[num_rows + 1]``, such as ``Candidates.indptr``.
+        k: a number of edges for all rows, or one per row ``[num_rows]``, at least 0, or -1 for all edges.
+
+    Raises TypeError for an ``indptr`` or ``k`` that is not integers, ValueError for arrays that do not fit each other,
+    a weight that is negative or not finite, and a k below -1.
+
+    Cost: some passes over the edges, one per round in which an edge is found certain, and one more.
+
+    Source: Sarndal, Swensson, Wretman 1992, section 3.6.1.
+
+    >>> weight = torch.tensor([8.0, 1.0, 1.0, 0.0, 2.0, 3.0, 1.0])  # five edges of one row, two of another
+    >>> inclusion_probabilities(weight, [0, 5, 7], 2).tolist()
+    [1.0, 0.25, 0.25, 0.0, 0.5, 1.0, 1.0]
+    >>> inclusion_probabilities(weight, [0, 5, 7], [-1, 1]).tolist()
+    [1.0, 1.0, 1.0, 0.0, 1.0, 0.75, 0.25]
+    """
+    values = as_array(weight, "weight", "numbers")
+    if values.ndim != 1 or values.dtype.kind not in "biuf":
+        raise TypeError(f"weight must be one-dimensional numbers, got {describe(values)}")
+    values = values.astype(np.float64)
+    if (i := first_true(~(np.isfinite(values) & (values >= 0)))) is not None:
+        raise ValueError(f"weight must be finite and not negative, but weight[{i}] is {values[i]}")
+    ends, counts = integers(indptr, "indptr"), as_array(k, "k")
+    check_indptr(ends, len(values))
+    rows = len(ends) - 1
+    if counts.size and counts.dtype.kind not in "iu":
+        raise TypeError(f"k must be an integer, or one per row, got {describe(k)}")
+    if counts.shape not in ((), (rows,)):
+        raise ValueError(f"k must be an integer, or one per row ({rows}), got shape {counts.shape}")
+    numbers = np.broadcast_to(counts, rows).astype(np.int64)
+    if (i := first_true(numbers < -1)) is not None:
+        raise ValueError(f"k must be at least 0, or -1 for all edges, but k of row {i} is {numbers[i]}")
+    return torch.from_numpy(kernels.pps.row_probabilities(ends.astype(np.int64), values, numbers))

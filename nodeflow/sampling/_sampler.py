@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, NamedTuple, Unpack
+from typing import Any, NamedTuple, Unpack
 
 import numpy as np
 import torch
@@ -16,11 +16,10 @@ from nodeflow.graph import Graph
 from nodeflow.random import Random, derive_key
 from nodeflow.sampling._assemble import assemble
 from nodeflow.sampling._base import Draw
-from nodeflow.sampling._bound import BoundSampler
+from nodeflow.sampling._bound import BoundSampler, Candidates
 from nodeflow.sampling._choice import Choice
 from nodeflow.sampling._distributed import choose_edges
 from nodeflow.sampling._options import SubgraphOptions
-from nodeflow.sampling._reader import Candidates
 
 
 class Step(NamedTuple):
@@ -68,7 +67,9 @@ class Sampler(BoundSampler):
     Args:
         graph: the parent graph; it is never written to.
         num_flows: number of flows, L.
-        direction: "in" walks from a node to the sources of its in-edges, "out" to the destinations of its out-edges.
+        direction: "in" walks from a node to the sources of its in-edges, "out" to the destinations of its out-edges,
+            "both" either way: draws are those of ``transform.add_reverse_edges(graph)``, but a reverse has the id of
+            its edge. It takes 8 or 16 bytes per edge, and a graph that lies on one process.
         include_dst: True: every layer begins with the nodes of the next one, in their order. False: a layer holds the
             sampled neighbours only, sorted by parent id.
         reuse: True: a node draws once, all flows share that draw, and the structure is stored once (needs
@@ -80,7 +81,7 @@ class Sampler(BoundSampler):
             then make weighted sums over the sample unbiased for the sum of weight times value over all edges. None: 1.
         seed: any integer.
 
-    Raises ValueError for a direction that is neither, ``reuse`` without ``include_dst``, a mask of a wrong length, or a
+    Raises ValueError for another direction, ``reuse`` without ``include_dst``, a mask of a wrong length, or a
     weight that is not finite; KeyError for an unknown column.
 
     >>> import torch
@@ -94,12 +95,7 @@ class Sampler(BoundSampler):
     tensor([2., 2., 2.])
     """
 
-    by_row: ClassVar[bool] = False
-    """Whether the edges that ``choose`` gives a destination depend on ``step`` and that destination's edges alone.
-
-    Where several processes hold the graph, such a sampler chooses where the edges lie, and chosen edges travel. Of any
-    other sampler all edges of the destinations travel to the process that draws.
-    """
+    whole_only = False
 
     def __init__(
         self,
@@ -128,13 +124,6 @@ class Sampler(BoundSampler):
     def draw_edges(self, dst: Tensor, step: Step) -> Choice:
         """Return what ``choose`` returns on the whole graph, also where several processes hold it; then collective."""
         return choose_edges(self, dst, step)
-
-    def draws_by_row(self) -> bool:
-        """Return ``by_row``, unless it depends on settings."""
-        return self.by_row
-
-    def check_graph(self, graph: Graph) -> None:
-        """Raise nothing: edges come from the processes that hold them."""
 
     def candidates(self, dst: Tensor) -> Candidates:
         """Return all edges that the destinations ``dst`` (parent ids) could draw."""
@@ -186,10 +175,16 @@ def sample_layers(
     )
 
 
-def check_sizes(sizes: Any, name: str, *, every: bool = True) -> tuple[int, ...]:
-    """Return one int per flow, each at least 1, or with ``every`` -1 for all; raise TypeError or ValueError."""
+def check_sizes(sizes: Any, name: str, *, every: bool = True, repeated: object = False) -> tuple[int, ...]:
+    """Return one int per flow, each at least 1, or with ``every`` -1 for all; raise TypeError or ValueError.
+
+    ``repeated``: whether each is a number of draws with replacement, all of which are made.
+    """
     values = as_list(sizes, name, "one number per flow, as in [10, 25]")
-    return tuple(check_size(size, f"{name}[{i}]", every=every) for i, size in enumerate(values))
+    checked = tuple(check_size(size, f"{name}[{i}]", every=every) for i, size in enumerate(values))
+    if repeated and max(checked) >= 2**31:
+        raise ValueError(f"{name} must be below 2**31 with replacement, got {max(checked)}")
+    return checked
 
 
 def as_list(value: Any, name: str, content: str, entry: str = "number") -> list[Any]:

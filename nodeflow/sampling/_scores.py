@@ -14,8 +14,8 @@ from nodeflow._base.types import Floats
 from nodeflow._edges.numbering import Numbering
 from nodeflow.flow import Flow, Layer
 from nodeflow.ops import Structure
+from nodeflow.sampling._bound import Candidates
 from nodeflow.sampling._pps import Picked, list_probabilities, scale_of
-from nodeflow.sampling._reader import Candidates
 
 
 class LayerCandidates(Frozen):
@@ -77,12 +77,8 @@ def read_scores(value: object, nid: Tensor, flow: int) -> tuple[Floats, Tensor]:
     not finite, and for scores that are all 0.
     """
     scores = torch.as_tensor(value) if isinstance(value, np.ndarray) and value.dtype.kind in "iuf" else value
-    if (
-        not isinstance(scores, Tensor)
-        or scores.dtype == torch.bool
-        or scores.is_complex()
-        or scores.layout != torch.strided
-    ):
+    kinds = torch.bool, torch.complex64, torch.complex128, torch.complex32
+    if not isinstance(scores, Tensor) or scores.layout != torch.strided or scores.dtype in kinds:
         raise TypeError(f"score must return a dense tensor of numbers, one per candidate, got {describe(value)}")
     if scores.shape != (len(nid),):
         raise ValueError(

@@ -8,8 +8,7 @@ import numpy as np
 import torch
 
 from nodeflow._base.checks import Ints, as_count, as_flag, as_int
-from nodeflow._base.frozen import Lazy
-from nodeflow.flow import Flow, FlowParts, NodeFlow, shared_node_flow
+from nodeflow.flow import Flow, NodeFlow, shared_node_flow
 from nodeflow.graph import Graph
 from nodeflow.ops import Structure
 from nodeflow.sampling._assemble import prefix
@@ -39,12 +38,11 @@ class ShadowSampler(BoundSampler):
     ``fanout=-1`` and ``depth >= num_flows`` the outputs of the seeds are those on the whole graph.
 
     Args:
-        graph: the parent graph; it is never written to.
         num_flows: number of flows, L; any, whatever the depth.
         depth: hops from a seed to the border of its scope; 0 is the seed alone.
         fanout: how many neighbours a node draws, uniformly; -1 takes all.
         replace: draw with replacement: scopes are then smaller, since nodes drawn again are in them once.
-        direction, edge_filter, weight, seed: see ``SubgraphSampler``.
+        graph, direction, edge_filter, weight, seed: see ``SubgraphSampler``.
 
     A node with no more neighbours than ``fanout`` keeps all of them; a seed without neighbours is alone in its scope.
 
@@ -61,6 +59,7 @@ class ShadowSampler(BoundSampler):
     """
 
     draws_as = "shadow"
+    whole_only = False
 
     def __init__(
         self,
@@ -86,9 +85,6 @@ class ShadowSampler(BoundSampler):
         options: dict[str, Any] = {"replace": self.replace, "direction": self.direction, "reuse": True}
         self._hops = NeighborSampler(self.graph, [self.fanout] * max(self.depth, 1), **options)
 
-    def check_graph(self, graph: Graph) -> None:
-        """Raise nothing: the edges of the nodes in a scope come from the processes that hold them."""
-
     def _draw_of(self, call: Call, ids: Ints, *identity: int) -> Draw:
         draw = super()._draw_of(call, ids, *identity)
         if call.step is None:
@@ -106,15 +102,12 @@ class ShadowSampler(BoundSampler):
         reader = with_rows_of(self, rows.parent_nid.numpy()).reader
         part = induced_subgraph(reader.edges, (rows.context * size + rows.parent_nid).numpy(), size)
         indptr, indices = torch.from_numpy(part.indptr), torch.from_numpy(part.indices)
-        eid, weight = Lazy(lambda: reader.edges.parent_eid(part.positions)), None
-        if reader.weights is not None:
-            weight = Lazy(lambda: reader.estimator_weight(reader.weighted(part.positions)))
-        structure = Structure(indptr, indices, rows.num_nodes)
-        parts: FlowParts = {"parent_eid": eid, "weight": weight, "needs_weight": True}
+        structure, parts = Structure(indptr, indices, rows.num_nodes), reader.flow_parts(part.positions)
+        parts["needs_weight"], eid, weight = True, parts["parent_eid"], parts["weight"]
         whole = shared_node_flow(self.graph, rows, structure, self.num_flows - 1, **parts)
         i, end = self.num_flows - 1, part.indptr[back.num_nodes]  # of the last flow, a prefix of the others
         structure = Structure(indptr[: back.num_nodes + 1], indices[:end], rows.num_nodes)
-        parts |= {"parent_eid": prefix(eid, end), "weight": weight and prefix(weight, end), "prefix": True}
+        parts |= {"parent_eid": prefix(eid, end), "weight": prefix(weight, end), "prefix": True}
         flow = Flow._trusted(structure, whole.back, back, (i, i + 1), **parts)
         return NodeFlow._trusted(
             [*whole.layers, back], [*whole.flows, flow], parent=self.graph, seed_index=reached.seed_index

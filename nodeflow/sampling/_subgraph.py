@@ -1,4 +1,4 @@
-"""Samplers of subgraphs: a sampler chooses nodes, and every flow holds all edges among them."""
+"""Samplers of subgraphs: a sampler chooses nodes, and every flow holds all edges among them; also those of a batch."""
 
 from __future__ import annotations
 
@@ -11,17 +11,15 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from nodeflow import _kernels as kernels
-from nodeflow._base.checks import Ints, as_ids
-from nodeflow._base.frozen import Lazy
+from nodeflow._base.checks import Ints, as_ids, check_type, describe
 from nodeflow._base.types import IdsLike
-from nodeflow._edges.edges import Edges
+from nodeflow._edges.edges import NOTHING, Edges
 from nodeflow._peers.held import together
-from nodeflow.flow import FlowParts, Layer, NodeFlow, shared_node_flow
-from nodeflow.graph import Graph
+from nodeflow.flow import Flow, Layer, NodeFlow, shared_node_flow
 from nodeflow.ops import Structure
 from nodeflow.random import Random
 from nodeflow.sampling._base import Draw
-from nodeflow.sampling._bound import BoundSampler
+from nodeflow.sampling._bound import BoundSampler, Reader
 from nodeflow.sampling._distributed import with_rows_of
 
 
@@ -68,15 +66,22 @@ def induced_subgraph(edges: Edges, keys: Ints, num_nodes: int, *, left_out: bool
     >>> part.indices.tolist(), part.dst.tolist()
     ([2, 0, 1], [0, 1, 2])
     """
-    table, repeated = kernels.induced.tabulate(keys)
+    table, repeated = kernels.subgraph.tabulate(keys)
     if repeated >= 0:
         raise ValueError(f"nodes of a subgraph must be distinct, but node {keys[repeated] % num_nodes} comes twice")
-    rows = edges.rows_of(keys % max(num_nodes, 1))
-    indptr, indices, positions = kernels.induced.induced(edges.indptr, edges.indices, rows, keys, num_nodes, table)
+    return Subgraph(keys, *edges_from(edges, table, keys, num_nodes, left_out=left_out))
+
+
+def edges_from(
+    edges: Edges, table: Ints, keys: Ints, num_nodes: int, *, left_out: bool = True
+) -> tuple[Ints, Ints, Ints]:
+    """Return the edges from tabulated keys to ``keys``: ``indptr``, indices among the tabulated, and positions."""
+    ends, rows = edges.indptr[:: edges.rows_per_node], edges.whole.rows_of(keys % max(num_nodes, 1))
+    indptr, indices, positions = kernels.subgraph.induced(ends, edges.indices, rows, keys, num_nodes, table)
     if left_out and edges.patch is not None:
         kept, indptr = edges.patch.stay(indptr, positions)
         indices, positions = indices[kept], positions[kept]
-    return Subgraph(keys, indptr, indices, positions)
+    return indptr, indices, positions
 
 
 class SubgraphSampler(BoundSampler):
@@ -86,11 +91,8 @@ class SubgraphSampler(BoundSampler):
     once. ``batch.seeds`` are all nodes of the subgraph.
 
     Args:
-        graph: the parent graph; it is never written to.
         num_flows: number of flows, L.
-        direction: "in" lets a node gather from the sources of its in-edges, "out" from the destinations of its
-            out-edges.
-        edge_filter, weight, seed: see ``Sampler``.
+        graph, direction, edge_filter, weight, seed: see ``Sampler``.
 
     Seeds are nodes, unless a subclass overrides ``num_seeds`` and ``seed_kind``. Estimator weights are the ``weight``
     column times ``inverse``. ``without_edges`` leaves edges out of the subgraphs; the nodes and all other edges stay as
@@ -113,6 +115,7 @@ class SubgraphSampler(BoundSampler):
     """
 
     draws_together = True
+    whole_only = False
 
     @abstractmethod
     def choose_nodes(self, seeds: Ints, random: Random) -> IdsLike:
@@ -121,9 +124,6 @@ class SubgraphSampler(BoundSampler):
         The result must depend on the seeds, ``random`` and the sampler's settings only. It is called from several
         threads.
         """
-
-    def check_graph(self, graph: Graph) -> None:
-        """Raise nothing: the edges of the chosen nodes come from the processes that hold them."""
 
     def inverse(self, part: Subgraph, seeds: Ints) -> NDArray[np.float64] | None:
         """Return 1 / the probability that an edge's source is in the subgraph, given that its destination is.
@@ -155,11 +155,75 @@ class SubgraphSampler(BoundSampler):
         part = induced_subgraph(reader.edges, nodes, graph.num_nodes)
         structure = Structure(torch.from_numpy(part.indptr), torch.from_numpy(part.indices), len(nodes))
         layer, ids = Layer._trusted(len(nodes), torch.from_numpy(nodes)), torch.from_numpy(seeds.copy())
-        edges: FlowParts = {
-            "parent_eid": Lazy(lambda: reader.edges.parent_eid(part.positions)),
-            "weight": Lazy(lambda: reader.estimator_weight(reader.weighted(part.positions, self.inverse(part, seeds)))),
-            "needs_weight": self._needs_weight(seeds),
-        }
+        edges = reader.flow_parts(part.positions, lambda: self.inverse(part, seeds))
+        edges["needs_weight"] = self._needs_weight(seeds)
         batch = shared_node_flow(graph, layer, structure, self.num_flows, ids, **edges)
         batch.back.data.update(self.node_columns(part))
         return batch
+
+
+def induced(batch: NodeFlow, sampler: BoundSampler) -> NodeFlow:
+    """Return the NodeFlow with the layers of ``batch``, and all edges among their nodes, drawn or not.
+
+    Flow i holds every edge from a node of layer i to a node of layer i + 1, in the graph's order, in the direction of
+    the sampler; with contexts, those of one context. As a transform of a loader:
+    ``NodeFlowLoader(..., transform=lambda batch: induced(batch, sampler))``.
+
+    Estimator weights are those of the edges (the sampler's ``weight`` column, or 1). Outputs are exact for the subgraph
+    of the nodes. They are not unbiased for the whole graph: sums lack the edges from outside.
+
+    Args:
+        batch: a NodeFlow in main memory whose layers have parent nodes.
+        sampler: the sampler of the batch. Its direction, ``edge_filter``, ``weight`` and ``without_edges`` hold. Of a
+            ``LinkSampler`` pass what it wraps, without the edges that it excludes:
+            ``links.sampler.without_edges(...)``.
+
+    Columns of layers and seeds are shared with ``batch``; flows have no columns, and flows that skip layers are left
+    out. Cost: for every flow, the sum of the degrees of its destinations.
+
+    Raises TypeError for anything but a NodeFlow and a sampler that looks up edges, and for a sampler with times,
+    where some edges lie in the future; ValueError for a batch of another graph, on another device, or without parent
+    nodes.
+
+    >>> from nodeflow import Graph, NeighborSampler
+    >>> graph = Graph.from_edges([1, 2, 2, 1], [0, 0, 1, 2])
+    >>> sampler = NeighborSampler(graph, [1, -1])
+    >>> batch = sampler([0])
+    >>> batch, induced(batch, sampler)
+    (NodeFlow(3 -> 3 -> 1 nodes, 3 + 2 edges), NodeFlow(3 -> 3 -> 1 nodes, 4 + 2 edges))
+    """
+    check_type(batch, "batch", NodeFlow, "a NodeFlow")
+    if not isinstance(sampler, BoundSampler):
+        raise TypeError(
+            f"sampler must be one that looks up edges, such as NeighborSampler, got {describe(sampler)}; of a "
+            "LinkSampler pass its sampler, links.sampler.without_edges(...)"
+        )
+    if sampler.takes_times:
+        raise TypeError(f"{type(sampler).__name__} hides edges from seeds by their times: induced would show them all")
+    if batch.parent is None or batch.parent.uid != sampler.graph.uid:
+        raise ValueError(f"batch must be a batch of the sampler's graph, {sampler.graph}, got one of {batch.parent}")
+    if batch.device.type != "cpu":
+        raise ValueError(f"batch must be in main memory, got one on {batch.device}; call induced before batch.to")
+    layers = [layer.with_frame() for layer in batch.layers]
+    ends = [layer.parent_nid.numpy() for layer in layers[1:]]
+    reader, size = with_rows_of(sampler, np.concatenate([NOTHING, *ends])).reader, sampler.graph.num_nodes
+    flows = [_flow(reader, layers[i], layers[i + 1], i, size) for i in range(batch.num_flows)]
+    ids = batch.seed_ids if batch.has_seed_ids else None
+    result = NodeFlow._trusted(layers, flows, parent=batch.parent, seed_index=batch.seed_index, seed_ids=ids)
+    result.seed_data.update(batch.seed_data)
+    return result
+
+
+def _flow(reader: Reader, src: Layer, dst: Layer, i: int, num_nodes: int) -> Flow:
+    table, _ = kernels.subgraph.tabulate(_keys(src, num_nodes))
+    indptr, indices, positions = edges_from(reader.edges, table, _keys(dst, num_nodes), num_nodes)
+    structure = Structure(torch.from_numpy(indptr), torch.from_numpy(indices), src.num_nodes)
+    parts = reader.flow_parts(positions)
+    parts["needs_weight"] = reader.weights is not None
+    return Flow._trusted(structure, src, dst, (i, i + 1), **parts)
+
+
+def _keys(layer: Layer, num_nodes: int) -> Ints:
+    """A number for every node and context."""
+    nodes: Ints = layer.parent_nid.numpy()
+    return nodes if layer.context is None else nodes + num_nodes * layer.context.numpy()

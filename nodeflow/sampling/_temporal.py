@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Unpack
+from typing import Unpack
 
 import numpy as np
 import torch
@@ -22,7 +22,7 @@ from nodeflow.random import hash_ids
 from nodeflow.sampling._base import Call
 from nodeflow.sampling._neighbor import inverse_rate
 from nodeflow.sampling._options import SamplerOptions
-from nodeflow.sampling._proportional import Proportional
+from nodeflow.sampling._pps import Proportional
 from nodeflow.sampling._rows import DrawingRows, Drawn, RowSampler
 from nodeflow.sampling._sampler import Step, check_sizes
 
@@ -52,7 +52,6 @@ class TemporalNeighborSampler(RowSampler):
     not earlier than t - ``since``, on every hop.
 
     Args:
-        graph: the parent graph; it is never written to.
         fanouts: one number per flow **in flow order**: ``fanouts[-1]`` belongs to the seeds, ``fanouts[0]`` to the
             inputs; -1 takes the whole past.
         time: name of the edge column of times: integers (compared exactly, as int64) or finite floats (compared as
@@ -66,8 +65,8 @@ class TemporalNeighborSampler(RowSampler):
             not see itself or other events of the same moment.
         since: the length of the window, at least 0, in the unit of the time column: an integer where the column holds
             integers, else any number. An edge exactly that old is seen. None: the whole past.
-        direction, include_dst, reuse, edge_filter, weight, seed: see ``Sampler``. With ``include_dst=False`` layers are
-            sorted by time and then by parent id; with ``reuse`` a node draws once per time.
+        graph, direction, include_dst, reuse, edge_filter, weight, seed: see ``Sampler``. With ``include_dst=False``
+            layers are sorted by time and then by parent id; with ``reuse`` a node draws once per time.
 
     A node with no more past edges than its fanout keeps all of them once, in the order of time (with replacement it
     still draws ``fanout`` of them); one without a past gets no edges.
@@ -102,7 +101,7 @@ class TemporalNeighborSampler(RowSampler):
         since: float | None = None,
         **options: Unpack[SamplerOptions],
     ) -> None:
-        self.fanouts = check_sizes(fanouts, "fanouts")
+        self.fanouts = check_sizes(fanouts, "fanouts", repeated=replace)
         self.time = time
         check_one_of(strategy, "strategy", ("uniform", "recent"))
         self.strategy = strategy
@@ -111,8 +110,6 @@ class TemporalNeighborSampler(RowSampler):
         if strategy == "recent" and (self.replace or prob is not None):
             option = "replace=True" if self.replace else "prob="
             raise ValueError(f"strategy='recent' takes the latest edges, each once: {option} goes with 'uniform'")
-        if self.replace and max(self.fanouts) >= 2**31:  # every node draws so many, and their sum must be a number
-            raise ValueError(f"fanouts must be below 2**31 with replacement, got {max(self.fanouts)}")
         self.since = None if since is None else _as_window(since, edge_column(graph, time, "time"))
         super().__init__(graph, len(self.fanouts), **options)
 
@@ -127,30 +124,6 @@ class TemporalNeighborSampler(RowSampler):
             self.reader = self.reader._replace(edges=edges)
         self._stamps: Stamps = np.array(edges.by_position(column))  # whoever made the column may write to it later
         self._prob = None if self.prob is None else edge_numbers(self.graph, self.prob, "prob", signed=False)
-
-    def __call__(
-        self,
-        seeds: SeedsLike,
-        *,
-        times: NumbersLike | None = None,
-        epoch: int = 0,
-        batch_number: int | None = None,
-        inputs: Any = None,
-    ) -> NodeFlow:
-        """Sample the NodeFlow of ``seeds``, each as the graph was at its time.
-
-        Args:
-            seeds: parent ids of the nodes whose outputs are wanted.
-            times: a time for every seed, ``[num_seeds]`` (for seeds ``[B, m]`` of this shape, or ``[B]``): integers
-                where the time column holds integers, else integers or finite floats. ``NodeFlowLoader`` has an argument
-                ``times`` that it passes on.
-            epoch, batch_number, inputs: see ``SamplerBase``. Without ``batch_number``,
-                seeds and times tell this batch from others.
-
-        Raises the errors of every sampler, TypeError for missing times or floats against an integer column, and
-        ValueError for times that are not one per seed, or not finite.
-        """
-        return self.complete(self.draw_batch(seeds, Call(epoch, batch_number, inputs, times)))
 
     def draw_batch(self, seeds: SeedsLike, call: Call) -> NodeFlow:
         """Sample the NodeFlow of ``seeds`` without what ``complete`` adds.
@@ -179,7 +152,7 @@ class TemporalNeighborSampler(RowSampler):
         limits, which = step.inputs.times, rows.contexts
         starts = limits[:0] if self.since is None else _starts(limits, self.since)
         size, replace = (fanout, self.replace) if self._prob is None else (-1, False)
-        indptr, begin, num_past = kernels.temporal.plan_past(
+        indptr, begin, num_past = kernels.uniform.plan_past(
             edges.indptr, stamps, rows.numbers, limits, starts, which, size, replace, self.strict
         )
         if self._prob is not None:

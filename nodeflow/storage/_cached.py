@@ -9,25 +9,12 @@ import torch
 from torch import Tensor
 
 from nodeflow import _kernels as kernels
-from nodeflow._base.checks import Ints, check_type
+from nodeflow._base.checks import Ints, check_length, check_type
 from nodeflow._base.types import NumbersLike
 from nodeflow._rows.base import RowsBase, summary
-from nodeflow._rows.rows import (
-    Rows,
-    as_words,
-    concat_rows,
-    fetch_rows,
-    is_collective,
-    is_sparse,
-    layout_of,
-    put_rows,
-    row_bytes,
-)
-from nodeflow.storage._fitting import fitting
+from nodeflow._rows.rows import Rows, fetch_rows, gather_into, is_collective, is_sparse, layout_of, move_rows, put_rows
 from nodeflow.storage._heat import hottest
-
-_PIECE = 2**24  # bytes of dense rows that are read at a time
-_SPARSE_PIECE = 2**14  # sparse rows that are read at a time
+from nodeflow.storage._memory import copied, fitting
 
 
 class Cached(RowsBase):
@@ -59,12 +46,11 @@ class Cached(RowsBase):
         self.rows, self.shape, self.dtype = rows, tuple(rows.shape), rows.dtype
         self.layout, self.collective = layout_of(rows), is_collective(rows)
         order = hottest(heat)
-        if len(order) != self.shape[0]:
-            raise ValueError(f"heat must have a number per row ({self.shape[0]}), got {len(order)}")
+        check_length(order, "heat", self.shape[0], "row")
         count = fitting(rows, order, memory)
         self.ids = order[:count]
         kept = self.ids.sort().values  # files are read in order
-        self._hot = _copied(rows, kept)
+        self._hot = copied(rows, kept)
         self._place = None  # a whole column lies in its own order
         if count < self.shape[0]:
             self._place = np.full(self.shape[0], -1, np.int32)
@@ -83,7 +69,7 @@ class Cached(RowsBase):
                 return fetch_rows(self._hot, torch.from_numpy(ids))
             return torch.index_select(self._hot, 0, torch.from_numpy(ids), out=out)
         at, cold = np.empty((2, len(ids)), np.int64)
-        count = int(kernels.caching.find_places(self._place, ids, at, cold))
+        count = int(kernels.copying.find_places(self._place, ids, at, cold))
         self.hits, self.misses = self.hits + len(ids) - count, self.misses + count
         if count == len(ids):
             return fetch_rows(self.rows, torch.from_numpy(ids)).cpu()
@@ -91,27 +77,14 @@ class Cached(RowsBase):
         if count or self.collective:
             missing = fetch_rows(self.rows, torch.from_numpy(ids[cold[:count]])).cpu()
         if is_sparse(self):
-            known = np.flatnonzero(at >= 0)
-            parts = [(fetch_rows(self._hot, torch.from_numpy(at[known])), known)]
+            hot = np.flatnonzero(at >= 0)
+            parts = [(fetch_rows(self._hot, torch.from_numpy(at[hot])), hot)]
             return put_rows(parts if missing is None else [*parts, (missing, cold[:count])], len(ids))
         out = self._room(len(ids), out)
-        hot, width, target = as_words(self._hot, row_bytes(self), out)
-        kernels.caching.gather_at(hot, width, at, target)
+        gather_into(self._hot, at, out)
         if missing is not None:
-            source, width, target = as_words(missing, row_bytes(self), out)
-            kernels.caching.copy_rows(source, width, np.arange(count), target, cold[:count])
+            move_rows(missing, np.arange(count), out, cold[:count])
         return out
 
     def _details(self) -> str:
         return f"{len(self.ids)} rows in memory, of {summary(self.rows)}"
-
-
-def _copied(rows: Tensor | Rows, ids: Tensor) -> Tensor:
-    """Return rows in memory of their own, read piece by piece."""
-    if is_sparse(rows):
-        return concat_rows([fetch_rows(rows, piece).cpu() for piece in ids.split(_SPARSE_PIECE)])
-    copy = torch.empty((len(ids), *rows.shape[1:]), dtype=rows.dtype, device="cpu")
-    step = max(1, _PIECE // max(row_bytes(rows), 1))
-    for begin in range(0, len(ids), step):
-        copy[begin : begin + step] = fetch_rows(rows, ids[begin : begin + step])
-    return copy

@@ -1,4 +1,4 @@
-"""How often rows will be read: counted in batches drawn ahead, computed, or taken from degrees."""
+"""Numbers of coming reads of rows: counted in batches drawn ahead, computed, or taken from degrees."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nodeflow._base.checks import as_array, as_count, as_ids, as_index, check_type, describe, first_true
+from nodeflow._base.checks import as_array, as_count, as_ids, as_index, check_one_of, check_type, describe, first_true
 from nodeflow._base.types import Floats, IdsLike, NumbersLike
 from nodeflow.graph import Graph
 from nodeflow.loader import NodeFlowLoader
@@ -79,14 +79,13 @@ def degree_heat(graph: Graph, direction: str = "in") -> Tensor:
     >>> degree_heat(Graph.from_edges([0, 0, 1], [1, 2, 2]))
     tensor([2, 1, 0])
     """
-    if direction not in ("in", "out", "both"):
-        raise ValueError(f"direction must be 'in', 'out' or 'both', got {direction!r}")
-    found = torch.zeros(graph.num_nodes, dtype=torch.int64)
-    if direction != "out":
-        found = found + graph.out_degrees()
-    if direction != "in":
-        found = found + graph.in_degrees()
-    return found
+    check_one_of(direction, "direction", ("in", "out", "both"))
+    degrees = {
+        "in": graph.out_degrees,
+        "out": graph.in_degrees,
+        "both": lambda: graph.out_degrees() + graph.in_degrees(),
+    }
+    return degrees[direction]()
 
 
 def reach_heat(graph: Graph, seeds: IdsLike, fanouts: Sequence[int | None], batch_size: int) -> Tensor:

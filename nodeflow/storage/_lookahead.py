@@ -12,22 +12,21 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nodeflow._base.checks import Ints, as_count, check_type
+from nodeflow._base.checks import Ints, as_count, check_length, check_type
 from nodeflow._base.sizes import as_bytes
 from nodeflow._base.types import NumbersLike
 from nodeflow._rows.rows import Rows, fetch_rows, is_collective, is_sparse, take_rows
 from nodeflow._runtime.workers import Workers
 from nodeflow.flow import NodeFlow, empty_node_flow, node_columns
 from nodeflow.loader import NodeFlowLoader
-from nodeflow.storage._fitting import mean_bytes
 from nodeflow.storage._heat import as_heat
-from nodeflow.storage._plan import Plan
-from nodeflow.storage._pools import pool_of, stored_bytes
+from nodeflow.storage._memory import mean_bytes
+from nodeflow.storage._plan import Plan, pool_of, stored_bytes
 
 
 @dataclass
 class Reads:
-    """What a ``Lookahead`` has read so far.
+    """Counts of the rows that a ``Lookahead`` has read so far.
 
     Attributes:
         batches: how many batches were served.
@@ -127,8 +126,8 @@ class Lookahead:
         self._epochs = None if epochs is None else as_count(epochs, "epochs", 1)
         self._prefetch = as_count(prefetch, "prefetch", 1)
         values = None if heat is None else as_heat(heat)
-        if values is not None and len(values) != graph.num_nodes:
-            raise ValueError(f"heat must have a number per node ({graph.num_nodes}), got {len(values)}")
+        if values is not None:
+            check_length(values, "heat", graph.num_nodes, "node")
         self._plan = Plan(graph.num_nodes, room, self._window, values)
         self._kept = {name: pool_of(rows, room) for name, rows in self._columns.items()}
         self._coming: Iterator[Ints] = iter(())

@@ -1,39 +1,41 @@
-"""Opening columns in files: what kind of file it is, and where its numbers are."""
+"""Columns in files: opened, and made by a program that writes them itself."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import json
+import math
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from nodeflow._base.checks import as_count, check_indptr, describe
+from nodeflow._base.checks import as_count, check_indptr, check_type, describe
 from nodeflow._base.types import FileLike
-from nodeflow._disk.arrays import ArrayFile, map_array
+from nodeflow._disk.arrays import create_array, map_array, numpy_type, read_header
+from nodeflow._disk.folders import new_folder
 from nodeflow._disk.manifest import Manifest
-from nodeflow._rows.rows import as_array, is_sparse
+from nodeflow._disk.streams import stream_column
+from nodeflow._rows.csr import from_scipy
+from nodeflow._rows.rows import Rows, as_array, from_numpy, is_sparse
 from nodeflow._runtime.mapped import find_map, part_of_file
-from nodeflow.storage._files import Extent, FileReader, FileRows, npy_extent, raw_extent, safetensors_header, tensor_in
-from nodeflow.storage._sparse_files import KIND, VERSION, SparseFileRows
+from nodeflow.storage._files import Extent, FileRows, SparseFileRows
 
-_CSR = "indptr", "indices", "values"
-
-
-class Access(NamedTuple):
-    """How files are read: ``direct``, past the page cache, and by how many threads."""
-
-    direct: bool = False
-    threads: int = 8
-
-    def rows(self, path: Path, extent: Extent) -> FileRows:
-        """Open the rows that lie somewhere in a file."""
-        return FileRows(FileReader(path, direct=self.direct, threads=self.threads), *extent)
-
-
-_USUAL = Access()
+_KIND, _VERSION = "sparse rows", 1
+_SAFETENSORS = {
+    "F64": torch.float64,
+    "F32": torch.float32,
+    "F16": torch.float16,
+    "BF16": torch.bfloat16,
+    "I64": torch.int64,
+    "I32": torch.int32,
+    "I16": torch.int16,
+    "I8": torch.int8,
+    "U8": torch.uint8,
+    "BOOL": torch.bool,
+}
 
 
 def open(
@@ -71,95 +73,170 @@ def open(
     tensor([[4., 5.],
             [0., 1.]], dtype=torch.float64)
     """
-    access = Access(bool(direct), as_count(threads, "threads", 1))
+    rows = partial(FileRows, direct=bool(direct), threads=as_count(threads, "threads", 1))
     if isinstance(path, Tensor):
         if name is not None or shape is not None or dtype is not None or offset:
             raise TypeError("name, shape, dtype and offset are those of a file: leave them out for a tensor")
-        rows = opened(path, access)
-        if rows is None:
+        if (column := opened(path, rows)) is None:
             raise ValueError(f"path is a tensor in memory, {describe(path)}: only one that maps a file can be opened")
-        return rows
+        return column
     place = Path(path).absolute()
     if (shape is None) != (dtype is None):
         raise TypeError("shape and dtype belong together: pass both for raw numbers, or neither")
     if place.is_dir():
-        return _sparse_folder(place, access)
+        return _sparse_folder(place, rows)
     if shape is not None and dtype is not None:
-        extent = raw_extent(place, shape, dtype, as_count(offset, "offset"))
+        extent = _raw_extent(place, shape, dtype, as_count(offset, "offset"))
     elif place.suffix == ".safetensors":
-        header, begin = safetensors_header(place)
-        if name is None and "columns" in header.get("__metadata__", {}):
-            return _sparse_safetensors(place, header, begin, access)
-        extent = _only_tensor(place, header, begin, name)
+        extent = _safetensors_extent(place, name)
     elif place.suffix == ".npy":
-        extent = npy_extent(place)
+        extent = _npy_extent(place)
     else:
         raise ValueError(f"{place.name} must end in .npy or .safetensors; for raw numbers pass shape and dtype")
     if not extent[1]:
         raise ValueError(f"{place} holds a single number, not rows")
-    return access.rows(place, extent)
+    return rows(place, extent)
 
 
-def opened(column: Tensor, access: Access = _USUAL) -> FileRows | SparseFileRows | None:
+def opened(column: Tensor, rows: Callable[[Path, Extent], FileRows] = FileRows) -> FileRows | SparseFileRows | None:
     """Return the rows of a tensor that maps files read-only, None for a tensor in memory."""
     if not is_sparse(column):
-        return _mapped(column, access)
-    indices, values = _mapped(column.col_indices(), access), _mapped(column.values(), access)
+        return _mapped(column, rows)
+    indices, values = _mapped(column.col_indices(), rows), _mapped(column.values(), rows)
     if indices is None or values is None:
         return None
     return SparseFileRows(values.path, column.crow_indices().long(), indices, values, column.shape[1])
 
 
-def _mapped(column: Tensor, access: Access) -> FileRows | None:
+def _mapped(column: Tensor, rows: Callable[[Path, Extent], FileRows]) -> FileRows | None:
     mapped = find_map(column.untyped_storage().data_ptr())
     part = part_of_file(as_array(column), mapped) if mapped is not None and column.is_contiguous() else None
-    if part is None:
-        return None
-    return access.rows(Path(part.file), (part.offset, tuple(column.shape), column.dtype))
+    return None if part is None else rows(Path(part.file), (part.offset, tuple(column.shape), column.dtype))
 
 
-def _sparse_folder(folder: Path, access: Access) -> SparseFileRows:
-    array = Manifest.read(folder, KIND, VERSION).arrays.get("rows")
+def _sparse_folder(folder: Path, rows: Callable[[Path, Extent], FileRows]) -> SparseFileRows:
+    array = Manifest.read(folder, _KIND, _VERSION).arrays.get("rows")
     if array is None or array.csr is None:
         raise ValueError(f"{folder} has a manifest without sparse rows: it is damaged")
-    _, indices, values = array.plain
-
-    def rows(part: ArrayFile) -> FileRows:
-        start, shape, _ = npy_extent(folder / part.file)
-        return access.rows(folder / part.file, (start, shape, part.torch_type))  # numpy does not know bfloat16
-
-    indptr = _checked(folder, lambda: np.array(map_array(folder, array.plain[0])), indices.shape[0])
-    return SparseFileRows(folder, indptr, rows(indices), rows(values), array.shape[1])
-
-
-def _sparse_safetensors(path: Path, header: dict[str, Any], begin: int, access: Access) -> SparseFileRows:
-    """Open a sparse column that an earlier version wrote into one file."""
-    if missing := [name for name in _CSR if name not in header]:
-        raise ValueError(f"{path} is damaged: it has no tensor {missing[0]!r}")
-    (start, (size,), _), indices, values = (tensor_in(path, header, begin, name) for name in _CSR)
-    indptr = _checked(path, lambda: np.fromfile(path, np.int64, size, offset=start), indices[1][0])
+    indptr = np.array(map_array(folder, array.plain[0]))
     try:
-        width = int(header["__metadata__"]["columns"])
-    except (ValueError, TypeError) as error:
-        raise ValueError(f"{path} is damaged: {error}") from None
-    reader = FileReader(path, direct=access.direct, threads=access.threads)
-    return SparseFileRows(path, indptr, FileRows(reader, *indices), FileRows(reader, *values), width)
-
-
-def _checked(path: Path, read: Callable[[], Any], entries: int) -> Tensor:
-    indptr = read()
-    try:
-        check_indptr(indptr, entries)
+        check_indptr(indptr, array.plain[1].shape[0])
     except ValueError as error:
-        raise ValueError(f"{path} is damaged: {error}") from None
-    return torch.from_numpy(indptr)
+        raise ValueError(f"{folder} is damaged: {error}") from None
+    indices, values = (  # of the type in the manifest: numpy does not know bfloat16
+        rows(folder / part.file, (*_npy_extent(folder / part.file)[:2], part.torch_type)) for part in array.plain[1:]
+    )
+    return SparseFileRows(folder, torch.from_numpy(indptr), indices, values, array.shape[1])
 
 
-def _only_tensor(path: Path, header: dict[str, Any], begin: int, name: str | None) -> Extent:
+def _npy_extent(path: Path) -> Extent:
+    try:
+        kind, shape, start = read_header(path)
+    except ValueError as error:
+        raise ValueError(f"{path} is damaged, was cut off or is no .npy file: {error}") from None
+    if not kind.isnative:
+        raise ValueError(f"{path} has numbers of another byte order ({kind}); convert it once")
+    return start, shape, torch.from_numpy(np.empty(0, kind)).dtype
+
+
+def _raw_extent(path: Path, shape: tuple[int, ...], dtype: torch.dtype, start: int) -> Extent:
+    check_type(dtype, "dtype", torch.dtype, "a torch.dtype")
+    numpy_type(dtype)
+    sizes = tuple(as_count(size, "shape") for size in shape)
+    expected, size = start + math.prod(sizes) * dtype.itemsize, path.stat().st_size
+    if size < expected:
+        raise ValueError(f"{path} has {size} bytes, but {dtype} {list(sizes)} from byte {start} on takes {expected}")
+    return start, sizes, dtype
+
+
+def _safetensors_extent(path: Path, name: str | None) -> Extent:
+    """Return where a tensor lies in a ``.safetensors`` file, by default its only one."""
+    try:
+        with path.open("rb") as file:
+            begin = 8 + int.from_bytes(file.read(8), "little")
+            if begin > path.stat().st_size:
+                raise ValueError("its header is longer than the file")
+            header = json.loads(file.read(begin - 8))
+            if not isinstance(header, dict):
+                raise ValueError("its header is no table")
+    except ValueError as error:
+        raise ValueError(f"{path} is damaged, was cut off or is no .safetensors file: {error}") from None
+    if name is None and "columns" in header.pop("__metadata__", {}):
+        raise ValueError(
+            f"{path} is a sparse column in one file, as an earlier nodeflow wrote it: load indptr, indices and values "
+            "with safetensors.torch.load_file, and write a folder with save_sparse"
+        )
     names = [key for key in header if key != "__metadata__"]
     if name is None and len(names) != 1:
         raise ValueError(f"{path} holds {len(names)} tensors: pass name=, one of {', '.join(names)}")
     chosen = names[0] if name is None else name
     if chosen not in names:
         raise ValueError(f"{path} has no tensor {chosen!r}; it has {', '.join(names) or 'none'}")
-    return tensor_in(path, header, begin, chosen)
+    try:
+        facts = header[chosen]
+        kind, shape = _SAFETENSORS.get(facts["dtype"]), tuple(int(size) for size in facts["shape"])
+        first, last = (int(place) for place in facts["data_offsets"])
+    except (KeyError, TypeError, ValueError) as error:
+        raise ValueError(f"{path} is damaged: its header does not describe the tensor {chosen!r} ({error!r})") from None
+    if kind is None:
+        raise ValueError(f"{path}: numbers of type {facts['dtype']} cannot be read")
+    if last - first != math.prod(shape) * kind.itemsize or begin + last > path.stat().st_size or first < 0:
+        raise ValueError(f"{path} was cut off or is damaged: it does not hold all of the tensor {chosen!r}")
+    return begin + first, shape, kind
+
+
+def create(path: FileLike, shape: Sequence[int], dtype: torch.dtype = torch.float32) -> Tensor:
+    """Make a file ``.npy`` of zeros and return a tensor that maps it: what is written to it reaches the file.
+
+    It may be larger than memory. ``FlowModel.inference(..., out=)`` writes into it, and ``numpy.load`` reads the file.
+
+    Args:
+        path: the file, whose name ends in ``.npy``.
+        shape: shape of the array.
+        dtype: type of its numbers. bfloat16, which numpy does not know, lies in the file as uint16.
+
+    Raises FileExistsError for a file that exists, ValueError for another ending or a wrong shape, OSError where the
+    disk cannot hold the array.
+
+    >>> import tempfile
+    >>> out = create(tempfile.mkdtemp() + "/out.npy", (3, 2))
+    >>> out[1] = torch.tensor([5.0, 6.0])
+    >>> out.sum()
+    tensor(11.)
+    """
+    file = Path(path)
+    if file.suffix != ".npy":
+        raise ValueError(f"path must end in .npy, got {file.name!r}")
+    check_type(dtype, "dtype", torch.dtype, "a torch.dtype")
+    if isinstance(shape, str) or not isinstance(shape, Sequence):
+        raise TypeError(f"shape must be a sequence of sizes, got {describe(shape)}")
+    sizes = tuple(as_count(size, "a size in shape") for size in shape)
+    if file.exists():
+        raise FileExistsError(f"{file} exists; remove it, or choose another path")
+    return from_numpy(create_array(file, numpy_type(dtype), sizes), dtype)
+
+
+def save_sparse(path: FileLike, column: object, *, overwrite: bool = False) -> None:
+    """Write a sparse column into a folder for ``open``: arrays and a manifest, as a graph folder has them.
+
+    Args:
+        path: the folder, which appears whole or not at all.
+        column: a sparse CSR tensor ``[n, width]``, ``Rows`` that are sparse, or a scipy sparse matrix.
+        overwrite: replace a folder that is there.
+
+    Raises TypeError for anything else, FileExistsError for a folder that is there, OSError where the disk is full.
+
+    >>> import tempfile
+    >>> import scipy.sparse
+    >>> from nodeflow import storage
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     storage.save_sparse(folder + "/x", scipy.sparse.eye_array(3, format="csr", dtype="float32"))
+    ...     storage.open(folder + "/x").fetch(torch.tensor([2])).to_dense()
+    tensor([[0., 0., 1.]])
+    """
+    rows = column if isinstance(column, Tensor | Rows) else from_scipy(column)
+    check_type(rows, "column", Tensor | Rows, "a sparse CSR tensor, sparse rows or a scipy sparse matrix")
+    if not is_sparse(rows):
+        raise TypeError("column must be sparse CSR, got a dense one; storage.create makes a file for it")
+    with new_folder(Path(path), overwrite=overwrite) as draft:
+        Manifest(_KIND, _VERSION, {"rows": stream_column(draft / "rows.npy", rows)}).write(draft)

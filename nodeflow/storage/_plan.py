@@ -1,15 +1,20 @@
-"""Which rows stay in memory, when the batches that come next are known: those that are needed soonest (Belady 1966)."""
+"""Rows that stay in memory when the batches that come next are known: those needed soonest, and slots for them."""
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import numpy as np
+import torch
+from torch import Tensor
 
 from nodeflow import _kernels as kernels
 from nodeflow._base.checks import Ints
 from nodeflow._base.types import Array, Floats
+from nodeflow._rows.csr import csr_tensor
+from nodeflow._rows.rows import Rows, is_sparse, move_rows, new_rows, put_rows, take_rows
+from nodeflow.storage._memory import mean_bytes, sparse_bytes
 
 _UNKNOWN = 256  # classes of heat for rows whose next use is not known
 
@@ -69,10 +74,10 @@ class Plan:
         ids = self._known.popleft().astype(np.int64)
         uses = self._uses[self._served - self._base : self._served - self._base + len(ids)]
         hit, kept = np.empty(len(ids), np.int64), np.empty(len(ids), np.int64)
+        cache = self._place, self._node, self._next, self._filled
         self._filled = kernels.caching.keep_nearest(
-            ids, uses, self._now, self.window, self._cold, self._place, self._node, self._next, self._filled,
-            self._counts, hit, kept,
-        )  # fmt: skip
+            ids, uses, self._now, self.window, self._cold, *cache, self._counts, hit, kept
+        )
         self._served += len(ids)
         self._now += 1
         return ids, hit, kept
@@ -91,7 +96,80 @@ class Plan:
         self._last += 1
 
 
-def served(plan: Plan, coming: Iterator[Array]) -> Iterator[tuple[Ints, Ints, Ints]]:
-    """Yield what ``plan.advance`` returns until the last of the coming batches."""
-    while (step := plan.advance(lambda: next(coming, None))) is not None:
-        yield step
+def pool_of(rows: Rows, room: int) -> DensePool | SparsePool:
+    """Return ``room`` slots for rows of a column."""
+    return SparsePool(rows, room) if is_sparse(rows) else DensePool(rows, room)
+
+
+def stored_bytes(rows: Tensor) -> int:
+    """Return how many bytes some rows take."""
+    return int(sparse_bytes(rows).sum()) if is_sparse(rows) else rows.nbytes
+
+
+class DensePool:
+    """Slots for dense rows."""
+
+    def __init__(self, rows: Rows, room: int) -> None:
+        self._slots = torch.empty((room, *rows.shape[1:]), dtype=rows.dtype)
+
+    def serve(self, hit: Ints, kept: Ints, read: Tensor) -> Tensor:
+        """Return the rows of a batch, and keep some of them.
+
+        Args:
+            hit: the slot where each row lies, int64 ``[k]``; -1 for those that were read.
+            kept: the slot that each row is copied to, or -1.
+            read: the rows that were read, in order.
+        """
+        old, new, staying = np.flatnonzero(hit >= 0), np.flatnonzero(hit < 0), np.flatnonzero(kept >= 0)
+        out = new_rows(len(hit), tuple(read.shape[1:]), read.dtype)
+        move_rows(self._slots, hit[old], out, old)
+        move_rows(read, np.arange(len(new)), out, new)
+        move_rows(out, staying, self._slots, kept[staying])
+        return out
+
+
+class SparsePool:
+    """Slots for sparse rows: entries in two long arrays, compacted when these are full, enlarged where that fails."""
+
+    def __init__(self, rows: Rows, room: int) -> None:
+        self._begin, self._size = np.zeros(room, np.int64), np.zeros(room, np.int64)
+        entries = room * mean_bytes(rows) // (8 + rows.dtype.itemsize)
+        self._indices, self._values = torch.empty(entries, dtype=torch.int64), torch.empty(entries, dtype=rows.dtype)
+        self._end = 0
+
+    def serve(self, hit: Ints, kept: Ints, read: Tensor) -> Tensor:
+        """Return the rows of a batch, and keep some of them; see ``DensePool``."""
+        old, new, staying = np.flatnonzero(hit >= 0), np.flatnonzero(hit < 0), np.flatnonzero(kept >= 0)
+        slots, width = hit[old], read.shape[1]
+        indptr = torch.from_numpy(np.concatenate([[0], np.cumsum(self._size[slots])]))
+        at = self._entries(slots)
+        rows = csr_tensor(indptr, self._indices[at], self._values[at], (len(slots), width))
+        out = put_rows([(rows, old), (read, new)], len(hit))
+        self._put(kept[staying], take_rows(out, torch.from_numpy(staying)))
+        return out
+
+    def _put(self, slots: Ints, rows: Tensor) -> None:
+        indptr = rows.crow_indices().numpy()
+        self._size[slots] = 0  # what lay there is gone
+        if self._end + indptr[-1] > len(self._indices):
+            self._compact(int(indptr[-1]))
+        new = slice(self._end, self._end + int(indptr[-1]))
+        self._indices[new], self._values[new] = rows.col_indices(), rows.values()
+        self._begin[slots], self._size[slots] = self._end + indptr[:-1], np.diff(indptr)
+        self._end = new.stop
+
+    def _compact(self, more: int) -> None:
+        """Move the entries of all slots to the front of arrays that have room for as many more."""
+        slots = np.flatnonzero(self._size)
+        at = self._entries(slots)
+        room = max(len(self._indices), len(at) + len(at) // 4 + more)
+        indices, values = torch.empty(room, dtype=torch.int64), torch.empty(room, dtype=self._values.dtype)
+        indices[: len(at)], values[: len(at)] = self._indices[at], self._values[at]
+        self._begin[slots] = np.cumsum(self._size[slots]) - self._size[slots]
+        self._indices, self._values, self._end = indices, values, len(at)
+
+    def _entries(self, slots: Ints) -> Tensor:
+        """The positions of the entries of slots."""
+        sizes = self._size[slots]
+        first = np.cumsum(sizes) - sizes
+        return torch.from_numpy(np.repeat(self._begin[slots] - first, sizes) + np.arange(int(sizes.sum())))

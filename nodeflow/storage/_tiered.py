@@ -10,29 +10,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nodeflow import _kernels as kernels
-from nodeflow._base.checks import Ints, as_ids, check_type, describe
+from nodeflow._base.checks import Ints, as_ids, check_length, check_type, describe
 from nodeflow._base.types import FileLike, IdsLike, NumbersLike
 from nodeflow._disk.arrays import create_array, numpy_type
 from nodeflow._rows.base import RowsBase, summary
-from nodeflow._rows.rows import (
-    Rows,
-    as_words,
-    concat_rows,
-    fetch_rows,
-    is_collective,
-    is_sparse,
-    layout_of,
-    put_rows,
-    row_bytes,
-)
-from nodeflow.storage._fitting import fitting
+from nodeflow._rows.rows import Rows, fetch_rows, from_numpy, gather_into, is_collective, is_sparse, layout_of, put_rows
 from nodeflow.storage._heat import hottest
-from nodeflow.storage._open import open
-from nodeflow.storage._sparse_files import save_sparse
-
-_PIECE = 2**24  # bytes copied at a time
-_SPARSE_PIECE = 2**14  # sparse rows copied at a time
+from nodeflow.storage._memory import copied, copy_into, fitting
+from nodeflow.storage._open import open, save_sparse
 
 
 class Tiered(RowsBase):
@@ -100,8 +85,7 @@ class Tiered(RowsBase):
         [2, 2]
         """
         order, counts = hottest(heat), list[int]()
-        if len(order) != rows.shape[0]:
-            raise ValueError(f"heat must have a number per row ({rows.shape[0]}), got {len(order)}")
+        check_length(order, "heat", rows.shape[0], "row")
         left = order
         for place, size in tiers:
             counts.append(_count_of(rows, left, size, f"the size of {place}"))
@@ -128,8 +112,7 @@ class Tiered(RowsBase):
             self.fetched[k] += count
             # rows in memory are copied to their places at once
             if out is not None and count and _is_plain(tier) and not out.requires_grad:
-                words, width, target = as_words(tier, row_bytes(tier), out)
-                kernels.caching.gather_at(words, width, np.where(mine, at - begin, -1), target)
+                gather_into(tier, np.where(mine, at - begin, -1), out)
             elif count or is_collective(tier):
                 rows = fetch_rows(tier, torch.from_numpy(at[mine] - begin)).cpu()
                 if out is None:
@@ -157,44 +140,30 @@ def _count_of(rows: Tensor | Rows, order: Tensor, size: Any, name: str) -> int:
 
 def _moved(rows: Tensor | Rows, ids: Tensor, place: FileLike | torch.device | str) -> Tensor | Rows:
     """Return rows that have been copied to a place."""
-    device: torch.device | str | None = None
-    if isinstance(place, torch.device) or place == "memory" or (isinstance(place, str) and _is_device(place)):
-        device = "cpu" if place == "memory" else place
-    step = _SPARSE_PIECE if is_sparse(rows) else max(1, _PIECE // max(row_bytes(rows), 1))
-    pieces = [ids[begin : begin + step] for begin in range(0, max(len(ids), 1), step)]
-    if is_sparse(rows):
-        moved = concat_rows([fetch_rows(rows, piece) for piece in pieces])
-        if device is not None:
-            return moved.to(device)
-        save_sparse(Path(str(place)), moved)
-        return open(Path(str(place)))
-    shape = (len(ids), *rows.shape[1:])
-    if device is not None:
-        copy = torch.empty(shape, dtype=rows.dtype, device=device)
-        for k, piece in enumerate(pieces):
-            copy[k * step : k * step + len(piece)] = fetch_rows(rows, piece)
-        return copy
+    if (device := _device_of(place)) is not None:
+        return copied(rows, ids, device)
     path = Path(str(place))
+    if is_sparse(rows):
+        save_sparse(path, copied(rows, ids))
+        return open(path)
     if path.suffix != ".npy":
         raise ValueError(f"a tier must be 'memory', a device or the path of a .npy file, got {str(place)!r}")
     if rows.dtype == torch.bfloat16:
         raise TypeError(
             "a .npy file cannot say that its numbers are bfloat16; use float32 or float16, or a memory tier"
         )
-    array = create_array(path, numpy_type(rows.dtype), shape)
-    for k, piece in enumerate(pieces):
-        array[k * step : k * step + len(piece)] = fetch_rows(rows, piece).numpy()
-    array.flush()
-    del array
+    copy_into(from_numpy(create_array(path, numpy_type(rows.dtype), (len(ids), *rows.shape[1:]))), rows, ids)
     return open(path)
 
 
-def _is_device(place: str) -> bool:
+def _device_of(place: FileLike | torch.device | str) -> torch.device | None:
+    """Return the device that a place of a tier names, None for a path."""
+    if not isinstance(place, str | torch.device):
+        return None
     try:
-        torch.device(place)
+        return torch.device("cpu" if place == "memory" else place)
     except RuntimeError:
-        return False
-    return True
+        return None
 
 
 def _is_plain(tier: Tensor | Rows) -> TypeGuard[Tensor]:

@@ -13,8 +13,7 @@ The strategies need hypothesis, the assertions do not.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from nodeflow.testing._assertions import assert_same_node_flow, assert_valid
-from nodeflow.testing._reproducible import assert_reproducible
+from nodeflow.testing._assertions import assert_reproducible, assert_same_node_flow, assert_valid
 from nodeflow.testing._unbiased import assert_unbiased
 
 if TYPE_CHECKING:

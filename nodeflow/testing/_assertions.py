@@ -1,12 +1,22 @@
-"""Assertions about NodeFlows; their messages name the first difference."""
+"""Assertions about NodeFlows, and about the calls of a sampler; their messages name the first difference."""
 
 from __future__ import annotations
 
+import random
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import partial
+from typing import Any
+
+import numpy as np
 import torch
 from torch import Tensor
 
+from nodeflow._base.types import NumbersLike, SeedsLike
 from nodeflow.flow import NodeFlow
 from nodeflow.graph import Frame
+from nodeflow.sampling.base import SamplerBase
 
 
 def assert_valid(batch: NodeFlow) -> None:
@@ -43,30 +53,87 @@ def assert_same_node_flow(a: NodeFlow, b: NodeFlow, *, frames: bool = True) -> N
     """
     _same(a.layer_sizes, b.layer_sizes, "layer sizes")
     _same(a.flows.pairs(), b.flows.pairs(), "pairs of layers joined by flows")
-    for i, (x, y) in enumerate(zip(a.layers, b.layers, strict=True)):
-        _same(x.has_parent, y.has_parent, f"layers[{i}].has_parent")
-        if x.has_parent:
-            _same_tensor(x.parent_nid, y.parent_nid, f"layers[{i}].parent_nid")
-        _same(x.context is None, y.context is None, f"whether layers[{i}] has no contexts")
-        if x.context is not None and y.context is not None:
-            _same_tensor(x.context, y.context, f"layers[{i}].context")
-        if frames:
-            _same_frame(x.data, y.data, f"layers[{i}].data")
-    for pair in a.flows.pairs():
-        f, g, name = a.flows[pair], b.flows[pair], f"flows[{pair[0]}, {pair[1]}]"
-        _same_tensor(f.indptr, g.indptr, f"{name}.indptr")
-        _same_tensor(f.indices, g.indices, f"{name}.indices")
-        _same(f.has_parent, g.has_parent, f"{name}.has_parent")
-        if f.has_parent:
-            _same_tensor(f.parent_eid, g.parent_eid, f"{name}.parent_eid")
-        _same_tensor(f.weight, g.weight, f"{name}.weight")
-        if frames:
-            _same_frame(f.data, g.data, f"{name}.data")
-    _same_tensor(a.seed_index, b.seed_index, "seed_index")
-    if a.back.has_parent:
-        _same_tensor(a.seed_ids, b.seed_ids, "seed_ids")
-    if frames:
-        _same_frame(a.seed_data, b.seed_data, "seed_data")
+    for (name, x), (_, y) in zip(_parts(a), _parts(b), strict=True):
+        if isinstance(x, Frame) and isinstance(y, Frame):
+            if frames:
+                _same_frame(x, y, name)
+        elif isinstance(x, Tensor) and isinstance(y, Tensor):
+            _same_tensor(x, y, name)
+        elif (x is None) != (y is None):
+            raise AssertionError(f"only one of the NodeFlows has {name}")
+
+
+def assert_reproducible(sampler: SamplerBase, seeds: SeedsLike, *, times: NumbersLike | None = None) -> None:
+    """Assert that ``sampler`` draws the same NodeFlow for the same seeds and epoch.
+
+    The call is repeated: directly, after draws of other epochs, with other global random states of Python, numpy and
+    torch, and from another thread. The global random states are restored at the end.
+
+    Args:
+        sampler: any sampler.
+        seeds: the seeds of the calls.
+        times: a time for every seed, for samplers that take times.
+
+    Raises AssertionError that says which call differs, and names the first difference.
+
+    >>> from nodeflow import Graph, NeighborSampler
+    >>> sampler = NeighborSampler(Graph.from_edges([1, 2, 3], [0, 0, 0]), [2])
+    >>> assert_reproducible(sampler, [0])
+    """
+    options: dict[str, Any] = {} if times is None else {"times": times}
+    call: Callable[..., NodeFlow] = partial(sampler, seeds, **options)
+    with ThreadPoolExecutor(1) as thread, _global_random_state() as change:
+        change(0)
+        first = call(epoch=0)
+
+        def check(what: str, again: NodeFlow) -> None:
+            try:
+                assert_same_node_flow(first, again)
+            except AssertionError as error:
+                raise AssertionError(f"{what} with the same seeds and epoch gives another NodeFlow: {error}") from None
+
+        check("a second call", call(epoch=0))
+        for epoch in range(1, 4):
+            call(epoch=epoch)
+        check("a call after draws of other epochs", call(epoch=0))
+        change(1)
+        check("a call with another global random state", call(epoch=0))
+        check("a call from another thread", thread.submit(call, epoch=0).result())
+
+
+@contextmanager
+def _global_random_state() -> Iterator[Callable[[int], None]]:
+    """Give a function that sets the global random states of Python, numpy and torch; restore them at the end."""
+
+    def change(seed: int) -> None:
+        random.seed(seed)
+        np.random.seed(seed)  # noqa: NPY002  the global state is what is meant
+        torch.default_generator.manual_seed(seed)
+
+    python, arrays = random.getstate(), np.random.get_state()  # noqa: NPY002
+    with torch.random.fork_rng(devices=[]):
+        try:
+            yield change
+        finally:
+            random.setstate(python)
+            np.random.set_state(arrays)  # noqa: NPY002
+
+
+def _parts(batch: NodeFlow) -> Iterator[tuple[str, Tensor | Frame | None]]:
+    """Name all parts of a NodeFlow; None stands for ids that it has not."""
+    for i, layer in enumerate(batch.layers):
+        yield f"layers[{i}].parent_nid", layer.parent_nid if layer.has_parent else None
+        yield f"layers[{i}].context", layer.context
+        yield f"layers[{i}].data", layer.data
+    for (i, j), flow in batch.flows.items():
+        yield f"flows[{i}, {j}].indptr", flow.indptr
+        yield f"flows[{i}, {j}].indices", flow.indices
+        yield f"flows[{i}, {j}].parent_eid", flow.parent_eid if flow.has_parent else None
+        yield f"flows[{i}, {j}].weight", flow.weight
+        yield f"flows[{i}, {j}].data", flow.data
+    yield "seed_index", batch.seed_index
+    yield "seed_ids", batch.seed_ids if batch.back.has_parent else None
+    yield "seed_data", batch.seed_data
 
 
 def _same(x: object, y: object, name: str) -> None:

@@ -94,14 +94,14 @@ def node_flows(
     """Strategy for NodeFlows: sampled ones, full ones, and ones made by hand, with skips and pooled layers.
 
     Neighbours are drawn uniformly, so all edges of a node have the same estimator weight. To test a layer with weights
-    that differ, draw from ``graphs`` with ``NeighborSampler(prob=...)``, as in the third example.
+    that differ, draw from ``graphs`` with ``NeighborSampler(prob=...)``, as in the second example.
 
     Args:
         max_layers: bound on the number of layers.
         parents: True for NodeFlows with a parent graph, False for those without, None for both.
         skips: whether NodeFlows without a parent graph may have flows that skip layers, and layers without parent ids.
         columns: whether layers and flows may have a float32 column "h" that holds integers. A test sets other columns
-            itself, as in the second example.
+            itself: ``for flow in batch.flows: flow.data["e"] = torch.ones(flow.num_edges)``.
         include_dst: True for NodeFlows whose layers begin with the nodes of the next layer, in their order, as neural
             network layers that use ``flow.take_dst`` need; then no layer is pooled. None for others too.
 
@@ -110,13 +110,6 @@ def node_flows(
     ... def test_sizes(batch):
     ...     assert len(batch.layer_sizes) == batch.num_layers
     >>> test_sizes()
-
-    >>> @given(node_flows(columns=False))
-    ... def test_a_column_of_edges(batch):
-    ...     for flow in batch.flows:
-    ...         flow.data["e"] = torch.ones(flow.num_edges)
-    ...         assert flow.aggregate_edges(flow.data["e"]).tolist() == flow.in_degrees.tolist()
-    >>> test_a_column_of_edges()
 
     >>> from hypothesis import strategies as st
     >>> from nodeflow.testing import graphs, seeds

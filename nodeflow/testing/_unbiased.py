@@ -56,9 +56,8 @@ def assert_unbiased(
             Bonferroni's correction). The test takes the means to be normal. An edge that is drawn less than about once
             in 100 draws, and then has a large weight, needs more draws.
 
-    Cost: that of ``draws`` batches. With a ``choose`` in Python this is about ``draws`` times the candidates of all
-    flows, for every combination of options that is tested, and the destinations of lower flows include hubs. Begin with
-    a few seeds and one flow, or on a part of the graph (``transform.filter_edges``, ``transform.subgraph``).
+    Cost: that of ``draws`` batches, with a ``choose`` in Python about ``draws`` times the candidates of all flows, hubs
+    among them. Begin with a few seeds and one flow, or on a part of the graph (``transform.subgraph``).
 
     The draws of an epoch are fixed, so a sampler that passes once passes always. Coefficients that are estimates
     themselves, as in ``SaintSampler(coefficients="presampled")``, have a bias that enough draws find.
@@ -80,6 +79,8 @@ def assert_unbiased(
             f"be compared with sums over the graph, got {describe(sampler)}"
         )
     x = Random(0).uniform(torch.arange(sampler.graph.num_nodes)).double()
+    if len(as_array(seeds, "seeds")) == 0:
+        raise ValueError("seeds must not be empty")
     if isinstance(sampler, SubgraphSampler):
         sums = _at_nodes(sampler, x, torch.as_tensor(as_array(seeds, "seeds")), nodes, batch_size, draws)
     elif nodes is not None or batch_size is not None:
@@ -138,8 +139,6 @@ def _at_seeds(sampler: Sampler, x: Tensor, seeds: SeedsLike, times: NumbersLike 
     options: dict[str, Any] = {} if times is None else {"times": times}
     first: NodeFlow = sampler(seeds, **options)
     nodes, contexts = first.seeds, first.back.context
-    if len(nodes) == 0:
-        raise ValueError("seeds must not be empty")
     if times is None:
         exact = _exact_sums(sampler, x)[nodes]
     else:
@@ -160,8 +159,6 @@ def _at_seeds(sampler: Sampler, x: Tensor, seeds: SeedsLike, times: NumbersLike 
 def _at_nodes(
     sampler: SubgraphSampler, x: Tensor, seeds: Tensor, nodes: IdsLike | None, batch_size: int | None, draws: int
 ) -> _Sums:
-    if len(seeds) == 0:
-        raise ValueError("seeds must not be empty")
     if nodes is not None:
         tested = torch.from_numpy(np.unique(as_ids(nodes, "nodes", len(x))))
     else:
@@ -199,6 +196,10 @@ def _rows_of(layer: Layer, nodes: Tensor, contexts: Tensor | None) -> Tensor:
 def _exact_sums(sampler: Any, x: Tensor, time: float | None = None) -> Tensor:
     """The sum over all edges of every node, float64 ``[num_nodes]``; with a time, over the edges until then."""
     src, dst = sampler.graph.edges()
-    ends = (dst, src) if sampler.direction == "out" else (src, dst)
-    counts = sampler.estimand() if time is None else sampler.estimand(time)
-    return torch.zeros_like(x).index_add_(0, ends[1], counts * x[ends[0]])
+    counts, sums = sampler.estimand() if time is None else sampler.estimand(time), torch.zeros_like(x)
+    if sampler.direction != "out":
+        sums.index_add_(0, dst, counts * x[src])
+    if sampler.direction != "in":
+        once = counts * (src != dst) if sampler.direction == "both" else counts  # a self-loop is one way
+        sums.index_add_(0, src, once * x[dst])
+    return sums

@@ -2,8 +2,7 @@
 
 from nodeflow.training._checkpoints import Checkpoints
 from nodeflow.training._folder import load_model, open_trainer, save
-from nodeflow.training._link_network import LinkNetwork
-from nodeflow.training._network import Inputs, Network
+from nodeflow.training._network import Inputs, LinkNetwork, Network
 from nodeflow.training._predictions import write_predictions, write_top_links
 from nodeflow.training._result import EpochRecord, Result
 from nodeflow.training._settings import Settings

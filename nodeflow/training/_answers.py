@@ -26,6 +26,7 @@ class AnswerBatch(NamedTuple):
         node: the nodes that are given, int64 ``[n]``.
         relation: relations, int64 ``[n]``; None without.
         query, answer: the answers: number of a query of the batch, and a node, int64 ``[a]`` each.
+        num_queries, num_answers: those of a process in the mean over all that share the step.
     """
 
     graph: Graph
@@ -34,10 +35,15 @@ class AnswerBatch(NamedTuple):
     relation: Tensor | None
     query: Tensor
     answer: Tensor
+    num_queries: float
+    num_answers: float
 
     def loss(self, decoder: Decoder, table: Tensor, label_smoothing: float) -> Tensor:
-        """Return the mean over the queries of a softmax over all nodes against the answers, a scalar."""
-        total = table.new_zeros(())
+        """Return the mean over the queries of a softmax over all nodes against the answers, a scalar.
+
+        The mean over processes of that of their shares is that of the step.
+        """
+        total = table[:0].sum()
         for number, side in enumerate(SIDES):
             queries = (self.side == number).nonzero().flatten()
             if not len(queries):
@@ -49,18 +55,18 @@ class AnswerBatch(NamedTuple):
             mine = place[self.query] >= 0
             answers = place[self.query[mine]].to(table.device), self.answer[mine].to(table.device)
             total = total + one_vs_all_loss(scores, answers, label_smoothing=label_smoothing, reduction="sum")
-        return total / len(self.node)
+        return total / self.num_queries
 
     def n3(self, decoder: DistMult, table: Tensor) -> Tensor:
         """Return the mean of the cubed norms over the answers, a scalar."""
-        total = table.new_zeros(())
+        total = table[:0].sum()
         for number, side in enumerate(SIDES):
             mine = self.side[self.query] == number
             query, rows = self.query[mine], table[self.answer[mine].to(table.device)]
             relation = None if self.relation is None else self.relation[query].to(table.device)
             nodes = table[self.node[query].to(table.device)]
             total = total + decoder.n3(nodes, relation, rows, side=side).sum()  # the same for either order of the ends
-        return total / len(self.query)
+        return total / self.num_answers
 
 
 class Answers(Epochs):
@@ -69,17 +75,20 @@ class Answers(Epochs):
     Args:
         graph: the parent graph.
         triples: ``[n, 3]`` of (source, relation, destination), or ``[n, 2]``.
-        batch_size: queries per batch.
+        batch_size: queries per batch of a process.
         seed: of the order.
+        rank, size: number of this process, and of those that share each step.
     """
 
-    def __init__(self, graph: Graph, triples: Tensor, batch_size: int, seed: int) -> None:
+    def __init__(self, graph: Graph, triples: Tensor, batch_size: int, seed: int, rank: int = 0, size: int = 1) -> None:
         super().__init__()
-        self.graph, self.batch_size, self.seed = graph, batch_size, seed
+        self.graph, self.batch_size, self.seed = graph, batch_size * size, seed
+        self._rank, self._size = rank, size
         rows = triples.numpy()
         relation = rows[:, 1] if rows.shape[1] == 3 else np.zeros(len(rows), np.int64)
         node = np.concatenate([rows[:, 0], rows[:, -1]])
         answer = np.concatenate([rows[:, -1], rows[:, 0]])
+        # sorted by query, the answers of each lie together: a batch takes runs of them, and no query is looked up
         keys = np.stack([np.repeat([0, 1], len(rows)), np.tile(relation, 2), node])
         order = np.lexsort(np.concatenate([answer[None], keys[::-1]]))
         keys, answer = keys[:, order], answer[order]
@@ -100,11 +109,14 @@ class Answers(Epochs):
             self.reached(this, number + 1)
             yield self._batch(order[number * size : (number + 1) * size])
 
-    def _batch(self, chosen: Array) -> AnswerBatch:
-        counts = np.diff(self._first)[chosen]
+    def _batch(self, step: Array) -> AnswerBatch:
+        chosen, counts = np.array_split(step, self._size)[self._rank], np.diff(self._first)
+        num_queries, num_answers = len(step) / self._size, counts[step].sum() / self._size
+        counts = counts[chosen]
         query = np.repeat(np.arange(len(chosen)), counts)
         within = np.arange(len(query)) - np.repeat(np.cumsum(counts) - counts, counts)
         answer = self._answer[self._first[chosen][query] + within]
         side, node = torch.from_numpy(self._side[chosen]), torch.from_numpy(self._node[chosen])
         relation = None if self._relation is None else torch.from_numpy(self._relation[chosen])
-        return AnswerBatch(self.graph, side, node, relation, torch.from_numpy(query), torch.from_numpy(answer))
+        answers = torch.from_numpy(query), torch.from_numpy(answer)
+        return AnswerBatch(self.graph, side, node, relation, *answers, num_queries, float(num_answers))

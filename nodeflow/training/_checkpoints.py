@@ -1,19 +1,105 @@
-"""When and where the state of a run is saved."""
+"""The state of a run in a file, written at once or not at all, and the times when it is saved."""
 
 from __future__ import annotations
 
+import json
 import re
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, Protocol
 
-from nodeflow.metrics import Metric
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save as to_safetensors
+from torch import Tensor
+
+from nodeflow._disk.manifest import replace_file
 from nodeflow.training._processes import Processes
 from nodeflow.training._settings import Settings
-from nodeflow.training._state import read_state, write_state
+
+_KEY = "nodeflow"
+
+
+def write_state(path: Path, state: Mapping[str, Any]) -> None:
+    """Write a tree of dicts, lists, tuples, tensors, numbers, strings and None into one safetensors file.
+
+    The file appears under its name when it is complete and on the disk; until then an older one stays. So whatever ends
+    the process, one of the two is there. Raises OSError where it cannot be written; then the older one stays too.
+    """
+    tensors: dict[str, Tensor] = {}
+    tree = _encoded(state, tensors, "state")
+    write_tensors(path, tensors, tree)
+
+
+def read_state(path: Path) -> Any:
+    """Return the tree that ``write_state`` wrote.
+
+    Raises FileNotFoundError for a missing file, ValueError for one that is damaged or that ``write_state`` did not
+    write.
+    """
+    tree, tensors = read_tensors(path)
+    try:
+        return _decoded(tree, tensors)
+    except (KeyError, ValueError, TypeError) as error:
+        raise ValueError(f"{path} does not hold the state that it says it holds: {error}") from error
+
+
+def write_tensors(path: Path, tensors: Mapping[str, Tensor], facts: Any) -> None:
+    """Write tensors by name and ``facts``, values of JSON, into a safetensors file, at once or not at all."""
+    whole = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+    # one entry, because safetensors writes several in random order, and equal runs should give equal files
+    replace_file(path, to_safetensors(whole, {_KEY: json.dumps(facts)}))
+
+
+def read_tensors(path: Path) -> tuple[Any, dict[str, Tensor]]:
+    """Return the facts and the tensors of a file; raises FileNotFoundError or ValueError as ``read_state`` does."""
+    if not path.is_file():
+        raise FileNotFoundError(f"no checkpoint at {path}")
+    try:
+        with safe_open(path, "pt") as file:
+            metadata = file.metadata() or {}
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118  it is no dict
+        facts = json.loads(metadata[_KEY])
+    except KeyError:
+        raise ValueError(f"{path} is no checkpoint of a training run: it does not say which model it holds") from None
+    except (SafetensorError, OSError, ValueError) as error:
+        raise ValueError(f"{path} is damaged, or no safetensors file: {error}") from error
+    return facts, tensors
+
+
+def _encoded(value: Any, tensors: dict[str, Tensor], name: str) -> Any:
+    """Return ``value`` as JSON, with its tensors put into ``tensors`` by the path that leads to them."""
+    if isinstance(value, Tensor):
+        tensors[name] = value.detach().cpu().clone(memory_format=torch.contiguous_format)
+        return {"tensor": name}
+    if isinstance(value, Mapping):
+        if all(isinstance(key, str) for key in value):
+            return {"dict": {key: _encoded(each, tensors, f"{name}.{key}") for key, each in value.items()}}
+        return {"items": [[key, _encoded(each, tensors, f"{name}.{key}")] for key, each in value.items()]}
+    if isinstance(value, (list, tuple)):
+        each = [_encoded(item, tensors, f"{name}.{i}") for i, item in enumerate(value)]
+        return {"tuple": each} if isinstance(value, tuple) else each
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    raise TypeError(f"a state holds tensors, numbers, strings and None, got {type(value).__name__} at {name}")
+
+
+def _decoded(value: Any, tensors: Mapping[str, Tensor]) -> Any:
+    if isinstance(value, list):
+        return [_decoded(item, tensors) for item in value]
+    if not isinstance(value, dict):
+        return value
+    ((form, content),) = value.items()
+    if form == "tensor":
+        return tensors[content]
+    if form == "dict":
+        return {key: _decoded(each, tensors) for key, each in content.items()}
+    if form == "items":
+        return {key: _decoded(each, tensors) for key, each in content}
+    return tuple(_decoded(item, tensors) for item in content)
+
 
 STATE = "state.safetensors"
 FREE = ("workers", "storage", "memory", "partitions", "share", "patience", "epochs")
@@ -35,7 +121,8 @@ class Checkpoints:
     """Saves the state of a run into one file of a folder, which always holds the last complete state.
 
     Args:
-        folder: where the file is; it is made when the first state is saved.
+        folder: where the file is; it is made when the first state is saved. Of several processes, which all have
+            checkpoints of the same epochs, the first one writes.
         epochs: epochs between two states; 0: none after epochs.
         minutes: minutes between two states, saved between two steps; 0: none.
 
@@ -72,15 +159,15 @@ class Checkpoints:
         processes, path = Processes.present(), self.folder / STATE
         if not processes.of_first(path.exists):
             return False
+        state = processes.of_first(lambda: read_state(path))
         with processes.together():
-            run.load_state_dict(read_state(path) if processes.size == 1 else _state_of_first(path, processes))
+            run.load_state_dict(state)
         return True
 
-    def after_step(self, run: Stateful, stopping: bool) -> None:
-        """Save where minutes have passed, or where the run is about to stop."""
-        due = self.minutes and time.monotonic() - self._saved >= 60 * self.minutes
-        if stopping or due:
-            self.save(run)
+    @property
+    def is_due(self) -> bool:
+        """Whether so many minutes have passed since the last state."""
+        return bool(self.minutes) and time.monotonic() - self._saved >= 60 * self.minutes
 
     def after_epoch(self, run: Stateful, epoch: int) -> None:
         """Save after every so many epochs."""
@@ -89,13 +176,15 @@ class Checkpoints:
 
     def save(self, run: Stateful) -> None:
         """Save the state now; raises OSError where it cannot be written, and the state before stays."""
+        state, self._saved = run.state_dict(), time.monotonic()
+        if not Processes.present().is_first:
+            return
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
-            write_state(self.folder / STATE, run.state_dict())
+            write_state(self.folder / STATE, state)
         except OSError as error:
             have = "the state saved before stays" if (self.folder / STATE).exists() else "no state was saved before"
             raise OSError(f"cannot save the state in {self.folder}: {error.strerror or error}; {have}") from error
-        self._saved = time.monotonic()
 
 
 def check_same_run(before: Settings, settings: Settings, processes: int) -> None:
@@ -111,14 +200,6 @@ def check_same_run(before: Settings, settings: Settings, processes: int) -> None
             raise ValueError(f"the state is of a run with {name} = {was[name]!r}, got {value!r}{several}")
 
 
-def names_of_parts(metrics: Sequence[Metric], **parts: object) -> dict[str, str]:
-    """Return the names of the parts of a trainer that are the user's own; of an object that of its class."""
-    names = {
-        k: str(getattr(part, "__qualname__", type(part).__qualname__)) for k, part in parts.items() if part is not None
-    }
-    return names | ({"metrics": ", ".join(metric.name for metric in metrics)} if metrics else {})
-
-
 def check_same_parts(before: Mapping[str, str], parts: Mapping[str, str]) -> None:
     """Raise ValueError where a run had other parts of the user's own than this one, by name."""
     for name in sorted({*before, *parts}):
@@ -127,12 +208,3 @@ def check_same_parts(before: Mapping[str, str], parts: Mapping[str, str]) -> Non
             raise ValueError(
                 f"the state is of a run with {name} = {was}, got {now}; pass parts of your own again when a run goes on"
             )
-
-
-def _state_of_first(path: Path, processes: Processes) -> Any:
-    """Return the state in a file that only the machine of the first process need have."""
-    data = processes.bytes_of_first(path.read_bytes() if processes.is_first else b"")
-    with TemporaryDirectory(prefix="nodeflow-") as folder:
-        copy = Path(folder) / STATE
-        copy.write_bytes(data)
-        return read_state(path if processes.is_first else copy)

@@ -15,13 +15,13 @@ import torch
 from nodeflow._base.version import __version__
 from nodeflow.distributed import EDGES, PeerError
 from nodeflow.partitions import METHODS as CUTS
-from nodeflow.training import _commands as commands
 from nodeflow.training._checkpoints import FREE
-from nodeflow.training._comparing import compare
+from nodeflow.training._data_commands import build, info, partition
 from nodeflow.training._fields import add_option
-from nodeflow.training._partition_command import partition
 from nodeflow.training._rules import where_read
+from nodeflow.training._run_commands import SIDES, compare, evaluate, predict
 from nodeflow.training._settings import FIELDS, GROUPS
+from nodeflow.training._train_command import Command, Silent, train
 from nodeflow.training._trainer import Stopped
 
 if TYPE_CHECKING:
@@ -35,17 +35,7 @@ _DATA = (
 )
 
 
-_ERRORS = (
-    ValueError,
-    TypeError,
-    IndexError,
-    KeyError,
-    OSError,
-    ImportError,
-    RuntimeError,
-    MemoryError,
-    FloatingPointError,
-)
+_ERRORS = (ValueError, TypeError, LookupError, OSError, ImportError, RuntimeError, MemoryError, FloatingPointError)
 """Mistakes of users, and failures of machines and other processes; other RuntimeErrors are defects of this program."""
 
 
@@ -64,7 +54,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt as error:
         print("; ".join([f"nodeflow {options.command}: interrupted", *map(str, error.args)]), file=sys.stderr)
         return 130
-    except commands.Silent as ended:
+    except Silent as ended:
         return int(ended.args[0])
     except Stopped as stopped:
         print(f"nodeflow {options.command}: {stopped}", file=sys.stderr)
@@ -147,7 +137,7 @@ def _add_predict(one: _Parser) -> None:
     links = one.add_argument_group("of runs that learned links")
     links.add_argument("--top", type=int, metavar="K", help="number of answers per node (default: 10)")
     text = "the end that is asked for: dst, whom the nodes point to, or src, who points to them (default: dst)"
-    links.add_argument("--side", choices=tuple(commands.SIDES), help=text)
+    links.add_argument("--side", choices=tuple(SIDES), help=text)
     links.add_argument("--relation", metavar="NAME", help="name or number of a relation (default: each in turn)")
     text = "keep the edges of the data set among the answers (default: those of all parts are left out)"
     links.add_argument("--with-known", action="store_true", default=None, help=text)
@@ -211,6 +201,8 @@ def _add_partition(one: _Parser) -> None:
     one.add_argument("--balance", action="store_true", help=text)
     text = "for processes: consecutive ids in each part, with the maps back"
     one.add_argument("--renumber", action="store_true", help=text)
+    text = "for processes that learn links (train --task link): the training edges are cut, all edges are listed beside"
+    one.add_argument("--links", action="store_true", help=text)
     text = (
         "along which edges training finds neighbours: use the same value as for train (both by default); both adds the "
         "reverse of every edge, in memory, unless the graph is symmetric already; in takes the edges as they are"
@@ -225,9 +217,9 @@ def _add_partition(one: _Parser) -> None:
     one.add_argument("--overwrite", action="store_true", help="replace a folder of partitions that is there")
 
 
-_COMMANDS: tuple[tuple[commands.Command, str, str, str, Callable[[_Parser], None]], ...] = (
+_COMMANDS: tuple[tuple[Command, str, str, str, Callable[[_Parser], None]], ...] = (
     (
-        commands.train,
+        train,
         "train a model on sampled NodeFlows",
         "Train a model on sampled NodeFlows, then measure it on full neighbourhoods.",
         "Writes into the output folder: run.toml (all settings), state.safetensors (the last checkpoint of the run), "
@@ -235,9 +227,9 @@ _COMMANDS: tuple[tuple[commands.Command, str, str, str, Callable[[_Parser], None
         "versions), curves.png (loss and validation score by epoch), and TensorBoard events where it is installed.",
         _add_train,
     ),
-    (commands.evaluate, "measure the model of a run", "Measure the model of a finished run.", "", _add_run),
+    (evaluate, "measure the model of a run", "Measure the model of a finished run.", "", _add_run),
     (
-        commands.predict,
+        predict,
         "write the outputs of the model of a run",
         "Write the predictions of a finished run. A table has the node, the predicted class or number, and for classes "
         "its probability; .npy has all outputs, [nodes, width]. Of a run that learned links, a table has the best "
@@ -247,9 +239,9 @@ _COMMANDS: tuple[tuple[commands.Command, str, str, str, Callable[[_Parser], None
         _add_predict,
     ),
     (compare, "compare runs", "Print a table of runs, and draw their curves.", "", _add_compare),
-    (commands.info, "describe a data set", "Describe a data set.", "", _add_info),
+    (info, "describe a data set", "Describe a data set.", "", _add_info),
     (
-        commands.build,
+        build,
         "build a graph folder from files of edges",
         "Build a graph folder, which train and info take as DATA, from files of edges, or of another data set as it "
         "is. Neither the list of edges nor the graph need fit into memory.",

@@ -20,30 +20,29 @@ import torch
 from nodeflow._base.checks import as_count
 from nodeflow._base.version import __version__
 from nodeflow._disk.manifest import replace_file
-from nodeflow.datasets import Dataset, debian, read_folder
+from nodeflow.datasets import Dataset
 from nodeflow.plot import plot_curves
-from nodeflow.training._checkpoints import STATE, Checkpoints
+from nodeflow.training._checkpoints import STATE, Checkpoints, read_tensors, write_tensors
+from nodeflow.training._data import read_dataset, read_parts
 from nodeflow.training._fields import check_text
-from nodeflow.training._link_network import LinkNetwork
 from nodeflow.training._models import ModelFacts, build_model
-from nodeflow.training._network import Inputs, Network
+from nodeflow.training._network import Inputs, LinkNetwork, Network
 from nodeflow.training._nodes import NodeTask
-from nodeflow.training._parts import read_parts
 from nodeflow.training._processes import Processes
 from nodeflow.training._random_state import OwnRandom
 from nodeflow.training._result import EpochRecord, Result
 from nodeflow.training._settings import Settings, read_toml
-from nodeflow.training._state import read_tensors, write_tensors
 from nodeflow.training._trainer import Trainer
 
 SETTINGS, CHECKPOINT, LOG, RESULT, CURVES = "run.toml", "checkpoint.safetensors", "log.csv", "result.json", "curves.png"
+RATES = ("seconds", "seeds_per_second", "edges_per_second")
 EVENTS, UNFINISHED = "events.out.tfevents.*", ".unfinished-"
 FILES = (SETTINGS, STATE, CHECKPOINT, LOG, RESULT, CURVES)
 
 
 @dataclass(frozen=True)
 class Run:
-    """What a run was started with: the file ``run.toml`` of its folder.
+    """The start of a run: the file ``run.toml`` of its folder.
 
     Args:
         data: "debian", or the folder of the data set; empty where settings name the parts of a graph.
@@ -64,11 +63,9 @@ class Run:
         ``options`` are settings that take the place of those of the file. Raises ValueError or TypeError for wrong
         values.
         """
-        rest = dict(values)
-        data, every = (
-            check_text(rest.pop(name, default), name) for name, default in (("data", ""), ("checkpoint_every", "1"))
-        )
-        processes = as_count(rest.pop("processes", 1), "processes", 1)
+        rest = {"data": "", "checkpoint_every": "1", "processes": 1, **values}
+        data, every = (check_text(rest.pop(name), name) for name in ("data", "checkpoint_every"))
+        processes = as_count(rest.pop("processes"), "processes", 1)
         run = cls(data, Settings.from_dict(rest, **options), every, processes)
         if run.is_of_parts and data:
             raise ValueError(
@@ -95,8 +92,8 @@ class Run:
     def values(self) -> dict[str, Any]:
         """Return what ``run.toml`` holds, by name."""
         data = self.data if self.data in ("", "debian") else str(Path(self.data).resolve())
-        several = {} if self.processes == 1 else {"processes": self.processes}
-        return {"data": data, "checkpoint_every": self.checkpoint_every, **several, **self.settings.to_dict()}
+        start = {"data": data, "checkpoint_every": self.checkpoint_every}
+        return start | ({} if self.processes == 1 else {"processes": self.processes}) | self.settings.to_dict()
 
     @property
     def is_of_parts(self) -> bool:
@@ -112,25 +109,19 @@ class Run:
         if processes == self.processes:
             return self
         batch_size = self.settings.sampler.batch_size
-        step = batch_size * self.processes
-        size, rest = divmod(step, processes)
+        size, rest = divmod(batch_size * self.processes, processes)
         if rest:
             raise ValueError(
-                f"a step of the run has {step} seeds (batch_size {batch_size} of {self.processes} "
-                f"processes), which {processes} processes cannot share evenly; start a number of them that divides it"
+                f"a step of the run has {batch_size * self.processes} seeds (batch_size {batch_size} of "
+                f"{self.processes} processes), which {processes} processes cannot share evenly; start a number of them "
+                "that divides it"
             )
         return replace(self, settings=self.settings.replace(batch_size=size), processes=processes)
 
     def dataset(self) -> Dataset:
         """Read the data set: its parts in several processes, where settings name them."""
-        if self.is_of_parts:
-            return read_parts(self.settings.storage.partitions)
-        return read_dataset(self.data)
-
-
-def read_dataset(name: str) -> Dataset:
-    """Return the data set "debian", or that of a folder; a missing column of labels is for the task to report."""
-    return debian() if name == "debian" else read_folder(name, labels=False)
+        parts, links = self.settings.storage.partitions, self.settings.run.task == "link"
+        return read_parts(parts, links=links) if self.is_of_parts else read_dataset(self.data)
 
 
 @contextmanager
@@ -178,13 +169,8 @@ def open_trainer(folder: Path | str, dataset: Dataset | None = None) -> Trainer:
     FileNotFoundError: nowhere is no folder of a run: it has no run.toml
     """
     run = Run.read(Path(folder)).shared_by(Processes.present().size)
-    return continued(Path(folder), run, run.dataset() if dataset is None else dataset)
-
-
-def continued(folder: Path, run: Run, dataset: Dataset) -> Trainer:
-    """Return a trainer with the last state in ``folder``, if there is one, and the settings of ``run``."""
-    checkpoints = Checkpoints.every(folder, run.checkpoint_every)
-    trainer = Trainer(dataset, run.settings, checkpoints=checkpoints)
+    checkpoints = Checkpoints.every(Path(folder), run.checkpoint_every)
+    trainer = Trainer(run.dataset() if dataset is None else dataset, run.settings, checkpoints=checkpoints)
     checkpoints.restore(trainer)
     return trainer
 
@@ -227,18 +213,19 @@ def save(result: Result, folder: Path | str, *, curves: str | None = None) -> li
 
 
 def _write(result: Result, folder: Path) -> list[Path]:
+    task, processes = result.task, result.task.processes.size
     facts = {
-        "dataset": result.task.dataset.name,
-        "task": result.task.target.task if isinstance(result.task, NodeTask) else result.settings.run.task,
+        "dataset": task.dataset.name,
+        "task": task.target.task if isinstance(task, NodeTask) else result.settings.run.task,
         "metric": result.metric,
         "best_epoch": result.best_epoch,
         "best_val_score": None if math.isnan(result.best_val_score) else result.best_val_score,
         "scores": {part: _without_nan(scores) for part, scores in result.scores.items()},
         "settings": result.settings.by_name(read=True),
-        **({} if result.task.processes.size == 1 else {"processes": result.task.processes.size}),
+        **({} if processes == 1 else {"processes": processes}),
         "versions": {"nodeflow": __version__, "torch": str(torch.__version__)},
     }
-    write_tensors(folder / CHECKPOINT, result.network.state_dict(), {**facts, "network": result.task.network_facts()})
+    write_tensors(folder / CHECKPOINT, result.network.state_dict(), {**facts, "network": task.network_facts()})
     write_log(folder / LOG, result.records)
     (folder / RESULT).write_text(json.dumps(facts, indent=2) + "\n")
     return [folder / CHECKPOINT, folder / LOG, folder / RESULT]
@@ -247,14 +234,13 @@ def _write(result: Result, folder: Path) -> list[Path]:
 def write_log(path: Path, records: Sequence[EpochRecord]) -> None:
     """Write a row per epoch: loss, metrics on the validation nodes, seconds, rates and, with a history, its age."""
     metrics = list({name: None for record in records for name in record.scores})
-    rates = ("seconds", "seeds_per_second", "edges_per_second")
     aged = any(record.age is not None for record in records)
     with path.open("w", newline="") as file:
         writer = csv.writer(file)
-        writer.writerow(["epoch", "loss", *(f"val_{name}" for name in metrics), *rates, *(["age"] if aged else [])])
+        writer.writerow(["epoch", "loss", *(f"val_{name}" for name in metrics), *RATES, *(["age"] if aged else [])])
         for record in records:
             row = [record.epoch, record.loss, *(record.scores.get(name, "") for name in metrics)]
-            writer.writerow([*row, *(getattr(record, name) for name in rates), *([record.age] if aged else [])])
+            writer.writerow([*row, *(getattr(record, name) for name in RATES), *([record.age] if aged else [])])
 
 
 def read_log(path: Path, metric: str) -> list[EpochRecord]:
@@ -264,8 +250,8 @@ def read_log(path: Path, metric: str) -> list[EpochRecord]:
     records = []
     for row in rows:
         score = float(row.get(f"val_{metric}") or math.nan)
-        rates = [float(row[name]) for name in ("seconds", "seeds_per_second", "edges_per_second")]
-        records.append(EpochRecord(int(row["epoch"]), float(row["loss"]), score, rates[0], rates[1], rates[2]))
+        rates: dict[str, Any] = {name: float(row[name]) for name in RATES}
+        records.append(EpochRecord(int(row["epoch"]), float(row["loss"]), score, **rates))
     return records
 
 

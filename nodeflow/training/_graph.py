@@ -1,16 +1,183 @@
-"""The graph along whose edges messages go: directions, types of edges, and features in the form that a run reads."""
+"""The graph along whose edges messages go, and its features in the form that a run reads; hashes of tensors."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
 import torch
 from torch import Tensor
+from tqdm import tqdm
 
-from nodeflow._base.checks import describe
-from nodeflow._rows.rows import is_sparse
+from nodeflow._base.checks import Ints, describe
+from nodeflow._base.types import Array
+from nodeflow._rows.base import RowsBase, summary
+from nodeflow._rows.rows import (
+    as_array,
+    as_dense,
+    fetch_rows,
+    first_not_finite,
+    from_numpy,
+    is_collective,
+    is_sparse,
+    layout_of,
+    slice_rows,
+    to_arrays,
+    whole_column,
+)
+from nodeflow.datasets import Dataset
+from nodeflow.distributed import DistributedGraph, DistributedRows
 from nodeflow.graph import Graph
-from nodeflow.training._features import FeatureRows, rows_in_file, stays_in_file
-from nodeflow.training._parts import with_columns
-from nodeflow.transform import add_reverse_edges, is_symmetric, reverse
+from nodeflow.random import derive_key, hash_ids, hash_pieces
+from nodeflow.storage import Rows, opened
+from nodeflow.transform import DEGREES, add_reverse_edges, degrees, is_symmetric, reverse
+
+_PIECE = 2**24  # bytes that are read and hashed at a time
+_CHECKED = 2**16  # rows of tensors that are checked at a time
+
+
+class FeatureRows(RowsBase):
+    """Features that are fetched by id, in the type that the network reads. It follows the protocol ``Rows``.
+
+    Args:
+        rows: where they lie.
+        dtype: the type that dense rows are converted to, one by one, as ``Tensor.to`` converts a whole column. Sparse
+            rows keep theirs: products convert their values.
+    """
+
+    def __init__(self, rows: Tensor | Rows, dtype: torch.dtype) -> None:
+        self.rows, self.shape, self.layout = rows, tuple(rows.shape), layout_of(rows)
+        self.dtype, self.collective = rows.dtype if is_sparse(rows) else dtype, is_collective(rows)
+        self._digest: int | None = None
+
+    def _read(self, ids: Ints, out: Tensor | None) -> Tensor:
+        return fetch_rows(self.rows, torch.from_numpy(ids)).to(self.dtype)
+
+    def first_bad(self) -> int | None:
+        """Return the first row that has NaN or inf, None where there is none: all are read once, in their order."""
+        bad: list[int] = []
+        pieces = self._finite_pieces(bad)
+        if is_sparse(self):
+            self._digest = derive_key(*(hash_of(array) for piece in pieces for array in to_arrays(piece)))
+        else:
+            self._digest = hash_of_pieces(pieces, math.prod(self.shape) * self.dtype.itemsize)
+        return bad[0] if bad else None
+
+    @property
+    def digest(self) -> int:
+        """``hash_of`` of all rows. They are read once: a file must not change while it is open."""
+        if self._digest is None:
+            self.first_bad()
+        assert self._digest is not None
+        return self._digest
+
+    def _finite_pieces(self, bad: list[int]) -> Iterator[Tensor]:
+        """Yield the rows piece by piece, up to the first that is not finite, whose number is put into ``bad``."""
+        row = 512 if is_sparse(self) else self.shape[1] * max(self.dtype.itemsize, self.rows.dtype.itemsize)
+        step = max(_PIECE // max(row, 1) // 8, 1) * 8  # so that each piece but the last is whole 64-bit words
+        for start in tqdm(
+            range(0, self.shape[0], step), desc="features", unit="piece", leave=False, disable=None, delay=2
+        ):
+            ids = torch.from_numpy(np.arange(start, min(start + step, self.shape[0])))
+            piece = fetch_rows(self.rows, ids)
+            if (wrong := first_not_finite(piece)) is not None:
+                bad.append(start + wrong)
+                return
+            yield piece.to(self.dtype)
+
+    def _details(self) -> str:
+        return f"of {summary(self.rows)}"
+
+
+class Beside(RowsBase):
+    """The rows of two columns beside each other, ``Rows``: features that are fetched by id, and learned rows."""
+
+    def __init__(self, left: Rows, right: Tensor) -> None:
+        self.left, self.right, self.collective = left, right, is_collective(left)
+        self.shape = (right.shape[0], left.shape[1] + right.shape[1])
+        self.dtype = torch.promote_types(left.dtype, right.dtype)
+
+    def _read(self, ids: Ints, out: Tensor | None) -> Tensor:
+        which = torch.from_numpy(ids)
+        return torch.cat([as_dense(fetch_rows(rows, which)).cpu() for rows in (self.left, self.right.detach())], 1)
+
+
+def rows_in_file(x: Tensor | Rows, storage: str) -> Rows:
+    """Return the rows of a column that maps a file, read without the map; ``Rows`` stay as they are.
+
+    Raises ValueError, with the setting ``storage``, for a column that lies in memory.
+    """
+    if not isinstance(x, Tensor):
+        return x
+    rows = opened(x)
+    if rows is None:
+        raise ValueError(
+            f"storage {storage!r} needs features in a file, and those of the data set are in memory: save it as a "
+            "graph folder with Dataset.save(folder) or nodeflow build, and train on the folder"
+        )
+    return rows
+
+
+def stays_in_file(graph: Graph) -> bool:
+    """Return whether the features of a graph can stay in a file."""
+    x = graph.ndata.get("feat")
+    return x is not None and (not isinstance(x, Tensor) or opened(x) is not None)
+
+
+def check_features(dataset: Dataset, x: Tensor | FeatureRows) -> None:
+    """Raise ValueError for features that are no rows, or not finite; collective where several processes hold them."""
+    name, peers, what = dataset.name, dataset.graph.peers, "check of features"
+    if len(x.shape) != 2:
+        raise ValueError(f"data set {name!r} must have a row of features per node, got {tuple(x.shape)}")
+    with peers.together(what, exchanges=1):
+        if isinstance(x, FeatureRows) and not x.collective:
+            bad = x.first_bad()
+        else:
+            held: Any = x.rows if isinstance(x, FeatureRows) else x
+            bad = _first_bad(held.held if is_collective(held) else held)
+        if bad is not None:
+            node = int(dataset.graph.held.masters[bad])
+            raise ValueError(f"the features of data set {name!r} must be finite, but row {node} has NaN or inf")
+        peers.gather(what, [])
+
+
+def _first_bad(rows: Tensor | Rows) -> int | None:
+    """Return the first row that is not finite; part by part, for rows that are larger than memory."""
+    for start in range(0, rows.shape[0], _CHECKED):
+        stop = min(start + _CHECKED, rows.shape[0])
+        if isinstance(rows, Tensor):
+            piece = slice_rows(rows, start, stop)
+        else:
+            piece = fetch_rows(rows, torch.from_numpy(np.arange(start, stop)))
+        if (wrong := first_not_finite(piece)) is not None:
+            return start + wrong
+    return None
+
+
+def hash_of(values: Tensor | Array | FeatureRows) -> int:
+    """Return a hash of the bits of a tensor, an array, or features that are fetched by id."""
+    if isinstance(values, FeatureRows):
+        return values.digest
+    tensor = values if isinstance(values, Tensor) else from_numpy(np.asarray(values))
+    return hash_of_pieces([tensor], tensor.nbytes)
+
+
+def hash_of_pieces(pieces: Iterable[Tensor], size: int) -> int:
+    """Return ``hash_of`` of a tensor of ``size`` bytes in pieces; each but the last is whole 64-bit words."""
+    rest = np.zeros(0, np.uint8)
+
+    def words() -> Iterator[Array]:
+        nonlocal rest
+        for piece in pieces:
+            bits = as_array(piece.contiguous()).reshape(-1).view(np.uint8)
+            whole = len(bits) // 8 * 8
+            rest = bits[whole:]
+            yield bits[:whole].view(np.int64)
+
+    return derive_key(hash_pieces(words(), size // 8), hash_ids(rest.astype(np.int64)), size)
+
 
 _TYPES = ("relation", "etype", "type", "kind")  # usual names of the column of edge types
 
@@ -70,7 +237,7 @@ def edge_types(graph: Graph, name: str) -> str | None:
         return None
     if column not in graph.edata:
         raise ValueError(f"edge_type={column!r} is no edge column; the graph has {', '.join(graph.edata) or 'none'}")
-    types = graph.edata[column]
+    types = whole_column(graph.held.edata[column])
     if types.ndim != 1 or types.is_floating_point() or (len(types) and int(types.min()) < 0):
         raise ValueError(f"edge column {column!r} must hold types from 0, one integer per edge, got {describe(types)}")
     return column
@@ -78,8 +245,44 @@ def edge_types(graph: Graph, name: str) -> str | None:
 
 def relations_of(graph: Graph, edge_type: str) -> tuple[str, int]:
     """Return the column of edge types and their number, for a relational model; reversed edges have their own."""
-    column = edge_types(graph, edge_type)
-    if column is None:
-        raise ValueError("model 'rgcn' needs an edge column with types from 0: name it with edge_type")
-    types = graph.edata[column]
-    return column, int(types.max()) + 1 if len(types) else 1
+    with graph.peers.together("types of edges", exchanges=1):
+        column = edge_types(graph, edge_type)
+        if column is None:
+            raise ValueError("model 'rgcn' needs an edge column with types from 0: name it with edge_type")
+        types = whole_column(graph.held.edata[column])
+        largest = np.array([int(types.max()) if len(types) else 0])
+        of_all = graph.peers.gather("types of edges", [largest])
+    return column, int(max(arrays[0][0] for arrays in of_all)) + 1
+
+
+def node_degrees(graph: Graph) -> dict[str, Tensor]:
+    """Return the columns of ``transform.degrees``; collective for a graph that lies on several processes."""
+    if graph.peers.size == 1:
+        return degrees(graph)
+    columns = zip(DEGREES, (graph.in_degrees(), graph.out_degrees()), strict=True)
+    return {name: column.float() for name, column in columns}
+
+
+def with_columns(graph: Graph, columns: Mapping[str, Tensor | Rows]) -> Graph:
+    """Return a graph of the same edges with further node columns; nothing is copied or exchanged."""
+    if isinstance(graph, DistributedGraph):
+        same = DistributedGraph(graph.parts, graph.held.part, graph.peers)
+        same.ndata.update({**graph.ndata, **columns})
+        same.edata.update(graph.edata)
+        return same
+    indptr, indices, edge_ids = graph.csc()
+    ndata: dict[str, Any] = {**graph.ndata, **columns}
+    return Graph(indptr, indices, edge_ids=edge_ids, ndata=ndata, edata=graph.edata, copy=False)
+
+
+def with_mean_weights(graph: Graph, name: str) -> Graph:
+    """Return a graph that lies on several processes with one edge column, 1 / in-degree of the destination."""
+    same = with_columns(graph, {})
+    part: Any = same
+    # parts have all in-edges of their nodes, in the order of their edge columns
+    counts = np.diff(graph.held.csc()[0])
+    weights = np.repeat(1 / np.maximum(counts, 1), counts).astype(np.float32)
+    for column in list(same.edata):
+        del same.edata[column]
+    same.edata[name] = DistributedRows(part.peers, part.parts, "edge", name, torch.from_numpy(weights))
+    return same

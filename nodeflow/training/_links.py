@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, TypedDict
 
 import torch
@@ -19,20 +19,17 @@ from nodeflow.flow import Layer, NodeFlow
 from nodeflow.graph import Graph
 from nodeflow.loader import NodeFlowLoader
 from nodeflow.metrics import Metric, Ranks, TopLinks, rank_links, top_links
-from nodeflow.nn import FlowModel, logistic_loss, margin_loss, self_adversarial_loss, softmax_loss
+from nodeflow.nn import FlowModel
 from nodeflow.random import derive_key
 from nodeflow.sampling import Draw, LinkChunk, LinkSampler
 from nodeflow.sampling.base import SamplerBase
 from nodeflow.training._answers import AnswerBatch, Answers
-from nodeflow.training._features import hash_of
-from nodeflow.training._graph import edge_types
-from nodeflow.training._link_network import LinkNetwork
+from nodeflow.training._data import PARTS, split_edges
+from nodeflow.training._graph import hash_of
+from nodeflow.training._network import LinkNetwork
 from nodeflow.training._settings import Settings
-from nodeflow.training._task import PARTS, Batches, Task
-from nodeflow.transform import filter_edges, random_split
+from nodeflow.training._task import Batches, OwnParts, Task
 
-SPLIT = "split"
-"""Edge column with the part of every edge: 0 train, 1 validation, 2 test."""
 METRICS = ("mrr", "mean_rank", "hits@1", "hits@3", "hits@10")
 
 
@@ -49,6 +46,8 @@ class NodesOnly(SamplerBase):
 
     Of all nodes in their order where there are as many seeds, repeated ones too: most of them would be there anyway.
     """
+
+    whole_only = False
 
     def __init__(self, graph: Graph) -> None:
         super().__init__(graph, 0)
@@ -71,39 +70,24 @@ class LinkTask(Task):
     training edges only, and never along the seed edges of the batch or their reverses. In a graph without relations and
     self-loops, a node is no candidate for its own other end.
 
-    Args:
-        dataset: its graph has the edges, and an edge column of relations where there are any.
-        settings: see ``Settings``.
-        device: where the network is.
-        model: a model of your own, called as ``model(batch, h)``, whose rows have the width ``embedding``.
-        loss: ``loss(positive, negative)`` of scores ``[n]`` and ``[n, K]``, a scalar; None: that of the settings.
-        metrics: none, since the metrics of links are ranks.
+    ``dataset`` has the edges, and an edge column of relations where there are any. A model of your own is called as
+    ``model(batch, h)``, and its rows have the width ``embedding``; a loss takes scores, ``loss(positive, negative)`` of
+    ``[n]`` and ``[n, K]``, and returns a scalar. Metrics are ranks, and none of your own.
 
     Raises ValueError for data and settings that cannot be trained with.
     """
 
     network: LinkNetwork
 
-    def __init__(
-        self,
-        dataset: Dataset,
-        settings: Settings,
-        device: torch.device,
-        *,
-        model: nn.Module | None = None,
-        loss: Callable[[Tensor, Tensor], Tensor] | None = None,
-        metrics: Sequence[Metric] = (),
-    ) -> None:
-        if metrics:
+    def __init__(self, dataset: Dataset, settings: Settings, device: torch.device, own: OwnParts) -> None:
+        if own.metrics:
             raise ValueError(f"metrics of links are {', '.join(METRICS)}; metrics= is for tasks of nodes")
         self.metrics = {name: Metric(name, _no_function, name != "mean_rank") for name in METRICS}
         metric = settings.run.metric
         if metric not in ("", *METRICS):
             raise ValueError(f"metric must be one of {', '.join(METRICS)} for task 'link', got {metric!r}")
         self.metric = self.metrics[metric or "mrr"]
-        self.relation = edge_types(dataset.graph, settings.graph.edge_type)
-        parts = _parts(dataset)
-        self.triples = _triples(dataset, self.relation, parts)
+        self.relation, self.triples, graph = split_edges(dataset, settings.graph.edge_type)
         if not len(self.triples["train"]):
             raise ValueError(f"data set {dataset.name!r} has no training edges")
         edges = torch.cat(list(self.triples.values()))
@@ -113,28 +97,24 @@ class LinkTask(Task):
             # a node is most alike to itself, so it would take the first place of every ranking
             self.excluded = torch.arange(dataset.graph.num_nodes).unsqueeze(1).expand(-1, 2)
         self.known = torch.cat([edges, self.excluded])
-        self._loss = loss
-        graph = _training_graph(dataset, self.relation, parts)
-        super().__init__(dataset, graph, settings, device, model, settings.model.embedding)
+        self._loss = own.loss
+        super().__init__(dataset, graph, settings, device, own.model, settings.model.embedding)
 
     def trained_nodes(self) -> Tensor:
-        """Return the ends of the training edges."""
         return self.triples["train"][:, [0, -1]].flatten()
 
     def make_network(self, model: nn.Module | None) -> LinkNetwork:
-        """Return the network of the inputs, a model or none, and the decoder."""
         width = self.inputs.width if model is None else self.settings.model.embedding
         self.decoder: Any = self.settings.link.build_decoder(width, self.num_relations)
         return LinkNetwork(self.inputs, model, self.decoder, self.settings.model.dropout)
 
     def make_loader(self) -> NodeFlowLoader | None:
-        """Return the batches of training edges and their negatives; None for queries with all their answers."""
         link, seed, encodes = self.settings.link, self.settings.run.seed, self.network.encodes
         if link.loss == "one-vs-all":
             return None
         train = self.triples["train"]
         self.links = LinkSampler(
-            self._nodes(0) if encodes else NodesOnly(self.graph),
+            self.method.sampler(seed) if encodes else NodesOnly(self.graph),
             pairs=train,
             relation=self.relation,
             num_negatives=link.negatives * (2 if link.corrupt == "both" else 1),
@@ -150,21 +130,23 @@ class LinkTask(Task):
         return self.batches_of(self.links, seeds, self.settings.sampler.batch_size, seed, shuffle=True)
 
     def make_batches(self, inputs: int) -> Batches:
-        """Return the batches of training."""
         if self.loader is not None:
             return super().make_batches(inputs)
-        return Answers(self.graph, self.triples["train"], self.settings.sampler.batch_size, self.settings.run.seed)
+        size, seed = self.settings.sampler.batch_size, self.settings.run.seed
+        return Answers(self.graph, self.triples["train"], size, seed, self.processes.rank, self.processes.size)
 
     # ---- training
 
     def loss(self, outputs: Tensor, batch: Any) -> Tensor:
-        """Return the mean loss of the scores of a batch, a scalar; of several processes' losses the mean is that."""
         h, n3 = outputs.float(), self.settings.link.n3
         if isinstance(batch, AnswerBatch):
             loss = batch.loss(self.decoder, h, self.settings.loss.label_smoothing)
             return loss + n3 * batch.n3(self.decoder, h) if n3 else loss
         positive, negative = self.decoder.score_chunks(h, batch)
-        loss = self._loss_of_scores(positive, negative, batch)
+        if self._loss is not None:
+            loss = self._loss(positive, negative)
+        else:
+            loss = self.settings.link.loss_of(positive, negative, lambda: self._log_chance(batch))
         if n3:
             cubes = torch.cat([self._cubes(chunk, h) for chunk in batch.chunks])
             loss = loss + n3 * cubes.sum() / max(len(cubes), 1)
@@ -177,30 +159,15 @@ class LinkTask(Task):
         cubes: Tensor = self.decoder.n3(src, chunk.relation, dst, side=chunk.side)
         return cubes.flatten()
 
-    def _loss_of_scores(self, positive: Tensor, negative: Tensor, batch: NodeFlow) -> Tensor:
-        link = self.settings.link
-        if self._loss is not None:
-            return self._loss(positive, negative)
-        if link.loss == "softmax":
-            uniform = link.negative_law == "uniform"
-            chance = -math.log(self.graph.num_nodes) if uniform else self.links.log_proposal(batch)
-            return softmax_loss(positive, negative, log_proposal=torch.as_tensor(chance))
-        if link.loss == "logistic":
-            return logistic_loss(positive, negative)
-        if link.loss == "margin":
-            return margin_loss(positive, negative, margin=link.margin)
-        return self_adversarial_loss(positive, negative, margin=link.margin, temperature=link.temperature)
+    def _log_chance(self, batch: NodeFlow) -> Tensor:
+        if self.settings.link.negative_law == "uniform":
+            return torch.tensor(-math.log(self.graph.num_nodes))
+        return self.links.log_proposal(batch)
 
     def size(self, batch: Any) -> int:
-        """Return the number of edges, or of queries, whose loss a batch has."""
         return len(batch.node) if isinstance(batch, AnswerBatch) else len(batch.seed_ids)
 
-    def after_step(self, batch: Any) -> Tensor:
-        """Store nothing: there is no history."""
-        return torch.empty(0, dtype=torch.int64)
-
     def description(self) -> list[str]:
-        """Return lines about the edges, and how they are learned."""
         parts = "/".join(f"{len(self.triples[part]):,}" for part in PARTS)
         relations = f", {self.num_relations} relations" if self.num_relations else ""
         seeds = "" if self.loader is None else "; seeds are the ends of edges and of negatives"
@@ -218,8 +185,8 @@ class LinkTask(Task):
         model = self.network.model
         if self.method.estimates and isinstance(model, FlowModel):
             return self.full_pass(model)
-        everyone = torch.arange(self.graph.num_nodes)
-        return self.outputs_of(self._nodes(1), everyone, self.settings.model.embedding).to(self.device)
+        everyone, sampler = torch.arange(self.graph.num_nodes), self.method.sampler(self.settings.run.seed + 1)
+        return self.outputs_of(sampler, everyone, self.settings.model.embedding).to(self.device)
 
     def ranks(self, part: str) -> Ranks:
         """Return the ranks of the edges of a part among all nodes, both sides, without other known edges."""
@@ -272,7 +239,6 @@ class LinkTask(Task):
         return number
 
     def has(self, part: str) -> bool:
-        """Return whether a part of the split has edges."""
         return len(self.triples[part]) > 0
 
     def evaluate(self, parts: Sequence[str], *, full: bool) -> dict[str, dict[str, float]]:
@@ -289,52 +255,14 @@ class LinkTask(Task):
     # ---- state
 
     def fingerprint(self) -> str:
-        """Return a hash of the data and its split, by which a state of another data set is refused."""
         x: Any = self.graph.ndata.get("feat") if self.features is None else self.features
-        values = [] if x is None else [entries_of(x) if isinstance(x, Tensor) else x]
+        held_here = x is not None and self.graph.peers.size == 1
+        values = [entries_of(x) if isinstance(x, Tensor) else x] if held_here else []
         return f"{derive_key(*(hash_of(tensor) for tensor in (*self.triples.values(), *values))):016x}"
 
     def network_facts(self) -> dict[str, Any]:
-        """Return the arguments from which the network is made again."""
         facts = {"num_relations": self.num_relations, "width": self.decoder.width}
         return {**super().network_facts(), "decoder": facts}
-
-    # ---- inside
-
-    def _nodes(self, number: int) -> SamplerBase:
-        return self.method.sampler(self.settings.run.seed + number)
-
-
-def _training_graph(dataset: Dataset, relation: str | None, parts: Mapping[str, Tensor]) -> Graph:
-    """Return the graph of the training edges, with all edge columns but that of the split."""
-    kept = torch.zeros(dataset.graph.num_edges, dtype=torch.bool)
-    kept[parts["train"]] = True
-    graph = filter_edges(dataset.graph, kept)
-    for name in {SPLIT, "parent_eid"} & set(graph.edata):
-        del graph.edata[name]
-    if relation is not None:
-        graph.edata[relation] = torch.as_tensor(graph.edata[relation]).long()
-    return graph
-
-
-def _parts(dataset: Dataset) -> dict[str, Tensor]:
-    """Return the ids of the edges of every part, ascending."""
-    graph = dataset.graph
-    if SPLIT not in graph.edata:
-        drawn = random_split(graph, [0.8, 0.1, 0.1], of="edges")
-        return dict(zip(PARTS, drawn, strict=True))
-    split = torch.as_tensor(graph.edata[SPLIT])
-    if split.is_floating_point() or ((split < 0) | (split > 2)).any():
-        raise ValueError(f"edge column {SPLIT!r} must hold 0 (train), 1 (validation) or 2 (test) for every edge")
-    return {part: (split == number).nonzero().flatten() for number, part in enumerate(PARTS)}
-
-
-def _triples(dataset: Dataset, relation: str | None, parts: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Return the edges of every part, ``[n, 3]`` (source, relation, destination), or without relations ``[n, 2]``."""
-    src, dst = dataset.graph.edges()
-    columns = [src, dst] if relation is None else [src, torch.as_tensor(dataset.graph.edata[relation]).long(), dst]
-    whole = torch.stack(columns, 1)
-    return {part: whole[ids] for part, ids in parts.items()}
 
 
 def _no_function(outputs: Tensor, targets: Tensor) -> float:

@@ -11,27 +11,17 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor, nn
 
+from nodeflow import sampling
 from nodeflow.control_variates import ControlVariateSampler, History, Updater
 from nodeflow.flow import NodeFlow
 from nodeflow.graph import Graph
 from nodeflow.nn import VRModel
-from nodeflow.sampling import (
-    BernoulliSampler,
-    ClusterSampler,
-    FastGCNSampler,
-    LaborSampler,
-    LadiesSampler,
-    NeighborSampler,
-    RandomWalkSampler,
-    SaintSampler,
-    ShadowSampler,
-    check_sizes,
-)
 from nodeflow.sampling.base import SamplerBase
-from nodeflow.storage import degree_heat, reach_heat
+from nodeflow.storage import Rows, degree_heat, reach_heat
 from nodeflow.training._fields import Group, Numbers, Usual, count, one_of, setting, table
+from nodeflow.training._graph import node_degrees, with_columns, with_mean_weights
 from nodeflow.training._models import Kind
-from nodeflow.training._parts import node_degrees, with_columns
+from nodeflow.training._processes import Processes
 from nodeflow.transform import add_self_loops, edge_norm
 
 _WEIGHT = "propagation"
@@ -42,7 +32,6 @@ _FIXED_BY_MODEL = {
 }
 _SAID_ELSEWHERE = ("graph", "fanouts", "layer_sizes", "num_flows", "num_neighbors", "history", "seed", "direction")
 _RESERVED = {"self", *_SAID_ELSEWHERE, *_FIXED_BY_MODEL}
-_SUBGRAPHS = "its batches are subgraphs, and those of several processes do not combine into one"
 
 
 class Method:
@@ -52,31 +41,30 @@ class Method:
         graph: the parent graph; messages follow its edges. It is never changed.
         settings: of the sampler.
         model: the model that the batches are for.
+
+    Attributes:
+        make: the sampler's class.
+        fanout: the usual number per layer.
+        by_node: whether seeds are nodes; else they are numbers of subgraphs, and outputs are those of all their nodes.
+        validates_fully: whether validation uses full neighbourhoods unless settings say else.
+        estimates: whether the outputs estimate those from full neighbourhoods; else a model is only run on batches.
+        has_history: whether the method keeps a history, whose age is in the records of epochs.
+        why_whole: why batches cannot come from partitions of the graph; empty where they can.
+        draws_neighbors: whether every edge into a node is drawn with the same probability, fanout / in-degree.
+        per_node: whether fanouts are numbers of neighbours of each node, in every layer.
+        weight: the edge column that sums over neighbours are weighted with, for ``inference``.
     """
 
     make: ClassVar[Callable[..., SamplerBase]]
-    """The sampler's class."""
     fanout: ClassVar[int] = 10
-    """The usual number per layer."""
     by_node: ClassVar[bool] = True
-    """Whether seeds are nodes; else they are numbers of subgraphs, whose outputs are those of all their nodes."""
     validates_fully: ClassVar[bool] = False
-    """Whether validation uses full neighbourhoods unless settings say else."""
     estimates: ClassVar[bool] = True
-    """Whether the outputs estimate those from full neighbourhoods; else a model is only ever run on batches."""
     has_history: ClassVar[bool] = False
-    """Whether the method keeps a history, whose age is in the records of epochs."""
     why_whole: ClassVar[str] = ""
-    """Why batches cannot come from a part of the graph; empty where they can."""
-    why_alone: ClassVar[str] = ""
-    """Why several processes cannot train together; empty where they can."""
     draws_neighbors: ClassVar[bool] = False
-    """Whether every edge into a node is drawn with the same probability, fanout / in-degree."""
     per_node: ClassVar[bool] = False
-    """Whether fanouts are numbers of neighbours of each node, in every layer."""
-
     weight: ClassVar[str | None] = None
-    """The edge column that sums over neighbours are weighted with, for ``inference``."""
 
     def __init__(self, graph: Graph, settings: SamplerSettings, model: Kind) -> None:
         self.settings, self.model = settings, model
@@ -123,7 +111,7 @@ class Method:
 
     def heat(self, nodes: Tensor) -> Tensor:
         """Return about how often each node is read in an epoch over ``nodes``, ``[num_nodes]``, to a factor."""
-        if self.draws_neighbors:
+        if self.draws_neighbors and self.graph.peers.size == 1:
             return reach_heat(self.graph, nodes, self.settings.fanouts, self.settings.batch_size)
         return degree_heat(self.graph)
 
@@ -134,7 +122,7 @@ class Method:
         """
         return loss.new_full(loss.shape, 1 / max(len(loss), 1))
 
-    def start(self, model: nn.Module, x: Tensor) -> None:
+    def start(self, model: nn.Module, x: Tensor | Rows) -> None:
         """Prepare the state that steps keep, for a model that is not trained yet and rows ``x`` of its inputs."""
 
     def after_step(self, batch: NodeFlow) -> Tensor:
@@ -145,61 +133,30 @@ class Method:
         return torch.empty(0, dtype=torch.int64, device="cpu")
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the state that steps keep."""
+        """Return the state that steps keep; collective on parts of a graph."""
         return {}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go on from ``state``."""
 
 
-class Neighbor(Method):
-    """Neighbour sampling (Hamilton, Ying, Leskovec 2017)."""
-
-    make, draws_neighbors, per_node = NeighborSampler, True, True
-
-
-class Labor(Method):
-    """LABOR (Balin, Catalyurek 2023)."""
-
-    make, draws_neighbors, per_node = LaborSampler, True, True
-
-
-class Bernoulli(Method):
-    """Independent draws of edges."""
-
-    make, draws_neighbors, per_node = BernoulliSampler, True, True
-
-
-class FastGCN(Method):
-    """Layer-wise draws, independent of the layer above (Chen, Ma, Xiao 2018)."""
-
-    make, fanout, validates_fully = FastGCNSampler, 512, True
-
-
-class Ladies(Method):
-    """Layer-wise draws among the neighbours of the layer above (Zou et al. 2019)."""
-
-    make, fanout, validates_fully = LadiesSampler, 512, True
-
-
 class RandomWalk(Method):
     """The neighbours that walks visit most, with shares of visits as weights (Ying et al. 2018)."""
 
-    make, estimates, per_node = RandomWalkSampler, False, True
+    make, estimates, per_node = sampling.RandomWalkSampler, False, True
 
     def prepared(self, graph: Graph) -> Graph:
         """Return the graph with in-degrees of 1: the weights of a node's neighbours add up to 1 already."""
         return with_columns(graph, {name: torch.ones_like(column) for name, column in node_degrees(graph).items()})
 
     def sampler(self, seed: int) -> SamplerBase:
-        """Return a sampler that keeps ``fanouts`` neighbours of each node."""
         return self._made(len(self.settings.fanouts), self.settings.fanouts, seed=seed)
 
 
 class Shadow(Method):
     """A subgraph of ``fanouts`` drawn neighbours per node and hop for every seed (Zeng et al. 2021)."""
 
-    make, estimates = ShadowSampler, False
+    make, estimates = sampling.ShadowSampler, False
     why_whole = "its subgraphs would end where partitions do"
 
     @classmethod
@@ -221,7 +178,7 @@ class Shadow(Method):
 class Saint(Method):
     """Random subgraphs with weights of edges and losses (Zeng et al. 2020): edge draws, unless options say else."""
 
-    make, by_node, validates_fully, why_alone = SaintSampler, False, True, _SUBGRAPHS
+    make, by_node, validates_fully = sampling.SaintSampler, False, True
     why_whole = "its weights of nodes and edges are those of draws from the whole graph"
 
     def __init__(self, graph: Graph, settings: SamplerSettings, model: Kind) -> None:
@@ -247,19 +204,19 @@ class Saint(Method):
 class Cluster(Method):
     """Unions of parts of the graph (Chiang et al. 2019), with weights of the edges between parts."""
 
-    make, by_node, validates_fully, why_alone = ClusterSampler, False, True, _SUBGRAPHS
+    make, by_node, validates_fully = sampling.ClusterSampler, False, True
     why_whole = "it cuts the whole graph into parts of its own"
 
     def __init__(self, graph: Graph, settings: SamplerSettings, model: Kind) -> None:
         super().__init__(graph, settings, model)
         self._parts = settings.options.get("parts", max(graph.num_nodes // max(settings.batch_size // 8, 1), 1))
-        self.trained = 0
+        self.trained, self.batches = 0, 1
 
     def sampler(self, seed: int) -> SamplerBase:
         """Return a sampler of parts, about eight of which are ``batch_size`` nodes."""
         # the graph is cut once: samplers with other seeds have the same parts
         options = {**self.settings.options, "parts": self._parts}
-        sampler = ClusterSampler(self.graph, len(self.settings.fanouts), seed=seed, **options)
+        sampler = sampling.ClusterSampler(self.graph, len(self.settings.fanouts), seed=seed, **options)
         self._parts = sampler.parts.numbers
         return sampler
 
@@ -288,7 +245,6 @@ class ControlVariates(Method):
     """
 
     make, has_history, weight = ControlVariateSampler, True, _WEIGHT
-    why_alone = "each process would write the history for its own share only"
     history: History
 
     @classmethod
@@ -303,6 +259,8 @@ class ControlVariates(Method):
 
     def prepared(self, graph: Graph) -> Graph:
         """Return the graph with one edge column, the weights of the model's propagation."""
+        if graph.peers.size > 1:
+            return with_mean_weights(graph, _WEIGHT)
         indptr, indices, edge_ids = graph.csc()
         bare = Graph(indptr, indices, edge_ids=edge_ids, ndata=graph.ndata, copy=False)
         if self.model.symmetric:
@@ -310,7 +268,7 @@ class ControlVariates(Method):
         bare.edata[_WEIGHT] = edge_norm(bare, "both" if self.model.symmetric else "right")
         return bare
 
-    def start(self, model: nn.Module, x: Tensor) -> None:
+    def start(self, model: nn.Module, x: Tensor | Rows) -> None:
         """Make the history, and fill it with a full pass of the model."""
         if not isinstance(model, VRModel):
             raise TypeError(f"model must be a VRModel with sampler 'cv', got {type(model).__name__}")
@@ -322,27 +280,42 @@ class ControlVariates(Method):
         return self._made((0, *self.settings.fanouts[1:]), self.history, seed=seed)
 
     def after_step(self, batch: NodeFlow) -> Tensor:
-        """Write the rows of the batch into the history; return the ages of the rows that the batch had read."""
         ages = [self.history.age(i, batch.layers[i].parent_nid) for i in self.history.widths]
         self.history.push(batch)
         self.history.commit()
         return torch.cat(ages)
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the rows of the history."""
-        return {"history": dict(self.history.state_dict())}
+        """Return the rows of the history, those of all nodes."""
+        state = dict(self.history.state_dict())
+        # in the order of all nodes, so that a run goes on with another number of processes, or another cut
+        if self.graph.peers.size > 1:
+            processes, masters = Processes.present(), self.graph.held.masters
+            for name in self._names_of_rows():
+                state[name] = processes.rows_of_all(masters, state[name], self.graph.num_nodes)
+        return {"history": state}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on with the rows of ``state``."""
-        self.history.load_state_dict(state["history"])
+        rows = dict(state["history"])
+        if self.graph.peers.size > 1:
+            rows |= {name: rows[name][self.graph.held.masters] for name in self._names_of_rows()}
+        self.history.load_state_dict(rows)
+
+    def _names_of_rows(self) -> list[str]:
+        return [name for name, buffer in self.history.named_buffers() if buffer.ndim]
+
+
+def _method(make: Callable[..., SamplerBase], **attributes: Any) -> type[Method]:
+    """Return the method of a sampler that is made of fanouts and a seed, whose seeds are the training nodes."""
+    return type(getattr(make, "__name__", "Method"), (Method,), {"make": make, **attributes})
 
 
 METHODS: dict[str, type[Method]] = {
-    "neighbor": Neighbor,
-    "labor": Labor,
-    "bernoulli": Bernoulli,
-    "fastgcn": FastGCN,
-    "ladies": Ladies,
+    "neighbor": _method(sampling.NeighborSampler, draws_neighbors=True, per_node=True),
+    "labor": _method(sampling.LaborSampler, draws_neighbors=True, per_node=True),
+    "bernoulli": _method(sampling.BernoulliSampler, draws_neighbors=True, per_node=True),
+    "fastgcn": _method(sampling.FastGCNSampler, fanout=512, validates_fully=True),
+    "ladies": _method(sampling.LadiesSampler, fanout=512, validates_fully=True),
     "random-walk": RandomWalk,
     "saint": Saint,
     "cluster": Cluster,
@@ -367,7 +340,7 @@ class SamplerSettings(Group):
         "one number per layer in flow order (10 10 or 10,10), so the last belongs to the seeds: neighbours drawn per "
         "node, -1 = all; for fastgcn and ladies nodes drawn per layer; saint and cluster read only how many layers "
         "there are; cv computes the first layer from all neighbours, whatever its number",
-        check_sizes,
+        sampling.check_sizes,
         action=Numbers,
         nargs="+",
         metavar="K",
@@ -375,9 +348,7 @@ class SamplerSettings(Group):
     batch_size: int = count(
         1024, "seeds per batch; for saint nodes drawn per subgraph, for cluster nodes per batch, both about", least=1
     )
-    options: dict[str, Any] = table(  # noqa: RUF009
-        "further arguments of the sampler, as name=value", name="sampler_options"
-    )
+    options: dict[str, Any] = table("further arguments of the sampler, as name=value", name="sampler_options")  # noqa: RUF009
 
     def __post_init__(self) -> None:
         super().__post_init__()

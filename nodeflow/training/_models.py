@@ -1,16 +1,21 @@
-"""The models of training runs, by name, factories of the user's own, and the settings of both."""
+"""Models, decoders, link losses, optimisers and schedules of training runs by name, and their settings."""
 
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Mapping
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from torch import nn
+import torch
+from torch import Tensor, nn
+from torch.optim.lr_scheduler import LambdaLR
 
+from nodeflow import nn as layers
 from nodeflow._base.checks import check_one_of, describe
-from nodeflow.nn import GAT, GCN, GIN, RGCN, VRGCN, GATv2, GraphSAGE, VRGraphSAGE
+from nodeflow.nn import DECODERS, Decoder
 from nodeflow.training._fields import Group, Usual, count, flag, number, one_of, setting, table
 
 
@@ -42,12 +47,12 @@ def _no_model(*shape: Any, **options: Any) -> nn.Module:
 
 
 MODELS = {
-    "sage": Kind(GraphSAGE, {"weighted": True}, with_history=VRGraphSAGE),
-    "gcn": Kind(GCN, {"degrees": "parent"}, with_history=VRGCN, symmetric=True),
-    "gin": Kind(GIN, sparse=False),
-    "gat": Kind(GAT),
-    "gatv2": Kind(GATv2),
-    "rgcn": Kind(RGCN, typed=True),
+    "sage": Kind(layers.GraphSAGE, {"weighted": True}, with_history=layers.VRGraphSAGE),
+    "gcn": Kind(layers.GCN, {"degrees": "parent"}, with_history=layers.VRGCN, symmetric=True),
+    "gin": Kind(layers.GIN, sparse=False),
+    "gat": Kind(layers.GAT),
+    "gatv2": Kind(layers.GATv2),
+    "rgcn": Kind(layers.RGCN, typed=True),
     "none": Kind(_no_model, sparse=False),
 }
 """The models by the setting ``model``; one entry adds one."""
@@ -146,11 +151,128 @@ def build_model(settings: ModelSettings, num_layers: int, facts: ModelFacts) -> 
         options |= {"num_relations": facts.num_relations, "edge_type": facts.edge_type}
     make = kind.with_history if facts.history and kind.with_history else kind.make
     shape = facts.in_features, settings.hidden, facts.out_features, num_layers
-    try:
+    with _explained(
+        f"model {settings.name!r}", settings.options, f"norm={settings.norm!r}, residual={settings.residual}, model"
+    ):
         return make(*shape, **{**options, **settings.options})
+
+
+@contextmanager
+def _explained(what: str, options: Mapping[str, Any], words: str) -> Iterator[None]:
+    """Within the block, a call that does not take its arguments raises ValueError, with the names of ``options``."""
+    try:
+        yield
     except TypeError as error:
-        further = ", ".join(settings.options) or "none"
-        raise ValueError(
-            f"model {settings.name!r} cannot be made: {error} (norm={settings.norm!r}, residual={settings.residual}, "
-            f"model_options: {further})"
-        ) from error
+        raise ValueError(f"{what} cannot be made: {error} ({words}_options: {', '.join(options) or 'none'})") from error
+
+
+LINK_LOSSES: dict[str, Callable[[LinkSettings, Tensor, Tensor, Callable[[], Tensor]], Tensor]] = {
+    "softmax": lambda _, positive, negative, chance: layers.softmax_loss(positive, negative, log_proposal=chance()),
+    "logistic": lambda _, positive, negative, chance: layers.logistic_loss(positive, negative),
+    "margin": lambda link, positive, negative, _: layers.margin_loss(positive, negative, margin=link.margin),
+    "self-adversarial": lambda link, positive, negative, _: layers.self_adversarial_loss(
+        positive, negative, margin=link.margin, temperature=link.temperature
+    ),
+}
+"""Losses of scores against negatives by the setting ``link_loss``; one entry adds one."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LinkSettings(Group):
+    """Decoder, loss and negatives of task link."""
+
+    decoder: str = one_of(DECODERS, "the score of a pair of rows", default="distmult")
+    decoder_options: dict[str, Any] = table(  # noqa: RUF009
+        "further arguments of the decoder, as name=value", name="decoder_options"
+    )
+    inverse: bool = flag("a source is asked for as the destination of an inverse relation of its own")
+    loss: str = one_of(
+        (*LINK_LOSSES, "one-vs-all"),
+        "the loss of scores against negatives; one-vs-all: a softmax over all nodes, with model none",
+        name="link_loss",
+    )
+    negatives: int = count(256, "negatives per edge and side that is replaced", least=1)
+    negative_law: str = one_of("uniform degree", "how negatives are drawn")
+    chunk: int = count(256, "edges of a batch that share their negatives", least=1)
+    corrupt: str = one_of("destination source both", "the end that negatives replace", default="both")
+    margin: float = number(1.0, "the margin of losses that have one")
+    n3: float = number(0.0, "weight of the N3 regularisation, the cubed norms of a triple's rows")
+    temperature: float = number(1.0, "how much more hard negatives weigh")
+
+    def build_decoder(self, width: int, num_relations: int) -> Decoder:
+        """Return a new decoder for rows of ``width``; ``num_relations`` 0: without relations.
+
+        Raises ValueError for a width that the decoder cannot have, or relations that it needs.
+        """
+        if self.inverse and not num_relations:
+            raise ValueError("inverse relations need an edge column of relations: name it with edge_type")
+        options = {"inverse": True} if self.inverse else {}
+        with _explained(f"decoder {self.decoder!r}", self.decoder_options, "decoder"):
+            return DECODERS[self.decoder](width, num_relations or None, **options, **self.decoder_options)
+
+    def loss_of(self, positive: Tensor, negative: Tensor, log_chance: Callable[[], Tensor]) -> Tensor:
+        """Return the loss of scores ``[n]`` against those of negatives ``[n, K]``, a scalar.
+
+        ``log_chance``: gives the logarithms of the probabilities with which the negatives were drawn.
+        """
+        return LINK_LOSSES[self.loss](self, positive, negative, log_chance)
+
+
+OPTIMIZERS: dict[str, Callable[..., torch.optim.Optimizer]] = {
+    "adam": torch.optim.Adam,
+    "adamw": torch.optim.AdamW,
+    "sgd": torch.optim.SGD,
+    "adagrad": torch.optim.Adagrad,
+    "rmsprop": torch.optim.RMSprop,
+}
+_FUSED = ("adam", "adamw", "adagrad", "sgd")
+SCHEDULES: dict[str, Callable[[float], float]] = {
+    "constant": lambda left: 1.0,
+    "cosine": lambda left: (1 - math.cos(math.pi * left)) / 2,
+    "linear": lambda left: left,
+}
+"""Factors of the learning rate, as functions of the share of steps that are left."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class OptimizerSettings(Group):
+    """The optimiser, and the schedule of the learning rate."""
+
+    name: str = one_of(OPTIMIZERS, "the optimiser", name="optimizer")
+    lr: float = number(0.003, "learning rate, the highest of the schedule", above=0)
+    weight_decay: float = number(0.0, "weight decay of the optimiser")
+    schedule: str = one_of(
+        SCHEDULES, "how the learning rate falls over the epochs: not, along a cosine, or linearly, to 0"
+    )
+    warmup: float = number(0.0, "epochs over which the learning rate rises from 0")
+    clip: float = number(0.0, "largest norm of the gradient of all weights; 0: any")
+    accumulate: int = count(1, "batches whose gradients are added up before a step", least=1)
+
+    def optimizer(self, parameters: Iterable[nn.Parameter], *, large: bool) -> torch.optim.Optimizer:
+        """Return the optimiser; for ``large`` tables of rows, one that passes once over each weight.
+
+        For others rather the bits that torch gives by default.
+        """
+        options = {"fused": True} if large and self.name in _FUSED else {}
+        return OPTIMIZERS[self.name](parameters, lr=self.lr, weight_decay=self.weight_decay, **options)
+
+    def scheduler(
+        self, optimizer: torch.optim.Optimizer, epochs: int, num_batches: Callable[[int], int]
+    ) -> torch.optim.lr_scheduler.LRScheduler:
+        """Return the schedule, stepped after every step of the optimiser; ``num_batches`` are those of an epoch."""
+        if self.schedule == "constant" and not self.warmup:
+            return LambdaLR(optimizer, lambda _: 1.0)
+        total, warmup = self._steps(epochs, num_batches), round(self._steps(self.warmup, num_batches))
+
+        def factor(step: int) -> float:
+            if step < warmup:
+                return (step + 1) / warmup
+            return SCHEDULES[self.schedule](max(total - step, 0) / max(total - warmup, 1))
+
+        return LambdaLR(optimizer, factor)
+
+    def _steps(self, epochs: float, num_batches: Callable[[int], int]) -> float:
+        """Return the steps of the first epochs; a part of an epoch has its share of the steps of that one."""
+        whole = math.ceil(epochs)
+        steps = [math.ceil(num_batches(number) / self.accumulate) for number in range(whole)]
+        return sum(steps) - (whole - epochs) * (steps[-1] if steps else 0)

@@ -1,4 +1,4 @@
-"""Network: the rows that enter and the model that they enter."""
+"""The networks of runs: the rows that enter, the model that they enter, and the decoder of links."""
 
 from __future__ import annotations
 
@@ -6,14 +6,15 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from nodeflow._rows.rows import as_dense, is_collective
+from nodeflow._rows.rows import as_dense, whole_column
 from nodeflow.datasets import Dataset
 from nodeflow.flow import NodeFlow
 from nodeflow.graph import Graph
+from nodeflow.nn import Decoder
 from nodeflow.storage import Rows
-from nodeflow.training._features import Beside, FeatureRows, check_features
+from nodeflow.training._answers import AnswerBatch
+from nodeflow.training._graph import Beside, FeatureRows, check_features
 from nodeflow.training._models import ModelSettings, kind_of
-from nodeflow.training._parts import check_held_features
 
 
 class Inputs(nn.Module):
@@ -102,6 +103,38 @@ class Network(nn.Module):
         return out
 
 
+class LinkNetwork(Network):
+    """The inputs, the model and the decoder of a run: ``network(batch)`` gives the rows that the decoder compares.
+
+    Args:
+        inputs: the rows that enter the model.
+        model: None for none: the rows that enter are compared, with dropout.
+        decoder: the scores of pairs of rows.
+        dropout: without a model, the probability that an entry is set to zero.
+
+    >>> from nodeflow.nn import DistMult
+    >>> from nodeflow.training import Inputs
+    >>> network = LinkNetwork(Inputs(3, features=0, embedding=4), None, DistMult(4), dropout=0.0)
+    >>> rows = network.model(network.inputs.table)
+    >>> network.decoder(rows[[0, 1]], rows[[1, 2]]).shape
+    torch.Size([2])
+    """
+
+    def __init__(self, inputs: Inputs, model: nn.Module | None, decoder: Decoder, dropout: float) -> None:
+        super().__init__(inputs, nn.Dropout(dropout) if model is None else model)
+        self.decoder, self.encodes = decoder, model is not None
+
+    def forward(self, batch: NodeFlow | AnswerBatch) -> Tensor:
+        """Return the rows of the seeds, ``[layer_sizes[-1], width]``; of all nodes for a batch of answers."""
+        if isinstance(batch, AnswerBatch):
+            out: Tensor = self.model(whole_column(self.inputs.everywhere(batch.graph)))
+        elif self.encodes:
+            out = super().forward(batch)
+        else:
+            out = self.model(self.inputs(batch))
+        return out
+
+
 def inputs_of(dataset: Dataset, settings: ModelSettings, stored: FeatureRows | None = None) -> Inputs:
     """Return what enters the model; ``stored``: features that are fetched by id."""
     x, kind = dataset.graph.ndata.get("feat") if stored is None else stored, settings.inputs
@@ -111,10 +144,7 @@ def inputs_of(dataset: Dataset, settings: ModelSettings, stored: FeatureRows | N
     if kind != "embedding":
         if x is None:
             raise ValueError(f"data set {dataset.name!r} has no features, so inputs must be 'embedding'; got {kind!r}")
-        if is_collective(x):
-            check_held_features(dataset.name, dataset.graph, x)
-        else:
-            check_features(dataset.name, x)
+        check_features(dataset, x)
         width = x.shape[1]
     embedding = 0 if kind == "features" else settings.embedding
     return Inputs(dataset.graph.num_nodes, width, embedding, dense=not kind_of(settings.name).sparse)

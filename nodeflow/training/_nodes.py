@@ -1,12 +1,13 @@
-"""The task of nodes: outputs of seeds are compared with their labels."""
+"""The task of nodes: outputs of seeds are compared with their labels, which are classes, several labels, or numbers."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
 from nodeflow._rows.rows import entries_of
 from nodeflow.datasets import Dataset
@@ -18,68 +19,154 @@ from nodeflow.partitions import BufferState
 from nodeflow.random import derive_key
 from nodeflow.sampling import FullSampler
 from nodeflow.sampling.base import SamplerBase
-from nodeflow.training._features import FeatureRows, hash_of
+from nodeflow.training._data import fingerprint_of_parts
+from nodeflow.training._graph import FeatureRows, hash_of, with_columns
 from nodeflow.training._methods import Method
 from nodeflow.training._network import Network
-from nodeflow.training._partition_batches import PartitionBatches
-from nodeflow.training._partition_folder import hash_of_partitions, open_partitions
-from nodeflow.training._parts import fingerprint_of_parts, with_columns
-from nodeflow.training._settings import Settings
-from nodeflow.training._targets import Loss, find_target
-from nodeflow.training._task import Batches, Task
+from nodeflow.training._partitions import PartitionBatches, open_partitions
+from nodeflow.training._settings import LossSettings, Settings
+from nodeflow.training._task import Batches, OwnParts, Task
+
+Loss = Callable[[Tensor, Tensor], Tensor]
+"""Takes outputs ``[n, width]`` and labels ``[n, ...]``; returns one loss per row, ``[n]``."""
+
+
+class Target(NamedTuple):
+    """The labels of a data set as a task: outputs per node, loss and metrics.
+
+    Args:
+        task: "classification", "multilabel" or "regression".
+        width: number of outputs per node.
+        loss: the loss of every row.
+        metrics: names of the metrics (see ``nodeflow.metrics.named``); the first chooses the best epoch.
+    """
+
+    task: str
+    width: int
+    loss: Loss
+    metrics: tuple[str, ...]
+
+
+def task_of(dataset: Dataset, task: str) -> str:
+    """Return the task of nodes, "auto" by the labels; raises ValueError for a data set without any."""
+    if "label" not in dataset.graph.ndata:
+        unread = f"; files that were not read: {', '.join(dataset.unread_files)}" if dataset.unread_files else ""
+        raise ValueError(f"data set {dataset.name!r} has no labels, so a model cannot be trained on it{unread}")
+    return _task_of(dataset.graph.ndata["label"]) if task == "auto" else task
+
+
+def find_target(dataset: Dataset, task: str, settings: LossSettings) -> Target:
+    """Return the target that ``task`` and the labels of a data set ask for; raises ValueError where they don't fit."""
+    task, name, labels = task_of(dataset, task), dataset.name, dataset.graph.ndata["label"]
+    if len(dataset.train) == 0:
+        raise ValueError(f"data set {name!r} has no training nodes")
+    if task == "classification":
+        _check_classes(dataset, labels)
+        balanced = settings.class_weights == "balanced"
+        weight = _balanced(labels[dataset.train], dataset.num_classes) if balanced else None
+
+        def cross_entropy(outputs: Tensor, labels: Tensor) -> Tensor:
+            each = None if weight is None else weight.to(outputs)
+            return functional.cross_entropy(
+                outputs, labels, weight=each, reduction="none", label_smoothing=settings.label_smoothing
+            )
+
+        return Target(task, dataset.num_classes, cross_entropy, ("accuracy", "f1_macro"))
+    if task == "multilabel":
+        if labels.ndim != 2:
+            raise ValueError(f"task 'multilabel' needs labels [nodes, labels] of 0 and 1, got {tuple(labels.shape)}")
+        if ((labels != 0) & (labels != 1)).any():
+            raise ValueError(f"the labels of data set {name!r} must be 0 and 1 for task 'multilabel'")
+        return Target(task, labels.shape[1], _binary, ("f1_micro", "f1_macro", "average_precision"))
+    numbers = labels.float()
+    for part, nodes in dataset.splits.items():
+        bad = (~torch.isfinite(numbers[nodes])).reshape(len(nodes), -1).any(1).nonzero()
+        if len(bad):
+            node = int(nodes[bad[0, 0]])
+            raise ValueError(f"the {part} nodes of data set {name!r} must have finite labels, but node {node} has not")
+    return Target("regression", 1 if labels.ndim == 1 else labels.shape[1], _squared, ("rmse", "mae", "r2"))
+
+
+def _task_of(labels: Tensor) -> str:
+    if not labels.is_floating_point() and labels.ndim == 1:
+        return "classification"
+    whole = ((labels == 0) | (labels == 1)).all()
+    return "multilabel" if labels.ndim == 2 and bool(whole) else "regression"
+
+
+def _check_classes(dataset: Dataset, labels: Tensor) -> None:
+    if labels.ndim != 1 or labels.dtype != torch.int64:
+        raise ValueError(
+            f"task 'classification' needs one int64 label per node, got {labels.dtype} {tuple(labels.shape)} in data "
+            f"set {dataset.name!r}"
+        )
+    for part, nodes in dataset.splits.items():
+        bad = ((labels[nodes] < 0) | (labels[nodes] >= dataset.num_classes)).nonzero()
+        if len(bad):
+            node = int(nodes[bad[0, 0]])
+            raise ValueError(
+                f"the {part} nodes of data set {dataset.name!r} must have labels from 0 to {dataset.num_classes - 1}, "
+                f"but node {node} has {int(labels[node])}; take it out of the split"
+            )
+
+
+def _balanced(labels: Tensor, num_classes: int) -> Tensor:
+    """Weights of classes that are 1 on average over the labels, and the same in sum for every class that occurs."""
+    counts = torch.bincount(labels, minlength=num_classes).double()
+    return (len(labels) / (int((counts > 0).sum()) * counts.clamp(min=1))).float()
+
+
+def _binary(outputs: Tensor, labels: Tensor) -> Tensor:
+    return functional.binary_cross_entropy_with_logits(outputs, labels.to(outputs.dtype), reduction="none").mean(1)
+
+
+def _squared(outputs: Tensor, labels: Tensor) -> Tensor:
+    return (outputs - labels.to(outputs.dtype).reshape(outputs.shape)).square().mean(1)
 
 
 class NodeTask(Task):
     """Learn the labels of nodes.
 
-    Args:
-        dataset: with a column ``label`` in its graph, and features ``feat`` unless the inputs are learned.
-        settings: see ``Settings``.
-        device: where the network is.
-        model: a model of your own, called as ``model(batch, h)``; None: that of the settings.
-        loss: the loss of every row, ``loss(outputs, labels) -> [n]``; None: that of the task.
-        metrics: of your own, besides those of the task; the first chooses the best epoch, unless settings do.
+    ``dataset`` has a column ``label`` in its graph, and features ``feat`` unless the inputs are learned. A loss of your
+    own is that of every row, ``loss(outputs, labels) -> [n]``; metrics come beside those of the task, and the first
+    chooses the best epoch, unless settings do.
 
     Raises ValueError for data, settings and combinations that cannot be trained with.
     """
 
-    def __init__(
-        self,
-        dataset: Dataset,
-        settings: Settings,
-        device: torch.device,
-        *,
-        model: nn.Module | None = None,
-        loss: Loss | None = None,
-        metrics: Sequence[Metric] = (),
-    ) -> None:
+    def __init__(self, dataset: Dataset, settings: Settings, device: torch.device, own: OwnParts) -> None:
         self.target = find_target(dataset, settings.run.task, settings.loss)
-        self.loss_of_rows = loss or self.target.loss
-        own = {metric.name: metric for metric in metrics}
-        chosen = settings.run.metric or next(iter(own), self.target.metrics[0])
-        names = dict.fromkeys([chosen, *own, *self.target.metrics])
-        self.metrics = {name: own[name] if name in own else _metric(name, self.target.task) for name in names}
+        self.loss_of_rows = own.loss or self.target.loss
+        metrics = {metric.name: metric for metric in own.metrics}
+        chosen = settings.run.metric or next(iter(metrics), self.target.metrics[0])
+        names = dict.fromkeys([chosen, *metrics, *self.target.metrics])
+        self.metrics = {name: metrics[name] if name in metrics else _metric(name, self.target.task) for name in names}
         self.metric = self.metrics[chosen]
         self._is_train = torch.zeros(dataset.graph.num_nodes, dtype=torch.bool)
         self._is_train[dataset.train] = True
         self._balanced = settings.loss.class_weights == "seeds"
-        super().__init__(dataset, dataset.graph, settings, device, model, self.target.width)
+        super().__init__(dataset, dataset.graph, settings, device, own.model, self.target.width)
+
+    def _check_shared(self) -> None:
+        train = self.dataset.train.sort().values
+        again = (train[1:] == train[:-1]).nonzero()
+        if len(again):
+            raise ValueError(
+                f"training nodes must be given once with several processes, but node {int(train[again[0, 0]])} of "
+                f"data set {self.dataset.name!r} is there repeatedly"
+            )
+        super()._check_shared()
 
     def trained_nodes(self) -> Tensor:
-        """Return the training nodes."""
         return self.dataset.train
 
     def make_network(self, model: nn.Module | None) -> Network:
-        """Return the network of the inputs and a model."""
         assert model is not None
         return Network(self.inputs, model)
 
     def make_loader(self) -> NodeFlowLoader:
-        """Return the batches of training as they are drawn from the whole graph."""
-        sampler = self.method.sampler(self.settings.run.seed)
-        return self._shuffled(
-            self.method, sampler, self.method.seeds(self.dataset.train, sampler), self.settings.run.seed
-        )
+        sampler, seed = self.method.sampler(self.settings.run.seed), self.settings.run.seed
+        return self._shuffled(self.method, sampler, self.method.seeds(self.dataset.train, sampler), seed)
 
     def _shuffled(self, method: Method, sampler: SamplerBase, seeds: Tensor, seed: int) -> NodeFlowLoader:
         weights = balanced_weights(method.graph.ndata["label"][seeds]) if self._balanced else None
@@ -108,10 +195,7 @@ class NodeTask(Task):
         return None if self.method.by_node else self._is_train[batch.seeds.cpu()].to(self.device)
 
     def loss(self, outputs: Tensor, batch: NodeFlow) -> Tensor:
-        """Return the estimate of the mean loss over the training nodes that a batch gives, a scalar.
-
-        With several processes the mean of their losses is that estimate.
-        """
+        """Return the estimate of the mean loss over the training nodes that a batch gives."""
         rows, labels = self.rows(batch), batch.outputs["label"]
         if rows is not None:
             outputs, labels = outputs[rows], labels[rows]
@@ -121,7 +205,6 @@ class NodeTask(Task):
         return (each * self.method.loss_weights(batch, rows, each)).sum()
 
     def size(self, batch: NodeFlow) -> int:
-        """Return the number of nodes whose loss a batch has."""
         rows = self.rows(batch)
         if rows is None:
             return batch.layer_sizes[-1]
@@ -130,41 +213,23 @@ class NodeTask(Task):
     # ---- evaluation
 
     def outputs(self, nodes: Tensor, *, full: bool) -> Tensor:
-        """Return the outputs of nodes, ``[n, width]``, on the CPU.
-
-        Args:
-            nodes: ids.
-            full: from full neighbourhoods; else from batches that are drawn as in training, always the same.
-        """
-        model = self.network.model
-        if full and self.method.estimates and isinstance(model, FlowModel):
-            if self.graph.peers.size > 1:
-                return self._outputs_of_parts(model, nodes)
-            return self.full_pass(model, nodes=nodes, weight=self.method.weight).cpu()
+        """Return the outputs of nodes, ``[n, width]``, on the CPU; ``full`` as for ``evaluate``."""
+        model, sampler = self.network.model, self.settings.sampler
         if full and self.method.estimates:
-            return self.outputs_of(
-                FullSampler(self.graph, len(self.settings.sampler.fanouts)), nodes, self.target.width
-            )
+            if isinstance(model, FlowModel):
+                return self.full_pass(model, nodes).cpu()
+            return self.outputs_of(FullSampler(self.graph, len(sampler.fanouts)), nodes, self.target.width)
         if not self.method.by_node:
             raise ValueError(
-                f"batches of sampler {self.settings.sampler.name!r} are of all nodes of a subgraph, so outputs of some "
-                "nodes come from full neighbourhoods: full=True"
+                f"batches of sampler {sampler.name!r} are of all nodes of a subgraph, so outputs of some nodes come "
+                "from full neighbourhoods: full=True"
             )
         return self.outputs_of(self.method.sampler(self.settings.run.seed + 1), nodes, self.target.width)
 
-    def _outputs_of_parts(self, model: FlowModel, nodes: Tensor) -> Tensor:
-        """The outputs of nodes, each computed by the process that owns it."""
-        owners = self.graph.peers.owners(nodes.numpy())
-        places = torch.from_numpy((owners == self.processes.rank).nonzero()[0])
-        rows = model.inference(self.graph, self.inputs.everywhere(self.graph), nodes=nodes[places]).float().cpu()
-        return self.processes.rows_of_all(places, rows, len(nodes))
-
     def has(self, part: str) -> bool:
-        """Return whether a part of the split has nodes."""
         return len(self.dataset.splits[part]) > 0
 
     def evaluate(self, parts: Sequence[str], *, full: bool) -> dict[str, dict[str, float]]:
-        """Return all metrics of the nodes of each of the parts."""
         nodes = [self.dataset.splits[part] for part in parts]
         if full and self.method.estimates and parts:  # one pass over the graph serves all parts
             outputs = self.outputs(torch.cat(nodes), full=True).split([len(ids) for ids in nodes])
@@ -176,10 +241,7 @@ class NodeTask(Task):
             for part, ids, rows in zip(parts, nodes, outputs, strict=True)
         }
 
-    # ---- state
-
     def fingerprint(self) -> str:
-        """Return a hash of the data and its split, by which a state of another data set is refused."""
         if self.graph.peers.size > 1:
             return fingerprint_of_parts(self.dataset)
         x: Any = self.graph.ndata.get("feat") if self.features is None else self.features
@@ -187,7 +249,7 @@ class NodeTask(Task):
         hashed = [self.graph.csc()[1], self.graph.ndata["label"], values, *self.dataset.splits.values()]
         keys = [hash_of(tensor) for tensor in hashed if tensor is not None]
         if isinstance(self.batches, PartitionBatches):
-            keys.append(hash_of_partitions(self.batches.buffer.partitions))
+            keys.append(self.batches.digest)
         return f"{derive_key(*keys):016x}"
 
 

@@ -165,43 +165,33 @@ def _answers(nodes: Any, best: TopLinks, task: LinkTask, relations: list[int]) -
     """Yield the table of the answers of all queries, node by node and relation by relation, in pieces."""
     k, each = best.ids.shape[-1], max(len(relations), 1)
     answers, scores = best.ids.view(-1, k).numpy(), best.scores.view(-1, k).float().numpy()
-    names, kinds = task.dataset.node_names, task.relation_names
-    step = max(_PIECE // k, 1)
+    names, step = task.dataset.node_names, max(_PIECE // k, 1)
     for start in range(0, max(len(answers), 1), step):  # one piece at least, for the titles
         query, place = np.nonzero(answers[start : start + step] >= 0)
         query += start
-        node = nodes[query // each]
-        columns: dict[str, Any] = {"node": node}
-        if names is not None:
-            columns["name"] = _named(node, names)
+        columns = _with_names("node", "name", nodes[query // each], names)
         if relations:
-            columns["relation"] = np.array(relations)[query % each]
-            if kinds is not None:
-                columns["relation_name"] = _named(columns["relation"], kinds)
-        columns["rank"], columns["answer"] = place + 1, answers[query, place]
-        if names is not None:
-            columns["answer_name"] = _named(columns["answer"], names)
-        columns["score"] = scores[query, place]
-        yield columns
+            numbers = np.array(relations)[query % each]
+            columns |= _with_names("relation", "relation_name", numbers, task.relation_names)
+        columns["rank"] = place + 1
+        columns |= _with_names("answer", "answer_name", answers[query, place], names)
+        yield columns | {"score": scores[query, place]}
 
 
-def _named(numbers: Any, names: Any) -> Any:
-    return np.array([names[number] for number in numbers.tolist()], dtype=str)  # a type also where there is none
-
-
-def _columns(nodes: Tensor, outputs: Tensor, dataset: Dataset, task: str) -> dict[str, list[Any]]:
-    columns: dict[str, list[Any]] = {"node": nodes.tolist()}
-    if dataset.node_names is not None:
-        columns["name"] = [dataset.node_names[node] for node in columns["node"]]
-    names = dataset.class_names
+def _columns(nodes: Tensor, outputs: Tensor, dataset: Dataset, task: str) -> dict[str, Any]:
+    columns, names = _with_names("node", "name", nodes.numpy(), dataset.node_names), dataset.class_names
     if task == "classification":
         chances, classes = outputs.softmax(1).max(1)
-        columns["class"] = classes.tolist()
-        if names is not None:
-            columns["class_name"] = [names[number] for number in columns["class"]]
-        columns["probability"] = chances.tolist()
-        return columns
+        columns |= _with_names("class", "class_name", classes.numpy(), names)
+        return columns | {"probability": chances.tolist()}
     values, word = (outputs.sigmoid(), "label") if task == "multilabel" else (outputs, "value")
-    for number, column in enumerate(values.T):
-        columns[names[number] if names is not None else f"{word}_{number}"] = column.tolist()
-    return columns
+    titles = [f"{word}_{number}" if names is None else names[number] for number in range(values.shape[1])]
+    return columns | dict(zip(titles, values.T.tolist(), strict=True))
+
+
+def _with_names(title: str, title_of_names: str, numbers: Any, names: Any) -> dict[str, Any]:
+    """Return a column of numbers, and one of their names where there are any."""
+    if names is None:
+        return {title: numbers}
+    of_each = np.array([names[number] for number in numbers.tolist()], dtype=str)  # a type also where there is none
+    return {title: numbers, title_of_names: of_each}

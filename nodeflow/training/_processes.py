@@ -1,26 +1,31 @@
-"""The processes that train one model together: what they sum up, agree on, and do once."""
+"""The processes that train one model together: their group, what they sum up and agree on, and averaged gradients."""
 
 from __future__ import annotations
 
 import builtins
-import json
+import os
+import time
+import uuid
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
-import numpy as np
 import torch
 import torch.distributed as dist
-from torch import Tensor
+from torch import Tensor, nn
+from torch.nn.parallel import DistributedDataParallel
 
+from nodeflow._runtime.locks import ignored_warnings
 from nodeflow.distributed import PeerError
+
+_LIMIT = 300.0  # seconds that processes wait for the others at the start
 
 
 class Processes:
     """The processes of torch's default group, or this process alone.
 
-    All methods are collective: every process calls them, in the same order. Small tensors on the CPU are exchanged, so
-    the group must have a backend for these. A process alone exchanges nothing.
+    All methods are collective: every process calls them, in the same order. Tensors on the CPU are exchanged, so the
+    group must have a backend for these. A process alone exchanges nothing.
 
     Attributes:
         rank, size: the number of this process, and of all.
@@ -33,8 +38,8 @@ class Processes:
     @classmethod
     def present(cls) -> Processes:
         """Return those of the default group, where there is one."""
-        there = dist.is_available() and dist.is_initialized()
-        return cls(dist.get_rank(), dist.get_world_size()) if there else cls()
+        grouped = dist.is_available() and dist.is_initialized()
+        return cls(dist.get_rank(), dist.get_world_size()) if grouped else cls()
 
     @property
     def is_first(self) -> bool:
@@ -56,25 +61,14 @@ class Processes:
         return self._summed(whole)
 
     def of_first(self, make: Callable[[], Any]) -> Any:
-        """Call ``make`` on the first process; return the result, a value of JSON, or raise its error, on all."""
+        """Call ``make`` on the first process; return the result, or raise its error, on all."""
         if self.size == 1:
             return make()
         with self.together():
-            value = make() if self.is_first else None
-        return json.loads(self.bytes_of_first(json.dumps(value).encode()))
-
-    def bytes_of_first(self, data: bytes) -> bytes:
-        """Return the bytes that the first process has given."""
-        if self.size == 1:
-            return data
-        length = torch.tensor([len(data)])
-        with _peers():
-            dist.broadcast(length, 0)
-            sent = torch.zeros(int(length), dtype=torch.uint8)
-            if self.is_first:
-                sent = torch.from_numpy(np.frombuffer(data, np.uint8).copy())
-            dist.broadcast(sent, 0)
-        return sent.numpy().tobytes()
+            values = [make() if self.is_first else None]
+        with _peer_errors():
+            dist.broadcast_object_list(values, 0, device=torch.device("cpu"))
+        return values[0]
 
     @contextmanager
     def together(self) -> Iterator[None]:
@@ -87,14 +81,14 @@ class Processes:
             yield
         except Exception as caught:
             error = caught
-        texts = self._texts("" if error is None else f"{type(error).__name__}\n{_words(error)}")
-        failed = [rank for rank, text in enumerate(texts) if text]
+        failures = self._of_all(None if error is None else (type(error).__name__, _words(error)))
+        failed = [rank for rank, failure in enumerate(failures) if failure]
         if not failed:
             return
         self.told = True
         if error is not None:
             raise error
-        name, _, words = texts[failed[0]].partition("\n")
+        name, words = failures[failed[0]]
         kind = getattr(builtins, name, RuntimeError)
         kind = kind if kind in (ValueError, TypeError, IndexError, KeyError, OSError, ImportError) else PeerError
         raise kind(f"rank {failed[0]}: {words}")
@@ -103,10 +97,9 @@ class Processes:
         """Raise ValueError, on all processes, unless all have the same facts."""
         if self.size == 1:
             return
-        texts = self._texts(json.dumps({name: repr(value) for name, value in facts.items()}))
-        first = json.loads(texts[0])
-        for rank, text in enumerate(texts):
-            for name, value in json.loads(text).items():
+        first, *others = self._of_all({name: repr(value) for name, value in facts.items()})
+        for rank, words in enumerate(others, 1):
+            for name, value in words.items():
                 if value != first[name]:
                     self.told = True
                     raise ValueError(
@@ -116,20 +109,16 @@ class Processes:
 
     def _summed(self, tensor: Tensor) -> Tensor:
         if self.size > 1:
-            with _peers():
+            with _peer_errors():
                 dist.all_reduce(tensor)
         return tensor
 
-    def _texts(self, text: str) -> list[str]:
-        """Return the text of each process."""
-        own = np.frombuffer(text.encode(), np.uint8)
-        lengths = torch.zeros(self.size, dtype=torch.int64)
-        lengths[self.rank] = len(own)
-        lengths = self._summed(lengths)
-        rows = np.zeros((self.size, max(int(lengths.max()), 1)), np.uint8)
-        rows[self.rank, : len(own)] = own
-        found = self._summed(torch.from_numpy(rows)).numpy()
-        return [found[rank, :length].tobytes().decode() for rank, length in enumerate(lengths.tolist())]
+    def _of_all(self, value: object) -> list[Any]:
+        """Return the value of each process."""
+        values: list[Any] = [None] * self.size
+        with _peer_errors():
+            dist.all_gather_object(values, value)
+        return values
 
 
 def _words(error: Exception) -> str:
@@ -137,18 +126,130 @@ def _words(error: Exception) -> str:
 
 
 @contextmanager
-def _peers() -> Iterator[None]:
-    """Within the block, an exchange that failed raises PeerError."""
+def _peer_errors() -> Iterator[None]:
+    """Within the block, an error of torch's exchanges is raised as PeerError."""
     try:
         yield
     except RuntimeError as error:
-        raise as_peer_error(error) from error
+        text = str(error)
+        lost = isinstance(error, dist.DistError) or any(word in text for word in ("gloo", "NCCL", "Connection closed"))
+        if not lost or isinstance(error, PeerError):
+            raise
+        first = text.strip().splitlines()[0]
+        raise PeerError(f"another process has ended, or does not answer: {first}") from error
 
 
-def as_peer_error(error: RuntimeError) -> RuntimeError:
-    """Return PeerError for an error of torch's exchanges, else the error itself."""
-    text = str(error)
-    lost = isinstance(error, dist.DistError) or any(word in text for word in ("gloo", "NCCL", "Connection closed"))
-    if not lost or isinstance(error, PeerError):
-        return error
-    return PeerError(f"another process has ended, or does not answer: {text.strip().splitlines()[0]}")
+class _LossOf(nn.Module):
+    """A network as a module that gives the loss: parameters of a decoder count among those that a step has used."""
+
+    def __init__(self, network: nn.Module, loss: Callable[[Any], Tensor]) -> None:
+        super().__init__()
+        self.network, self._loss = network, loss
+
+    def forward(self, batch: Any) -> Tensor:
+        return self._loss(batch)
+
+
+class Averaged(DistributedDataParallel):
+    """The loss of a network, whose gradients are averaged over all processes in the backward pass.
+
+    It looks for parameters that no process has used in every step, which also keeps the order of its sums as it is in
+    the first step: a run that goes on has the bits of one that was not cut off.
+
+    Args:
+        network: on all processes the same; its parameters and buffers become those of the first.
+        loss: ``loss(batch)``, a scalar.
+    """
+
+    def __init__(self, network: nn.Module, loss: Callable[[Any], Tensor]) -> None:
+        _spend_warning()
+        super().__init__(_LossOf(network, loss), find_unused_parameters=True)
+
+    @contextmanager
+    def backward(self, *, postponed: bool) -> Iterator[None]:
+        """Within the block, losses and their backward passes belong to one step.
+
+        ``postponed``: gradients are added up, and averaged in a later step.
+        """
+        with _peer_errors(), self.no_sync() if postponed else nullcontext():
+            yield
+
+
+def _spend_warning() -> None:
+    """Let torch give, once per process, its advice not to look for unused parameters, before the first step does.
+
+    In the first step threads hold the lock of warnings while they wait for other processes. A backward pass is needed,
+    since warnings of a forward pass of this module go to standard error.
+    """
+
+    def step(gradient: Tensor) -> None:
+        with torch.enable_grad():
+            DistributedDataParallel(nn.Linear(1, 1), find_unused_parameters=True)(gradient)
+
+    x = torch.zeros(1, 1, requires_grad=True)
+    x.register_hook(step)
+    with ignored_warnings("find_unused_parameters=True"):
+        x.sum().backward()
+
+
+@contextmanager
+def process_group() -> Iterator[Processes]:
+    """Within the block, torch's default group is that of the processes that torchrun has started.
+
+    A group that exists is taken as it is. On a machine with GPUs, each process has the GPU of its number there, and
+    tensors on GPUs go through NCCL.
+    """
+    if int(os.environ.get("WORLD_SIZE") or 1) == 1 or dist.is_initialized():
+        yield Processes.present()
+        return
+    backend = "gloo"
+    if torch.cuda.is_available() and dist.is_nccl_available():
+        torch.cuda.set_device(int(os.environ.get("LOCAL_RANK") or 0) % torch.cuda.device_count())
+        backend = "cpu:gloo,cuda:nccl"
+    store, rank, size = next(dist.rendezvous("env://"))  # type: ignore[attr-defined]
+    dist.init_process_group(backend, store=own_store(store, rank, size), rank=rank, world_size=size)
+    try:
+        yield Processes.present()
+    finally:
+        dist.destroy_process_group()
+
+
+def restarts(processes: Processes) -> int:
+    """Return how often torchrun has started processes again, summed up: each machine counts its own; collective."""
+    return processes.totals(int(os.environ.get("TORCHELASTIC_RESTART_COUNT") or 0))[0]
+
+
+def own_store(store: Any, rank: int, size: int) -> Any:
+    """Return a part of the store that only the present processes use.
+
+    torchrun may keep its store when it starts processes again, with the addresses of those that have ended: who reads
+    one waits for ever. So the first process makes a new name. Another one asks for it under a word that nobody has used
+    before, so that no answer is old, and confirms it; the first answers until all have confirmed.
+    """
+    end = time.monotonic() + _LIMIT
+    if rank:
+        word = uuid.uuid4().hex
+        store.set(f"nodeflow/asks/{rank}", word)
+        _wait(store, f"nodeflow/answer/{word}", end, 0)
+        name = store.get(f"nodeflow/answer/{word}").decode()
+        store.set(f"nodeflow/{name}/knows/{rank}", "")
+    else:
+        name = uuid.uuid4().hex
+        for other in range(1, size):
+            while not store.check([f"nodeflow/{name}/knows/{other}"]):
+                _wait(store, f"nodeflow/asks/{other}", end, other)
+                word = store.get(f"nodeflow/asks/{other}").decode()  # of a process that has ended, at first perhaps
+                store.set(f"nodeflow/answer/{word}", name)
+                _pause(end, other)
+    return dist.PrefixStore(f"nodeflow/{name}", store)  # type: ignore[attr-defined]
+
+
+def _wait(store: Any, key: str, end: float, rank: int) -> None:
+    while not store.check([key]):
+        _pause(end, rank)
+
+
+def _pause(end: float, rank: int) -> None:
+    if time.monotonic() > end:
+        raise PeerError(f"rank {rank} did not start within {_LIMIT:.0f} seconds")
+    time.sleep(0.01)

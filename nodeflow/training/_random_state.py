@@ -12,40 +12,25 @@ State = dict[str, Tensor]
 """The states of generators by "cpu" and, for a GPU, "cuda"."""
 
 
-def first_state(seed: int, device: torch.device) -> State:
-    """Return the states that generators have after seeding with ``seed``, an int of any size."""
-    seed &= 2**63 - 1
-    states = {"cpu": torch.Generator().manual_seed(seed).get_state()}
-    if device.type == "cuda":
-        states["cuda"] = torch.Generator(device).manual_seed(seed).get_state()
-    return states
-
-
-def present_state(device: torch.device) -> State:
-    """Return the states of torch's global generators."""
-    states = {"cpu": torch.get_rng_state()}
-    if device.type == "cuda":
-        states["cuda"] = torch.cuda.get_rng_state(device)
-    return states
-
-
-def set_state(states: State, device: torch.device) -> None:
-    """Set torch's global generators."""
-    torch.set_rng_state(states["cpu"])
-    if device.type == "cuda":
-        torch.cuda.set_rng_state(states["cuda"], device)
-
-
 class OwnRandom:
-    """The states of the generators of a run, which are torch's global ones within ``inside()``."""
+    """The states of the generators of a run, which are torch's global ones within ``inside()``.
+
+    They begin as after seeding with ``seed``, an int of any size.
+    """
 
     def __init__(self, seed: int, device: torch.device) -> None:
-        self._device, self._states, self._inside = device, first_state(seed, device), False
+        self._device, self._inside = device, False
+        self._kinds = {"cpu": torch.device("cpu")} | ({"cuda": device} if device.type == "cuda" else {})
+        seed &= 2**63 - 1
+        self._states = {kind: torch.Generator(each).manual_seed(seed).get_state() for kind, each in self._kinds.items()}
 
     @property
     def states(self) -> State:
         """The present states."""
-        return present_state(self._device) if self._inside else self._states
+        if self._inside:
+            cuda = {"cuda": torch.cuda.get_rng_state(self._device)} if "cuda" in self._kinds else {}
+            self._states = {"cpu": torch.get_rng_state(), **cuda}
+        return self._states
 
     @states.setter
     def states(self, states: State) -> None:
@@ -57,13 +42,15 @@ class OwnRandom:
         if self._inside:
             yield
             return
-        with torch.random.fork_rng(devices=[self._device] if self._device.type == "cuda" else []):
-            set_state(self._states, self._device)
+        with torch.random.fork_rng(devices=[self._device] if "cuda" in self._kinds else []):
+            torch.set_rng_state(self._states["cpu"])
+            if "cuda" in self._kinds:
+                torch.cuda.set_rng_state(self._states["cuda"], self._device)
             self._inside = True
             try:
                 yield
             finally:
-                self._states, self._inside = present_state(self._device), False
+                self._states, self._inside = self.states, False
 
 
 def find_device(name: str, *, several: bool = False) -> torch.device:
@@ -79,8 +66,8 @@ def find_device(name: str, *, several: bool = False) -> torch.device:
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:
         device = torch.device(name)
-    except RuntimeError as error:
-        raise ValueError(f"device must be cpu, cuda, cuda:N or auto, got {name!r}") from error
+    except RuntimeError:
+        device = torch.device("meta")
     if device.type not in ("cpu", "cuda"):
         raise ValueError(f"device must be cpu, cuda, cuda:N or auto, got {name!r}")
     if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():

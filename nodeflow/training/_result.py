@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from nodeflow.flow import NodeFlow
 
 if TYPE_CHECKING:
-    from torch import Tensor
-
     from nodeflow.training._network import Network
     from nodeflow.training._settings import Settings
     from nodeflow.training._task import Task
@@ -52,35 +51,12 @@ def counts_of(batch: Any, size: int) -> tuple[int, int, int]:
     return size, batch.layer_sizes[-1] if flows else size, sum(batch.flow_sizes) if flows else 0
 
 
-@dataclass
-class Sums:
-    """Running totals of an epoch, saved in checkpoints."""
-
-    loss: float = 0.0
-    seeds: int = 0
-    nodes: int = 0
-    edges: int = 0
-    ages: int = 0
-    rows: int = 0
-    seconds: float = 0.0
-
-    def add(self, loss: float, size: int, seeds: int, edges: int, ages: Tensor, seconds: float) -> None:
-        """Add a step of ``size`` nodes with a loss."""
-        self.loss += loss * size
-        self.nodes += size
-        self.seeds += seeds
-        self.edges += edges
-        self.ages += int(ages.sum())
-        self.rows += len(ages)
-        self.seconds += seconds
-
-    def record(self, epoch: int, scores: dict[str, float], metric: str) -> EpochRecord:
-        """Return the record of an epoch."""
-        seconds = max(self.seconds, 1e-9)
-        loss, score = self.loss / max(self.nodes, 1), scores.get(metric, math.nan)
-        age = self.ages / self.rows if self.rows else None
-        rates = self.seeds / seconds, self.edges / seconds
-        return EpochRecord(epoch, loss, score, self.seconds, *rates, age, scores)
+def record_of(epoch: int, sums: Mapping[str, float], scores: dict[str, float], metric: str) -> EpochRecord:
+    """Return the record of an epoch from its totals: loss, nodes, seeds, edges, ages, rows of a history, seconds."""
+    total = {**dict.fromkeys(("loss", "nodes", "seeds", "edges", "ages", "rows", "seconds"), 0), **sums}
+    seconds, age = max(total["seconds"], 1e-9), total["ages"] / total["rows"] if total["rows"] else None
+    loss, rates = total["loss"] / max(total["nodes"], 1), (total["seeds"] / seconds, total["edges"] / seconds)
+    return EpochRecord(epoch, loss, scores.get(metric, math.nan), total["seconds"], *rates, age, scores)
 
 
 @dataclass

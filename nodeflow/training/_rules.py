@@ -24,7 +24,8 @@ Condition = Mapping[str, tuple[object, ...] | Others]
 FEATURES, NO_FEATURES = "a data set with features", "a data set without features"
 WHOLE, PARTS = "the whole graph in every process", "a part of the graph in every process"
 ONE, SEVERAL = "one process", "several processes"
-FACTS = ("features", "graph", "processes")
+OWN, LOSS, OWN_LOSS = "of your own", "the loss of the settings", "a loss of your own"
+FACTS = ("features", "graph", "processes", "loss")
 """Facts of a run that are no settings. They are known, as ``task`` "auto" is, when it begins."""
 
 LINK = ("link",)
@@ -32,11 +33,12 @@ NODES = Others("link")
 CLASSES = ("auto", "classification")
 SUBGRAPHS = tuple(name for name, method in METHODS.items() if not method.by_node)
 HISTORY = tuple(name for name, method in METHODS.items() if method.has_history)
+SYMMETRIC = tuple(name for name, kind in MODELS.items() if kind.symmetric)
 NO_ESTIMATE = tuple(name for name, method in METHODS.items() if not method.estimates)
 TYPED = tuple(name for name, kind in MODELS.items() if kind.typed)
 READS_TYPES = Others(*(name for name in MODELS if name not in TYPED))  # models of the user's own are among these
 _HISTORIES = [name for name, kind in MODELS.items() if kind.with_history]
-NO_HISTORY = Others(*_HISTORIES)
+NO_HISTORY = Others(*_HISTORIES, OWN)
 CUBED = tuple(name for name, decoder in DECODERS.items() if hasattr(decoder, "n3"))
 ENCODER, NO_ENCODER = Others("none"), ("none",)
 BUFFER, IN_FILES = ("partitions",), Others("memory")
@@ -50,18 +52,21 @@ READ: dict[str, tuple[Condition, ...]] = {
         {"inputs": ("auto",), "features": (NO_FEATURES,)},
         {"task": LINK, "model": ENCODER},
     ),
-    **dict.fromkeys(("hidden", "norm", "residual", "model_options"), ({"model": ENCODER},)),
+    **dict.fromkeys(("hidden", "norm", "residual", "model_options"), ({"model": Others("none", OWN)},)),
+    "dropout": ({"model": Others(OWN)},),
     **dict.fromkeys(("sampler", "fanouts", "sampler_options"), ({"model": ENCODER},)),
-    "label_smoothing": ({"task": CLASSES}, {"task": LINK, "link_loss": ONE_VS_ALL}),
+    "label_smoothing": ({"task": CLASSES, "loss": (LOSS,)}, {"task": LINK, "link_loss": ONE_VS_ALL}),
     "class_weights": ({"task": CLASSES},),
     "validate": ({"task": NODES, "sampler": Others(*NO_ESTIMATE)},),
     **dict.fromkeys(("negatives", "negative_law", "chunk", "corrupt"), ({"link_loss": SAMPLED},)),
     "workers": ({"task": NODES}, {"link_loss": SAMPLED}),
-    "margin": ({"link_loss": ("margin", "self-adversarial")},),
-    "temperature": ({"link_loss": ("self-adversarial",)},),
+    "margin": ({"link_loss": ("margin", "self-adversarial"), "loss": (LOSS,)},),
+    "temperature": ({"link_loss": ("self-adversarial",), "loss": (LOSS,)},),
+    **dict.fromkeys(("lr", "weight_decay"), ({"optimizer": Others(OWN)},)),
+    "warmup": ({"schedule": Others(OWN)},),
     "n3": ({"decoder": CUBED},),
-    "memory": ({"storage": IN_FILES},),
-    "partitions": ({"storage": BUFFER}, {"storage": ("memory",), "graph": (PARTS,)}),
+    "memory": ({"storage": Others("memory", "file")}, {"storage": ("file",), "graph": (WHOLE,)}),
+    "partitions": ({"storage": BUFFER}, {"graph": (PARTS,)}),
     "slots": ({"storage": BUFFER},),
     "order": ({"storage": BUFFER},),
     "share": ({"graph": (PARTS,)},),
@@ -77,6 +82,8 @@ NEEDED: tuple[tuple[Condition, str, str], ...] = (
 EXCLUDED: tuple[tuple[Condition, str], ...] = (
     ({"model": NO_ENCODER, "task": NODES}, "it stands for rows of nodes that the decoder of task 'link' compares"),
     ({"link_loss": ONE_VS_ALL, "model": ENCODER}, "it scores all nodes in every step, so it needs model 'none'"),
+    ({"link_loss": ONE_VS_ALL, "loss": (OWN_LOSS,)}, "it has no negatives, which a loss of your own takes"),
+    ({"class_weights": ("balanced",), "loss": (OWN_LOSS,)}, "these weigh the loss of the task"),
     ({"sampler": SUBGRAPHS + HISTORY, "task": LINK}, "seeds must be nodes, and no history is kept"),
     ({"class_weights": ("seeds",), "sampler": SUBGRAPHS}, "its batches have all nodes of a subgraph"),
     ({"validate": ("sampled",), "sampler": SUBGRAPHS}, "its batches have all nodes of a subgraph"),
@@ -99,15 +106,20 @@ EXCLUDED: tuple[tuple[Condition, str], ...] = (
         "their buffers would hold different states; give each a part instead: nodeflow partition --for processes, and "
         "--partitions without --storage",
     ),
-    *(
-        ({"sampler": (name,), "processes": (SEVERAL,)}, each.why_alone)
-        for name, each in METHODS.items()
-        if each.why_alone
+    ({"sampler": SUBGRAPHS, "processes": (SEVERAL,)}, "a batch is one subgraph, and those of processes are several"),
+    (
+        {"sampler": HISTORY, "processes": (SEVERAL,), "graph": (WHOLE,)},
+        "each process would write the history for its own share only; give each a part of the graph, and so of the "
+        "history: nodeflow partition --for processes",
     ),
-    ({"link_loss": ONE_VS_ALL, "processes": (SEVERAL,)}, "its batches are not shared"),
-    ({"task": LINK, "graph": (PARTS,)}, "ranks are among the rows of all nodes"),
-    ({"storage": IN_FILES, "graph": (PARTS,)}, "features lie in the files of the parts; leave storage out"),
-    ({"model": TYPED, "graph": (PARTS,)}, "the types of all edges are in no process"),
+    (
+        {"sampler": HISTORY, "model": SYMMETRIC, "graph": (PARTS,)},
+        "its sums have self-loops, which parts have not; take model 'sage'",
+    ),
+    (
+        {"storage": ("lookahead",), "graph": (PARTS,)},
+        "rows that processes hold are fetched by all together, and their plans differ; take storage 'cached'",
+    ),
 )
 """Values that exclude each other, and why."""
 

@@ -15,10 +15,8 @@ from nodeflow._base.sizes import as_bytes
 from nodeflow.partitions import ORDERS
 from nodeflow.training._fields import Group, Usual, count, documentation, flag, integer, number, one_of, setting, text
 from nodeflow.training._fields import name_of as _name_of
-from nodeflow.training._link_network import LinkSettings
 from nodeflow.training._methods import SamplerSettings
-from nodeflow.training._models import ModelSettings
-from nodeflow.training._optimizing import OptimizerSettings
+from nodeflow.training._models import LinkSettings, ModelSettings, OptimizerSettings
 from nodeflow.training._rules import check_values, unread
 
 
@@ -60,7 +58,7 @@ class LossSettings(Group):
 
 @dataclass(frozen=True, kw_only=True)
 class RunSettings(Group):
-    """What is learned, for how long, and how it is validated."""
+    """The task, the epochs, and their validation."""
 
     task: str = one_of(
         "auto classification multilabel regression link",
@@ -81,7 +79,7 @@ class RunSettings(Group):
 
 @dataclass(frozen=True, kw_only=True)
 class StorageSettings(Group):
-    """Where features, and partitions of the graph, lie."""
+    """The places of features, and of partitions of the graph."""
 
     kind: str = one_of(
         "memory file cached lookahead partitions",
@@ -107,7 +105,7 @@ class StorageSettings(Group):
     )
     slots: int = count(Usual("none", lambda _: 0), "partitions in memory at a time, which storage partitions needs")
     order: str = one_of(
-        ORDERS,
+        tuple(ORDERS),
         "which partitions are in memory together; comet: random groups; beta: fewest swaps for all pairs; dispersed: "
         "each is read once; sequential: those with training nodes stay, others beside them",
     )

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict
 from tempfile import TemporaryDirectory
-from typing import Any, Protocol
+from typing import Any, NamedTuple, TypeAlias
 
 import torch
 from torch import Tensor, nn
+from torch.nn.modules.batchnorm import _BatchNorm
 
-from nodeflow._rows.rows import whole_column
+from nodeflow._rows.rows import is_collective, whole_column
 from nodeflow.datasets import Dataset
 from nodeflow.graph import Graph
 from nodeflow.loader import NodeFlowLoader, SentAhead
@@ -21,27 +22,32 @@ from nodeflow.metrics import Metric
 from nodeflow.nn import FlowModel, IgnoredWeightWarning
 from nodeflow.sampling.base import SamplerBase
 from nodeflow.storage import Cached, Lookahead, mean_bytes
-from nodeflow.training._features import FeatureRows
-from nodeflow.training._graph import directed, relations_of, with_features
+from nodeflow.training._answers import Answers
+from nodeflow.training._graph import FeatureRows, directed, relations_of, with_features
 from nodeflow.training._models import ModelFacts, build_model, kind_of
 from nodeflow.training._network import Network, inputs_of
-from nodeflow.training._partition_batches import PartitionBatches
+from nodeflow.training._partitions import PartitionBatches
 from nodeflow.training._processes import Processes
 from nodeflow.training._settings import Settings
 from nodeflow.transform import DEGREES
 
-PARTS = ("train", "val", "test")
-"""The parts of a split."""
+Batches: TypeAlias = NodeFlowLoader | Lookahead | PartitionBatches | Answers
 
 
-class Batches(Protocol):
-    """The batches of epochs, in an order that depends on the epoch alone, such as a ``NodeFlowLoader``."""
+class OwnParts(NamedTuple):
+    """Parts of a run that are the user's own, see ``Trainer``."""
 
-    def __len__(self) -> int: ...
-    def __iter__(self) -> Iterator[Any]: ...
-    def set_epoch(self, epoch: int) -> None: ...
-    def state_dict(self) -> dict[str, Any]: ...
-    def load_state_dict(self, state: Mapping[str, Any]) -> None: ...
+    model: nn.Module | None
+    loss: Callable[[Tensor, Tensor], Tensor] | None
+    metrics: Sequence[Metric]
+    optimizer: Callable[..., torch.optim.Optimizer] | None
+    scheduler: Callable[[torch.optim.Optimizer], torch.optim.lr_scheduler.LRScheduler] | None
+
+    def names(self) -> dict[str, str]:
+        """Return the names of those that are there; of an object that of its class."""
+        parts = {name: part for name, part in self._asdict().items() if part is not None and name != "metrics"}
+        names = {name: str(getattr(part, "__qualname__", type(part).__qualname__)) for name, part in parts.items()}
+        return names | ({"metrics": ", ".join(metric.name for metric in self.metrics)} if self.metrics else {})
 
 
 class Task(ABC):
@@ -104,21 +110,34 @@ class Task(ABC):
         self.weighted = encodes and not self.method.has_history and self._has_weights()
         self.facts: ModelFacts | None = None
         if encodes and model is None:
-            self.facts = ModelFacts(
-                self.inputs.width, width, self.weighted, self.method.has_history, num_relations, self.edge_type
-            )
+            widths, history = (self.inputs.width, width), self.method.has_history
+            self.facts = ModelFacts(*widths, self.weighted, history, num_relations, self.edge_type)
             model = build_model(settings.model, len(settings.sampler.fanouts), self.facts)
         if self.method.has_history and model is not None:
-            self.method.start(model, whole_column(self.inputs.everywhere(self.graph)).detach())
+            x = self.inputs.everywhere(self.graph)
+            self.method.start(model, x if is_collective(x) else whole_column(x).detach())
         self.network = self.make_network(model).to(device)
         self.loader = self.make_loader()
         first = 0 if self.loader is None or not encodes else self._try_first_batch(self.loader, width)
         self.batches = self.make_batches(first)
+        if self.processes.size > 1:
+            self._check_shared()
 
     def _has_weights(self) -> bool:
         sampler = self.method.sampler(self.settings.run.seed)
         batch = sampler(self.method.seeds(self.trained_nodes(), sampler)[: self.method.batch_size])
         return any(flow.needs_weight for flow in batch.flows)
+
+    def _check_shared(self) -> None:
+        """Raise ValueError for a network that several processes cannot train together."""
+        for name, module in self.network.named_modules():
+            if isinstance(module, _BatchNorm) and not isinstance(module, nn.SyncBatchNorm):
+                raise ValueError(
+                    f"the model has batch normalisation ({name}), which several processes would take over their "
+                    "shares; take norm 'layer' or 'none', and another model than gin"
+                )
+        if not any(isinstance(value, Tensor) and value.requires_grad for value in self.network.parameters()):
+            raise ValueError("the network has no parameters to train")
 
     def network_facts(self) -> dict[str, Any]:
         """Return the arguments from which the network is made again; the model's are None for one of the user's own."""
@@ -141,7 +160,7 @@ class Task(ABC):
 
     @abstractmethod
     def make_loader(self) -> NodeFlowLoader | None:
-        """Return the batches of training as they are drawn from the whole graph."""
+        """Return the batches of training as they are drawn from the whole graph; None where none are drawn."""
 
     def make_batches(self, inputs: int) -> Batches:
         """Return the batches of training, whose features are read as planned where the settings say so.
@@ -162,21 +181,19 @@ class Task(ABC):
 
     @abstractmethod
     def loss(self, outputs: Tensor, batch: Any) -> Tensor:
-        """Return the loss of a batch, a scalar, from what ``network(batch)`` gave."""
+        """Return the loss of a batch, a scalar, from what ``network(batch)`` gave.
+
+        With several processes each has that of its share, and the mean over them is the loss of the step.
+        """
 
     @abstractmethod
     def size(self, batch: Any) -> int:
         """Return how many items contribute to the loss of a batch."""
 
-    def after_step(self, batch: Any) -> Tensor:
-        """Store what later batches read, after a step; return the ages of the rows of a history that it had read."""
-        return self.method.after_step(batch)
-
     def num_batches(self, epoch: int) -> int:
         """Return the number of batches of an epoch of training, counted from 0."""
-        if isinstance(self.batches, PartitionBatches):
-            return self.batches.num_batches(epoch)
-        return len(self.batches)
+        batches = self.batches.loader if isinstance(self.batches, Lookahead) else self.batches
+        return batches.num_batches(epoch)
 
     def description(self) -> list[str]:
         """Return lines about the task that neither the settings nor the data set show."""
@@ -207,27 +224,21 @@ class Task(ABC):
         validate = self.settings.run.validate
         return validate == "full" or (validate == "auto" and self.method.validates_fully)
 
-    # ---- state
-
     @abstractmethod
     def fingerprint(self) -> str:
         """Return a hash of the data and its split, by which a state of another data set is refused."""
 
-    def state_dict(self) -> dict[str, Any]:
-        """Return the state that steps keep."""
-        return self.method.state_dict()
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on from ``state``."""
-        self.method.load_state_dict(state)
-
     # ---- for subclasses
 
-    def full_pass(self, model: FlowModel, **options: Any) -> Tensor:
-        """Return ``model.inference`` of the graph, float32; from features in a file it computes in files too."""
-        x = self.inputs.everywhere(self.graph)
-        if isinstance(x, Tensor):
-            return model.inference(self.graph, x.detach().to(self.device), **options).float()
+    def full_pass(self, model: FlowModel, nodes: Tensor | None = None) -> Tensor:
+        """Return the outputs of nodes, or of all, float32: ``model.inference``, which features in a file keep there."""
+        x, several = self.inputs.everywhere(self.graph), self.graph.peers.size > 1
+        if nodes is None and several:  # without nodes, those that are owned here
+            nodes = torch.arange(self.graph.num_nodes)
+        options: dict[str, Any] = {"nodes": nodes, "weight": self.method.weight}
+        if isinstance(x, Tensor) or several:
+            x = x.detach().to(self.device) if isinstance(x, Tensor) else x
+            return model.inference(self.graph, x, **options).float()
         # of a piece of the nodes, the rows of about all their neighbours are in memory
         piece = (1 + self.graph.num_edges / max(self.graph.num_nodes, 1)) * mean_bytes(x)
         size = int(min(max(self.settings.storage.bytes / max(piece, 1), 256), 65_536))
@@ -249,15 +260,9 @@ class Task(ABC):
         columns[0] += ["feat"] if self.inputs.features else []
         columns[sampler.num_flows] += last
         compute = self.settings.compute
-        options |= {
-            "seed": seed,
-            "num_workers": compute.workers,
-            "ndata": {i: names for i, names in columns.items() if names},
-            "edata": self.edge_columns() or None,
-            "rank": self.processes.rank,
-            "world_size": self.processes.size,
-            "share": compute.share,
-        }
+        options |= {"ndata": {i: names for i, names in columns.items() if names}, "edata": self.edge_columns() or None}
+        options |= {"seed": seed, "num_workers": compute.workers, "share": compute.share}
+        options |= {"rank": self.processes.rank, "world_size": self.processes.size}
         if self.device.type != "cuda":
             return NodeFlowLoader(sampler, seeds, batch_size, **options)
         # a history is read as late as possible, and planned rows are put into batches when they are taken: neither can
@@ -268,12 +273,9 @@ class Task(ABC):
 
     def outputs_of(self, sampler: SamplerBase, nodes: Tensor, width: int) -> Tensor:
         """Return the network's outputs of nodes, ``[n, width]`` on the CPU, from batches that are always the same."""
-        place = {"place": torch.arange(len(nodes))}
-        batches = self.batches_of(
-            sampler, nodes, self.settings.sampler.batch_size, self.settings.run.seed + 1, seed_data=place
-        )
+        place, seed = {"place": torch.arange(len(nodes))}, self.settings.run.seed + 1
         places, rows = [torch.zeros(0, dtype=torch.int64)], [torch.zeros(0, width)]
-        for batch in batches:
+        for batch in self.batches_of(sampler, nodes, self.settings.sampler.batch_size, seed, seed_data=place):
             places.append(batch.seed_data["place"].cpu())
             rows.append(self.network(batch).float().cpu()[batch.seed_index.cpu()])
         return self.processes.rows_of_all(torch.cat(places), torch.cat(rows), len(nodes))
@@ -302,7 +304,7 @@ class Task(ABC):
         shape = (batch.layer_sizes[-1], width)
         if not isinstance(out, Tensor) or tuple(out.shape) != shape:
             got = tuple(out.shape) if isinstance(out, Tensor) else type(out).__name__
-            raise ValueError(f"the model must return one row of {shape[1]} outputs per seed, {list(shape)}, got {got}")
+            raise ValueError(f"the model must return one row of {width} outputs per seed, {list(shape)}, got {got}")
         return batch.layer_sizes[0]
 
 

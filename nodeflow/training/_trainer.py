@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext
 from dataclasses import asdict
 from functools import partial
 from typing import Any, Unpack
@@ -20,19 +21,17 @@ from nodeflow.datasets import Dataset
 from nodeflow.flow import NodeFlow
 from nodeflow.metrics import Metric, TopLinks
 from nodeflow.random import derive_key
-from nodeflow.training._averaged import Averaged
-from nodeflow.training._checkpoints import Checkpoints, check_same_parts, check_same_run, names_of_parts
+from nodeflow.training._checkpoints import Checkpoints, check_same_parts, check_same_run
+from nodeflow.training._data import PARTS
 from nodeflow.training._links import LinkTask, TopLinkOptions
-from nodeflow.training._nodes import NodeTask
-from nodeflow.training._processes import Processes
+from nodeflow.training._nodes import Loss, NodeTask, task_of
+from nodeflow.training._processes import Averaged, Processes
 from nodeflow.training._random_state import OwnRandom, find_device
-from nodeflow.training._result import EpochRecord, Result, Sums, counts_of
-from nodeflow.training._rules import FEATURES, NO_FEATURES, ONE, SEVERAL, WHOLE
+from nodeflow.training._result import EpochRecord, Result, counts_of, record_of
+from nodeflow.training._rules import FEATURES, LOSS, NO_FEATURES, ONE, OWN, OWN_LOSS, SEVERAL, WHOLE
 from nodeflow.training._rules import PARTS as GRAPH_PARTS
 from nodeflow.training._settings import Settings
-from nodeflow.training._shared_runs import check_shared
-from nodeflow.training._targets import Loss, task_of
-from nodeflow.training._task import PARTS, Task
+from nodeflow.training._task import OwnParts, Task
 
 Report = Callable[[EpochRecord], None]
 
@@ -57,9 +56,15 @@ class Trainer:
         scheduler: ``scheduler(optimizer)``, stepped after every step of the optimiser; None: that of the settings.
         checkpoints: where and when the state is saved; None: never.
 
-    A part of your own takes the place of the settings for it, which are then not read. Training leaves torch's global
-    random state as it was. Raises ValueError for data, settings and combinations that
-    cannot be trained with.
+    A part of your own takes the place of the settings for it, which are then refused. Training leaves torch's global
+    random state as it was. Raises ValueError for data, settings and combinations that cannot be trained with.
+
+    Attributes:
+        task, network, batches: the data and what is learned of them, inputs and model, the batches of training.
+        optimizer, scheduler, settings, checkpoints: those of the run.
+        records: of the finished epochs.
+        best_epoch: the number of the best one so far, 0 before the first.
+        epoch, batches_done: the numbers of finished epochs, and of batches that the present one has had.
 
     >>> from nodeflow.datasets import debian
     >>> from nodeflow.training import Settings
@@ -82,17 +87,16 @@ class Trainer:
     ) -> None:
         self.settings = settings = settings or Settings()
         self.processes = Processes.present()
-        several = self.processes.size > 1
-        self.device = find_device(settings.compute.device, several=several)
+        self.device = find_device(settings.compute.device, several=self.processes.size > 1)
         self._random = OwnRandom(settings.run.seed, self.device)
-        self._own_parts = names_of_parts(metrics, model=model, loss=loss, optimizer=optimizer, scheduler=scheduler)
+        own = OwnParts(model, loss, metrics, optimizer, scheduler)
+        self._own_parts = own.names()
         with self._random.inside(), self.processes.together():
-            settings.check(**_facts(dataset, settings, own_model=model is not None))
+            settings.check(**_facts(dataset, settings, self._own_parts))
             kind = LinkTask if settings.run.task == "link" else NodeTask
-            self.task: Task = kind(dataset, settings, self.device, model=model, loss=loss, metrics=metrics)
-            if several:
-                check_shared(self.task)
-        facts = {"parts of your own": self._own_parts, "the data set": self.task.fingerprint()}
+            self.task: Task = kind(dataset, settings, self.device, own)
+        self._fingerprint = self.task.fingerprint()
+        facts = {"parts of your own": self._own_parts, "the data set": self._fingerprint}
         self.processes.agree("runs", {**self._settings_of_all().by_name(), **facts})
         self.network, self.batches = self.task.network, self.task.batches
         self._forward = torch.compile(self.network) if settings.compute.compile else self.network
@@ -101,20 +105,21 @@ class Trainer:
         self.optimizer = make(self.network.parameters())
         usual = partial(settings.optimizer.scheduler, epochs=settings.run.epochs, num_batches=self.task.num_batches)
         self.scheduler = (scheduler or usual)(self.optimizer)
-        self.checkpoints = checkpoints if self.processes.is_first else None
-        self._averaged = Averaged(self.network, self._loss_of) if several else None
+        self.checkpoints = checkpoints
+        self._averaged = Averaged(self.network, self._loss_of) if self.processes.size > 1 else None
         self._total = 0  # batches of the epoch that is under way
         self.records: list[EpochRecord] = []
         self.best_epoch, self.best_weights = 0, dict[str, Tensor]()
         self._last_weights: dict[str, Tensor] | None = None  # of a network that has the best ones
-        self._epoch, self._done, self._sums = 0, 0, Sums()  # finished epochs, and batches of the present one
+        self.epoch, self.batches_done = 0, 0
+        self._sums: defaultdict[str, float] = defaultdict(int)  # of the present epoch, see ``record_of``
         self._waiting = 0  # batches since the last step
         self._stop = False
         self._bar_start: tuple[float, float] | None = None  # time and batches of the whole run at the first bar
 
     def __repr__(self) -> str:
         names = f"{type(self.network.model).__name__} for {self.task.metric.name}"
-        return f"Trainer({names}, {self._epoch} of {self.settings.run.epochs} epochs done, {self.batches!r})"
+        return f"Trainer({names}, {self.epoch} of {self.settings.run.epochs} epochs done, {self.batches!r})"
 
     # ---- the whole run
 
@@ -124,28 +129,23 @@ class Trainer:
         ``report`` is called with the record of every epoch. Raises FloatingPointError when the loss becomes infinite or
         NaN, ``Stopped`` after ``stop``.
         """
-        for record in self.epochs():
-            report(record)
-        return self.result()
-
-    def epochs(self) -> Iterator[EpochRecord]:
-        """Train epoch by epoch, from where the state is; yield the record of each."""
         while not self.is_finished:
-            record = self.train_epoch()
-            yield record
+            report(self.train_epoch())
+        return self.result()
 
     def train_epoch(self) -> EpochRecord:
         """Train on the rest of the present epoch, validate, and return its record."""
-        epoch = self._epoch + 1
+        epoch = self.epoch + 1
         if self._last_weights is not None:
             self.network.load_state_dict(self._last_weights)
             self._last_weights = None
         with self._random.inside():
             self._train_batches(epoch)
-            record = self._sums.record(epoch, self.validate() if self._validates(epoch) else {}, self.task.metric.name)
+            validated = epoch % self.settings.run.validate_every == 0 or epoch == self.settings.run.epochs
+            record = record_of(epoch, self._sums, self.validate() if validated else {}, self.task.metric.name)
         self.records.append(record)
         self._choose(record)
-        self._epoch, self._done, self._sums = epoch, 0, Sums()
+        self.epoch, self.batches_done, self._sums = epoch, 0, defaultdict(int)
         if self.checkpoints is not None:
             self.checkpoints.after_epoch(self, epoch)
         return record
@@ -174,7 +174,7 @@ class Trainer:
         return self._loss_of(batch) if self._averaged is None else self._averaged(batch)
 
     def _loss_of(self, batch: NodeFlow) -> Tensor:
-        with self.precision():
+        with self.task.precision():
             outputs = self._forward(batch)
         return self.task.loss(outputs, batch)
 
@@ -184,13 +184,13 @@ class Trainer:
         With ``accumulate`` above 1 the optimiser steps at every so many calls. With several processes the loss is that
         of all. Raises FloatingPointError for a loss that is infinite or NaN.
         """
-        last = self._waiting + 1 == self.settings.optimizer.accumulate or self._done + 1 >= self._total
+        last = self._waiting + 1 == self.settings.optimizer.accumulate or self.batches_done + 1 >= self._total
         with nullcontext() if self._averaged is None else self._averaged.backward(postponed=not last):
             loss = self.loss(batch)
             value = self.processes.mean(loss.item())
             if not math.isfinite(value):
                 raise FloatingPointError(
-                    f"the loss became {value} in epoch {self._epoch + 1}; a lower learning rate, or smaller features, "
+                    f"the loss became {value} in epoch {self.epoch + 1}; a lower learning rate, or smaller features, "
                     "may help"
                 )
             (loss / self.settings.optimizer.accumulate).backward()
@@ -263,14 +263,10 @@ class Trainer:
         training = self.network.training
         self.network.eval()
         try:
-            with torch.no_grad(), self.precision():
+            with torch.no_grad(), self.task.precision():
                 yield
         finally:
             self.network.train(training)
-
-    def precision(self) -> AbstractContextManager[Any]:
-        """Return the context in which the network computes."""
-        return self.task.precision()
 
     def stop(self) -> None:
         """Ask a run to stop at the next step; it saves its state, then raises ``Stopped``."""
@@ -286,15 +282,15 @@ class Trainer:
         return {
             "settings": self._settings_of_all().by_name(read=True),
             "own_parts": self._own_parts,
-            "fingerprint": self.task.fingerprint(),
+            "fingerprint": self._fingerprint,
             "network": self._last_weights or dict(self.network.state_dict()),
             "optimizer": self.optimizer.state_dict(),
             "scheduler": self.scheduler.state_dict(),
-            "task": self.task.state_dict(),
+            "task": self.task.method.state_dict(),
             "random": self._random.states,
-            "epoch": self._epoch,
-            "done": self._done,
-            "sums": asdict(self._sums),
+            "epoch": self.epoch,
+            "done": self.batches_done,
+            "sums": dict(self._sums),
             "records": [asdict(record) for record in self.records],
             "best_epoch": self.best_epoch,
             "best_weights": self.best_weights,
@@ -306,7 +302,7 @@ class Trainer:
         Raises ValueError for the state of another data set or of other settings, and where parts of your own have other
         names than they had: model, loss, metrics, optimiser, schedule. What they compute is not compared.
         """
-        if state["fingerprint"] != self.task.fingerprint():
+        if state["fingerprint"] != self._fingerprint:
             raise ValueError("the state is of another data set, or of a changed one")
         if ("cuda" in state["random"]) != (self.device.type == "cuda"):
             raise ValueError(f"the state is of a run on another kind of device than {self.device.type!r}")
@@ -321,9 +317,9 @@ class Trainer:
         self._last_weights = None
         self.optimizer.load_state_dict(state["optimizer"])
         self.scheduler.load_state_dict(state["scheduler"])
-        self.task.load_state_dict(state["task"])
+        self.task.method.load_state_dict(state["task"])
         self._random.states = state["random"]
-        self._epoch, self._done, self._sums = state["epoch"], state["done"], Sums(**state["sums"])
+        self.epoch, self.batches_done, self._sums = state["epoch"], state["done"], defaultdict(int, state["sums"])
         self.records = [EpochRecord(**record) for record in state["records"]]
         self.best_epoch, self.best_weights = state["best_epoch"], dict(state["best_weights"])
 
@@ -336,28 +332,33 @@ class Trainer:
     def _train_batches(self, epoch: int) -> None:
         self.network.train()
         self.batches.set_epoch(epoch - 1)
-        if self._done:
-            self.batches.load_state_dict({**self.batches.state_dict(), "batch_number": self._done})
+        if self.batches_done:
+            self.batches.load_state_dict({**self.batches.state_dict(), "batch_number": self.batches_done})
         self._total = total = len(self.batches)
         with self._bar(epoch) as bar:
             start = time.perf_counter()
-            if self._done < total:
+            if self.batches_done < total:
+                batch: Any
                 for batch in self.batches:
                     self._draw_own_masks()
                     value = self.step(batch)
-                    ages = self.task.after_step(batch)
-                    self._done += 1
-                    if self._done == total and self._waiting:
+                    ages = self.task.method.after_step(batch)
+                    self.batches_done += 1
+                    if self.batches_done == total and self._waiting:
                         self.update()
-                    counts = *counts_of(batch, self.task.size(batch)), int(self._stop)
-                    size, seeds, edges, stop = self.processes.totals(*counts)
+                    # one exchange for all; saving is collective, so the clock of the first process decides
+                    due = self.checkpoints is not None and self.processes.is_first and self.checkpoints.is_due
+                    counts = *counts_of(batch, self.task.size(batch)), int(ages.sum()), len(ages)
+                    *summed, stop, save = self.processes.totals(*counts, int(self._stop), int(due))
                     now = time.perf_counter()
-                    self._sums.add(value, size, seeds, edges, ages, now - start)
+                    totals = zip(("nodes", "seeds", "edges", "ages", "rows"), summed, strict=True)
+                    for name, amount in (*totals, ("loss", value * summed[0]), ("seconds", now - start)):
+                        self._sums[name] += amount
                     start = now
-                    rate = self._sums.seeds / max(self._sums.seconds, 1e-9)
-                    bar.set_postfix_str(f"loss {value:.3f}, {rate:,.0f} seeds/s", refresh=self._done == total)
+                    rate = self._sums["seeds"] / max(self._sums["seconds"], 1e-9)
+                    bar.set_postfix_str(f"loss {value:.3f}, {rate:,.0f} seeds/s", refresh=self.batches_done == total)
                     bar.update()
-                    self._between_steps(stop > 0)
+                    self._between_steps(stop > 0, save > 0)
         self._total = 0
 
     def _bar(self, epoch: int) -> Any:
@@ -365,7 +366,7 @@ class Trainer:
         counts = [self.task.num_batches(number) for number in range(self.settings.run.epochs)]
         bar = tqdm(
             total=sum(counts),
-            initial=sum(counts[: epoch - 1]) + self._done,
+            initial=sum(counts[: epoch - 1]) + self.batches_done,
             unit="batch",
             smoothing=0,
             desc=f"epoch {epoch}/{self.settings.run.epochs}",
@@ -380,22 +381,19 @@ class Trainer:
     def _draw_own_masks(self) -> None:
         """Let torch draw other numbers in every process and step, so that none of their states need be kept."""
         if self.processes.size > 1:
-            key = derive_key("processes", self.settings.run.seed, self._epoch, self._done, self.processes.rank)
+            key = derive_key("processes", self.settings.run.seed, self.epoch, self.batches_done, self.processes.rank)
             torch.manual_seed(key & 2**63 - 1)
 
-    def _between_steps(self, stop: bool) -> None:
+    def _between_steps(self, stop: bool, save: bool) -> None:
         """Save where it is time to, and stop where it was asked for: never between gradients that are added up."""
         if self._waiting:
             return
-        if self.checkpoints is not None:
-            self.checkpoints.after_step(self, stop)
+        if self.checkpoints is not None and (stop or save):
+            self.checkpoints.save(self)
         if stop:
             self._stop = False
             self.processes.totals(0)  # nobody leaves before the state is saved: torchrun would end all
-            raise Stopped(f"stopped in epoch {self._epoch + 1} after batch {self._done} of {len(self.batches)}")
-
-    def _validates(self, epoch: int) -> bool:
-        return epoch % self.settings.run.validate_every == 0 or epoch == self.settings.run.epochs
+            raise Stopped(f"stopped in epoch {self.epoch + 1} after batch {self.batches_done} of {len(self.batches)}")
 
     def _choose(self, record: EpochRecord) -> None:
         """Keep the weights of an epoch that is better than all before, or of the last one without validation nodes."""
@@ -409,32 +407,22 @@ class Trainer:
         return {name: value.detach().clone() for name, value in self.network.state_dict().items()}
 
     @property
-    def epoch(self) -> int:
-        """Number of finished epochs."""
-        return self._epoch
-
-    @property
-    def batches_done(self) -> int:
-        """Number of batches that the present epoch has had."""
-        return self._done
-
-    @property
     def is_finished(self) -> bool:
         """Whether all epochs are done, or so many without a better one that training stops early."""
         patience = self.settings.run.patience
-        stale = bool(patience) and self.best_epoch > 0 and self._epoch - self.best_epoch >= patience
-        return stale or self._epoch >= self.settings.run.epochs
+        stale = bool(patience) and self.best_epoch > 0 and self.epoch - self.best_epoch >= patience
+        return stale or self.epoch >= self.settings.run.epochs
 
 
-def _facts(dataset: Dataset, settings: Settings, *, own_model: bool) -> dict[str, str]:
-    """Return the facts of a run by which its settings are checked."""
+def _facts(dataset: Dataset, settings: Settings, own_parts: Mapping[str, str]) -> dict[str, str]:
+    """Return the facts of a run by which its settings are checked; parts of your own take the place of settings."""
     facts = {
         "features": FEATURES if "feat" in dataset.graph.ndata else NO_FEATURES,
         "graph": WHOLE if dataset.graph.peers.size == 1 else GRAPH_PARTS,
         "processes": ONE if Processes.present().size == 1 else SEVERAL,
+        "loss": OWN_LOSS if "loss" in own_parts else LOSS,
     }
     if settings.run.task != "link":
         facts["task"] = task_of(dataset, settings.run.task)
-    if own_model and settings.model.name == "none":
-        facts["model"] = "of your own"
-    return facts
+    replaced = {"model": "model", "optimizer": "optimizer", "scheduler": "schedule"}
+    return facts | {name: OWN for part, name in replaced.items() if part in own_parts}

@@ -1,9 +1,18 @@
-"""The least that any cache must read, when all batches are known."""
+"""Plans of a cache whose batches are known, and the least that any cache must read."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
+from nodeflow._base.checks import Ints
 from nodeflow._base.types import Array
-from nodeflow.storage._plan import Plan, served
+from nodeflow.storage._plan import Plan
+
+
+def served(plan: Plan, coming: Iterator[Array]) -> Iterator[tuple[Ints, Ints, Ints]]:
+    """Yield what ``plan.advance`` returns until the last of the coming batches."""
+    while (step := plan.advance(lambda: next(coming, None))) is not None:
+        yield step
 
 
 def fewest_reads(batches: list[Array], room: int) -> int:

@@ -14,11 +14,10 @@ from typing import Any, NamedTuple
 
 import torch
 
-from _support.sampler_reference import ends_of, hash_of, key_of, mix, picked_positions, stream
+from _support.sampler_reference import GOLDEN, MASK, ends_of, key_of, key_of_batch, mix, picked_positions, stream
 from nodeflow import Graph, NodeFlow
 
-GOLDEN = 0x9E3779B97F4A7C15
-LOW, MASK = 2**32 - 1, 2**64 - 1
+LOW = 2**32 - 1
 
 Number = Callable[[int, int], Any]
 """The number of a source, by its id and how often the destination has had it before."""
@@ -61,7 +60,7 @@ class Keys(NamedTuple):
 def keys_of(flow: int, seed: int, epoch: int, batch_number: int | None, seeds: Sequence[int], **options: Any) -> Keys:
     shared, period = options.get("layer_dependency", False), options.get("batch_dependency", 1)
     if period == 1:
-        root = key_of("labor", seed, epoch, *((0, hash_of(seeds)) if batch_number is None else (1, batch_number)))
+        root = key_of_batch("labor", seeds, seed, epoch, batch_number)
         key = key_of(root, -1) if shared else key_of(root, flow)
         return Keys(key, key, key, 0)
     epoch_key = key_of("labor", seed, epoch, 2)

@@ -13,7 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from _support.sampler_reference import Stream, bits, ends_of, fingerprint, hash_of, key_of
+from _support import weighted_reference
+from _support.sampler_reference import Stream, bits, ends_of, fingerprint, key_of, key_of_batch
+from _support.weighted_reference import inclusion
 from nodeflow import Graph, NodeFlow
 from nodeflow.sampling import FastGCNSampler, LadiesSampler, LayerSampler
 
@@ -25,48 +27,11 @@ Law = dict[tuple[tuple[int, int], ...], Fraction]
 DRAWS = ["replacement", "poisson", "systematic"]
 
 
-def inclusion(scores: Sequence[int | Fraction], size: int) -> list[Fraction]:
-    """min(1, c score), adding up to size: whoever reaches 1 is taken out, until nobody does."""
-    certain: set[int] = {i for i, s in enumerate(scores) if s > 0} if sum(s > 0 for s in scores) <= size else set()
-    while True:
-        left = sum((Fraction(s) for i, s in enumerate(scores) if i not in certain), Fraction(0))
-        if left == 0 or size <= len(certain):
-            return [Fraction(i in certain) for i in range(len(scores))]
-        prob = [Fraction(i in certain) or (size - len(certain)) * Fraction(s) / left for i, s in enumerate(scores)]
-        more = {i for i, p in enumerate(prob) if p >= 1} - certain
-        if not more:
-            return prob
-        certain |= more
-
-
 def pivotal(prob: Mapping[int, Fraction]) -> Law:
-    """Law of ordered pivotal sampling (Deville, Tille 1998): units fight in their order, the winner takes chance over.
-
-    Chauvet 2012 proves that Deville's systematic method has this law.
-    """
-    states: dict[tuple[int | None, Fraction, frozenset[int]], Fraction] = {
-        (None, Fraction(0), frozenset()): Fraction(1)
-    }
-    for new, chance in prob.items():
-        after: Counter[Any] = Counter()
-        for (old, held, taken), p in states.items():
-            total = held + chance
-            if old is None:
-                after[new, chance, taken] += p
-            elif total < 1:
-                after[old, total, taken] += p * held / total
-                after[new, total, taken] += p * chance / total
-            elif total == 2:
-                after[new, Fraction(1), taken | {old}] += p
-            else:  # one of them is drawn, the other goes on with the rest
-                after[new, total - 1, taken | {old}] += p * (1 - chance) / (2 - total)
-                after[old, total - 1, taken | {new}] += p * (1 - held) / (2 - total)
-        states = {state: p for state, p in after.items() if p}
-    found: Counter[Any] = Counter()
-    for (old, held, taken), p in states.items():
-        assert held in (0, 1)
-        found[tuple((u, 1) for u in sorted(taken | ({old} if held == 1 else set())))] += p
-    return dict(found)
+    """Law of ordered pivotal sampling, which Deville's systematic method has too (Chauvet 2012)."""
+    nodes = list(prob)
+    law = weighted_reference.pivotal(list(prob.values()))
+    return {tuple(sorted((nodes[i], 1) for i in subset)): p for subset, p in law.items()}
 
 
 def law(nodes: Sequence[int], scores: Sequence[int], size: int, draw: str, order: Sequence[int] | None = None) -> Law:
@@ -172,7 +137,7 @@ def sample(
     ``all_edges`` are what FastGCN's probabilities are of (those that ``without_edges`` leaves out are among them).
     """
     name = {LadiesSampler: "ladies", FastGCNSampler: "fastgcn"}.get(kind, "layer")
-    root = key_of(name, seed, epoch, *((0, hash_of(seeds)) if batch_number is None else (1, batch_number)))
+    root = key_of_batch(name, seeds, seed, epoch, batch_number)
     layers: list[list[int]] = [list(dict.fromkeys(seeds))]
     flows: list[list[list[tuple[int, float]]]] = []
     for flow in reversed(range(len(sizes))):

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from _support.sampler_reference import Stream, ends_of, hash_of, key_of, picked_positions, sample
+from _support.sampler_reference import Stream, ends_of, hash_of, key_of, key_of_batch, picked_positions, sample
 from nodeflow import Graph, NodeFlow
 from nodeflow.sampling._negative import degree_weights
 
@@ -42,9 +42,7 @@ def negatives(
 ) -> list[list[int]]:
     """The negatives of every seed edge, in the order of the seeds."""
     ends, weights = ends_of(graph), node_weights(graph, law, power)
-    key = key_of(
-        key_of("link", seed, epoch, *((0, hash_of(eid)) if batch_number is None else (1, batch_number))), NEGATIVES
-    )
+    key = key_of(key_of_batch("link", eid, seed, epoch, batch_number), NEGATIVES)
     found = []
     for b in range(len(eid)):
         rng = Stream(key, b // (chunk or 1))

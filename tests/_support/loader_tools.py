@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
-
 import torch
 
 from _support import sampler_reference
+from _support.sampler_families import fingerprint as fingerprint
 from nodeflow import Graph, NeighborSampler, NodeFlow, NodeFlowLoader
 
 
@@ -17,16 +16,6 @@ def random_graph() -> Graph:
     graph.ndata["label"] = torch.arange(60) % 3
     graph.edata["w"] = torch.arange(500) * 0.5
     return graph
-
-
-def fingerprint(batch: NodeFlow) -> str:
-    """That of the sampler's tests, and all columns."""
-    digest = hashlib.sha256(sampler_reference.fingerprint(batch).encode())
-    for frame in (*batch.ldata, *batch.fdata):
-        for name in sorted(frame):
-            tensor = frame[name]
-            digest.update(f"{tensor.dtype}{tuple(tensor.shape)}".encode() + tensor.numpy().tobytes())
-    return digest.hexdigest()
 
 
 def make(seeds=range(60), batch_size: int = 16, graph: Graph | None = None, **options) -> NodeFlowLoader:

@@ -102,14 +102,29 @@ def message_rows(edges, op, left, lhs, right=None, rhs=None):
 
 
 def reduced(edges, rows, reduce):
-    """The messages reduced per destination, a loop over destinations."""
+    """The messages reduced per destination, a loop over destinations, by numpy's function of that name."""
     out = np.full((edges.num_dst, *rows.shape[1:]), 1.0 if reduce == "prod" else 0.0)
-    function = {"sum": np.sum, "mean": np.mean, "max": np.max, "min": np.min, "prod": np.prod}[reduce]
     for v in range(edges.num_dst):
-        mine = edges.into(v)
-        if mine:
-            out[v] = function(np.stack([rows[e] for e in mine]), axis=0)
+        if mine := edges.into(v):
+            out[v] = getattr(np, reduce)(rows[mine], axis=0)
     return out
+
+
+def for_threads(counts, run):
+    """What ``run()`` returns with each number of torch's threads."""
+    before, results = torch.get_num_threads(), []
+    try:
+        for count in counts:
+            torch.set_num_threads(count)
+            results.append(run())
+    finally:
+        torch.set_num_threads(before)
+    return results
+
+
+def same_bits(results):
+    """Whether all lists of tensors hold the same numbers."""
+    return all(torch.equal(a, b) for other in results[1:] for a, b in zip(results[0], other, strict=True))
 
 
 @contextmanager

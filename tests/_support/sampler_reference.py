@@ -54,6 +54,14 @@ def hash_of(ids: Sequence[int]) -> int:
     return total & MASK
 
 
+def key_of_batch(
+    name: str | None, seeds: Sequence[int], seed: int = 0, epoch: int = 0, batch_number: int | None = None
+) -> int:
+    """The key of a batch of the samplers called ``name``; None: those of neighbours."""
+    which = (0, hash_of(seeds)) if batch_number is None else (1, batch_number)
+    return key_of(*(() if name is None else (name,)), seed, epoch, *which)
+
+
 class Stream:
     """Bounded integers of one destination, by Lemire's algorithm with exact integers."""
 
@@ -105,7 +113,7 @@ def sample(
 ) -> tuple[list[list[int]], list[list[list[int]]]]:
     """Return the layers (parent ids) and, per flow and destination, the edge ids drawn."""
     near, end = (0, 1) if direction == "in" else (1, 0)
-    root = key_of(seed, epoch, *((0, hash_of(seeds)) if batch_number is None else (1, batch_number)))
+    root = key_of_batch(None, seeds, seed, epoch, batch_number)
     layers, flows = [list(dict.fromkeys(seeds))], []
     first: dict[int, list[int]] = {}
     for flow in reversed(range(len(fanouts))):

@@ -8,7 +8,8 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
 
-from _support.sampler_reference import Stream, bits, draw, ends_of, hash_of, key_of
+from _support.sampler_reference import Stream, bits, draw, ends_of, key_of
+from _support.sampler_reference import key_of_batch as key_of_batch
 from nodeflow import Graph, NodeFlow
 
 
@@ -48,12 +49,6 @@ def assert_is_induced(batch: NodeFlow, rows: Sequence[Sequence[tuple]], nodes: S
         assert layer.parent_nid.tolist() == list(nodes)
     for i in range(batch.num_flows):
         assert edges_in(batch, i) == induced(rows, nodes)
-
-
-def key_of_batch(
-    name: str, seeds: Sequence[int], seed: int = 0, epoch: int = 0, batch_number: int | None = None
-) -> int:
-    return key_of(name, seed, epoch, *((0, hash_of(seeds)) if batch_number is None else (1, batch_number)))
 
 
 def node_law(graph: Graph, rows: Sequence[Sequence[tuple]], weights: Sequence[float] | None = None) -> list[float]:
@@ -96,12 +91,7 @@ def saint_walks(rows: Sequence[Sequence[tuple]], budget: int, length: int, key: 
 
 
 def shadow(
-    rows: Sequence[Sequence[tuple]],
-    seeds: Sequence[int],
-    depth: int,
-    fanout: int,
-    key: int,
-    replace: bool = False,
+    rows: Sequence[Sequence[tuple]], seeds: Sequence[int], depth: int, fanout: int, key: int, replace: bool = False
 ) -> list[tuple[int, int]]:
     """The rows of ShaDow, as (node, number of the seed): a node draws when it is first reached."""
     found = [(v, i) for i, v in enumerate(dict.fromkeys(seeds))]

@@ -19,6 +19,25 @@ from nodeflow.training import EpochRecord, Result, Settings, Trainer
 FAST = Settings(fanouts=(4, 4), batch_size=64, hidden=16, dropout=0.2, lr=0.02, epochs=6, seed=0, direction="in")
 
 
+def without(settings: Settings, *names: str) -> Settings:
+    """Settings with the defaults of some, such as those that a part of the user's own replaces."""
+    return Settings({name: value for name, value in settings.chosen.items() if name not in names})
+
+
+def slow(*case: Any) -> Any:
+    """A second case of a law."""
+    return pytest.param(*case, marks=pytest.mark.slow)
+
+
+def with_columns(data: Dataset, /, *, edges: Any = None, **columns: Any) -> Dataset:
+    """The data set with other node columns, None for none of a name; ``edges``: (src, dst) in place of its own."""
+    graph = data.graph
+    merged = {name: column for name, column in {**graph.ndata, **columns}.items() if column is not None}
+    edata = graph.edata if edges is None else {}
+    ends = graph.edges() if edges is None else edges
+    return replace(data, graph=Graph.from_edges(*ends, num_nodes=graph.num_nodes, ndata=merged, edata=edata))
+
+
 def train(data: Dataset, settings: Settings, report: Callable[[EpochRecord], None] = lambda _: None) -> Result:
     """A whole run."""
     return Trainer(data, settings).run(report)
@@ -35,24 +54,6 @@ def stop_after(trainer: Trainer, batches: int) -> None:
         return step(batch)
 
     trainer.step = counted  # type: ignore[method-assign]
-
-
-def slow(*case: Any) -> Any:
-    """A second case of a law."""
-    return pytest.param(*case, marks=pytest.mark.slow)
-
-
-def with_columns(data: Dataset, edges: Any = None, edata: Any = None, **columns: Any) -> Dataset:
-    """The data set with other columns of nodes, where None takes one away, or with other edges."""
-    graph = data.graph
-    kept = {name: column for name, column in {**graph.ndata, **columns}.items() if column is not None}
-    made = Graph.from_edges(
-        *(graph.edges() if edges is None else edges),
-        num_nodes=graph.num_nodes,
-        ndata=kept,
-        edata=graph.edata if edges is None else edata,
-    )
-    return replace(data, graph=made)
 
 
 TIMES = ("seconds", "seeds_per_second", "edges_per_second")

@@ -41,30 +41,26 @@ def pivotal(pi: Sequence[Fraction]) -> Law:
     A unit with probability p meets the next one with q. If p + q < 1, one of them gets p + q and the other is out; else
     one is taken and the other goes on with p + q - 1.
     """
-    law: Law = defaultdict(Fraction)
-
-    def duel(taken: tuple[int, ...], unit: int, p: Fraction, rest: int, chance: Fraction) -> None:
-        if chance == 0:
-            return
-        if rest == len(pi):
-            assert p in (0, 1)
-            law[tuple(sorted([*taken, unit] if p == 1 else taken))] += chance
-            return
-        q = pi[rest]
-        if q in (0, 1) or p in (0, 1):  # nothing is left to chance
-            stays = [unit] if p == 1 else []
-            if p in (0, 1):
-                duel((*taken, *stays), rest, q, rest + 1, chance)
+    states: dict[tuple[int, Fraction, tuple[int, ...]], Fraction] = {(-1, Fraction(0), ()): Fraction(1)}
+    for new, q in enumerate(pi):
+        after: dict[tuple[int, Fraction, tuple[int, ...]], Fraction] = defaultdict(Fraction)
+        for (old, p, taken), chance in states.items():
+            total = p + q
+            if old < 0 or total == 0:
+                after[new, q, taken] += chance
+            elif total < 1:
+                after[old, total, taken] += chance * p / total
+                after[new, total, taken] += chance * q / total
+            elif total == 2:
+                after[new, q, (*taken, old)] += chance
             else:
-                duel((*taken, *([rest] if q == 1 else [])), unit, p, rest + 1, chance)
-        elif p + q < 1:
-            duel(taken, unit, p + q, rest + 1, chance * p / (p + q))
-            duel(taken, rest, p + q, rest + 1, chance * q / (p + q))
-        else:
-            duel((*taken, unit), rest, p + q - 1, rest + 1, chance * (1 - q) / (2 - p - q))
-            duel((*taken, rest), unit, p + q - 1, rest + 1, chance * (1 - p) / (2 - p - q))
-
-    duel((), 0, pi[0], 1, Fraction(1))
+                after[new, total - 1, (*taken, old)] += chance * (1 - q) / (2 - total)
+                after[old, total - 1, (*taken, new)] += chance * (1 - p) / (2 - total)
+        states = {state: chance for state, chance in after.items() if chance}
+    law: Law = defaultdict(Fraction)
+    for (unit, p, taken), chance in states.items():
+        assert p in (0, 1)
+        law[tuple(sorted([*taken, unit] if p == 1 else taken))] += chance
     return dict(law)
 
 

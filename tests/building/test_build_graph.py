@@ -20,7 +20,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nodeflow import Graph
-from nodeflow.building import _edge_files, _edge_text, _sorting, build_graph, node_names
+from nodeflow.building import _edge_files, _sorting, build_graph, node_names
 from nodeflow.datasets import read_edge_list
 
 IDS = st.integers(0, 12)
@@ -49,7 +49,7 @@ def write(path: Path, text: str) -> Path:
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pieces and buckets of a few edges."""
-    monkeypatch.setattr(_edge_text, "_ROWS", 3)
+    monkeypatch.setattr(_edge_files, "_ROWS", 3)
     monkeypatch.setattr(_edge_files, "_EDGES", 3)
     monkeypatch.setattr(_sorting, "_PIECE", 4)
 
@@ -290,7 +290,7 @@ WRONG: list[tuple[dict[str, str], dict[str, Any], str]] = [
 def test_wrong_input_is_named(
     tmp_path: Path, files: dict[str, str], options: dict[str, Any], message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_edge_text, "_ROWS", 2)
+    monkeypatch.setattr(_edge_files, "_ROWS", 2)
     (tmp_path / "in").mkdir()
     paths = [write(tmp_path / "in" / name, text) for name, text in files.items()]
     with pytest.raises(ValueError, match=message):

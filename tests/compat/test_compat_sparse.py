@@ -76,10 +76,7 @@ REFUSED: dict[str, tuple[Callable[[DGLGraph], object], str]] = {
     "own message": (combine(own_message, fn.sum("m", "y")), r"message 'm' is a sparse matrix.*\.to_dense\(\)"),
     "both own": (combine(own_message, own_reduce), r"message 'm' is a sparse matrix.*\.to_dense\(\)"),
     "pull": (lambda g: g.pull([1], fn.copy_src("x", "m"), fn.sum("m", "y")), "column 'x' of layer 0"),
-    "some rows": (
-        lambda g: g.set_n_repr({"x": DENSE[:2]}, [0, 1]),
-        "'x' of the graph's nodes is sparse: set the",
-    ),
+    "some rows": (lambda g: g.set_n_repr({"x": DENSE[:2]}, [0, 1]), "'x' of the graph's nodes is sparse: set the"),
     "sparse rows": (lambda g: g.set_n_repr({"z": DENSE[:2].to_sparse_csr()}, [0, 1]), r"'z' .* call \.to_dense\(\)"),
     "more nodes": (lambda g: g.add_nodes(1), "column 'x' is sparse and takes no rows: set it after the last node"),
 }

@@ -192,7 +192,7 @@ def test_inference_follows_the_propagation(graph: Graph) -> None:
     model, x = VRGCN(3, 4, 2), torch.randn(NODES, 3)
     out = History(graph, {1: 4}, weight="p", direction="out").propagation
     torch.testing.assert_close(model.inference(out, x), model.inference(transform.reverse(graph), x, weight="p"))
-    with pytest.raises(ValueError, match="the propagation has its weights; leave out weight"):
+    with pytest.raises(ValueError, match=r"the propagation has its weights .*leave out weight"):
         model.inference(out, x, weight="p")
 
 
@@ -253,33 +253,6 @@ def test_other_mistakes(graph: Graph, tmp_path: Path) -> None:
     (tmp_path / "rows" / "manifest.json").write_text("")
     with pytest.raises(ValueError, match=r"manifest\.json is damaged"):
         History(graph, {1: 1}, folder=tmp_path / "rows")
-
-
-def test_an_undo_that_is_interrupted_is_made_when_the_files_are_opened(
-    graph: Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    history = fill(History(graph, {1: 4}, folder=tmp_path / "rows"))
-    before = [tensor.tolist() for tensor in history.state_dict().values()]
-    write, calls = Tensor.index_copy_, []
-
-    def interrupted(self: Tensor, *args: Any) -> None:
-        calls.append(None)
-        if len(calls) > 2:  # a layer is written, neither the rest nor the undo is
-            raise KeyboardInterrupt
-        write(self, *args)
-
-    for _ in range(2):
-        history.write(1, [0], torch.ones(1, 4))
-        with monkeypatch.context() as patched:
-            patched.setattr(Tensor, "index_copy_", interrupted)
-            with pytest.raises(KeyboardInterrupt):
-                history.commit()
-        assert len(calls) == 4
-        calls.clear()
-        assert history.rows(1, [0]).tolist() == [[1.0] * 4]
-        opened = History(graph, {1: 4}, folder=tmp_path / "rows")
-        assert [tensor.tolist() for tensor in opened.state_dict().values()] == before
-        history = opened
 
 
 def test_models_of_other_types(graph: Graph) -> None:

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import errno
 import gc
-import os
 import weakref
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -124,6 +121,13 @@ def test_a_push_of_which_one_layer_is_wrong_takes_nothing(ring: Graph) -> None:
     with pytest.raises(ValueError, match="must have shape"):
         history.push(batch, {0: right, 1: wrong})
     history.push(batch, {0: right})
+    batch.ldata[1]["h"] = wrong
+    before = everything(history)
+    with pytest.raises(ValueError, match="must have shape"):
+        history.commit(batch)
+    assert everything(history) == before
+    history.commit()  # what was pushed before waits no more
+    assert history.rows(0, batch.layers[0].parent_nid).equal(filled(ring).rows(0, batch.layers[0].parent_nid))
 
 
 def test_layers_that_hold_a_node_in_several_contexts_are_refused() -> None:
@@ -273,59 +277,6 @@ def test_files_are_gone_on_with(ring: Graph, tmp_path: Path) -> None:
     with pytest.raises(RuntimeError, match="no"):
         give_up()
     assert (again.rows(1, range(7)) == 4).all()
-
-
-def test_damaged_files_and_those_of_others(ring: Graph, tmp_path: Path) -> None:
-    folder = tmp_path / "h"
-    before = everything(filled(ring, folder=folder))
-    other = Graph.from_edges([0, 1, 2, 3, 4, 5, 1], [1, 2, 3, 4, 5, 0, 3], num_nodes=7, edata={"p": torch.ones(7)})
-    with pytest.raises(ValueError, match="holds a history of another graph, edge weights"):
-        History(other, {1: 2, 0: 3}, weight="p", folder=folder)
-    with pytest.raises(ValueError, match="holds a history with arrays"):
-        History(ring, {1: 3, 0: 3}, weight="p", folder=folder)
-    file = folder / "0" / "h_1.npy"
-    content = file.read_bytes()
-    file.write_bytes(content[:-1])
-    with pytest.raises(ValueError, match=r"h_1\.npy is damaged, was cut off or .* has \d+ bytes, but an array"):
-        History(ring, {1: 2, 0: 3}, weight="p", folder=folder)
-    file.write_bytes(content)
-    assert everything(History(ring, {1: 2, 0: 3}, weight="p", folder=folder)) == before
-    (tmp_path / "mine").mkdir()
-    (tmp_path / "mine" / "thesis.tex").touch()
-    with pytest.raises(ValueError, match="holds other files, or a history of an earlier layout"):
-        History(ring, {1: 2}, folder=tmp_path / "mine")
-
-
-def test_a_full_disk(ring: Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(*_: Any) -> None:
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    history = filled(ring, folder=tmp_path / "h")
-    before = everything(history)
-    monkeypatch.setattr(os, "posix_fallocate", full)
-    with pytest.raises(OSError, match=r"No space left on device: a history of .* bytes"):
-        filled(ring, folder=tmp_path / "new")
-    assert not (tmp_path / "new").exists()
-    with pytest.raises(OSError, match="No space left"), history.renewal():
-        pass
-    assert everything(history) == before
-    monkeypatch.undo()
-    assert everything(History(ring, {1: 2, 0: 3}, weight="p", folder=tmp_path / "h")) == before
-
-
-@pytest.mark.parametrize("number", [None, errno.EOPNOTSUPP, errno.EINVAL])
-def test_files_where_the_system_cannot_allocate(
-    number: int | None, ring: Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def refuse(*_: Any) -> None:
-        raise OSError(number, "not supported")
-
-    if number is None:
-        monkeypatch.delattr(os, "posix_fallocate", raising=False)
-    else:
-        monkeypatch.setattr(os, "posix_fallocate", refuse, raising=False)
-    assert everything(filled(ring, folder=tmp_path / "h")) == everything(filled(ring))
-    assert np.load(tmp_path / "h" / "0" / "h_1.npy").shape == (ring.num_nodes, 2)
 
 
 # ---- sampler

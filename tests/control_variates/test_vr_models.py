@@ -82,6 +82,29 @@ def test_history_holds_rows_before_dropout_and_dropout_acts() -> None:
     assert all(parameter.grad is not None for parameter in model.parameters())
 
 
+@pytest.mark.parametrize("precomputed", [False, True])
+@pytest.mark.parametrize("kind", [VRGCN, VRGraphSAGE])
+def test_a_started_history_is_that_of_the_models_propagation_after_a_full_pass(kind: type, precomputed: bool) -> None:
+    torch.manual_seed(0)
+    graph, x = random_graph(), torch.randn(40, 5)
+    graph.edata["p"] = transform.edge_norm(graph, "both" if kind is VRGCN else "right")
+    model = kind(5, 6, 3, num_layers=3, precomputed=precomputed)
+    rows = inputs(model, graph, x, kind)
+    history = model.start_history(graph, rows, chunk_size=7)
+    expected = model.start_history(graph, rows, weight="p", aggregated="stored")
+    assert torch.equal(graph.edata["edge_norm"], graph.edata["p"])
+    assert (history.widths, history.has_inputs) == (model.history_widths, not precomputed)
+    for i in history.widths:
+        assert history.age(i).tolist() == [0] * 40
+        torch.testing.assert_close(history.rows(i, range(40)), expected.rows(i, range(40)))
+        torch.testing.assert_close(history.aggregated_rows(i, range(40)), expected.aggregated_rows(i, range(40)))
+    batch = ControlVariateSampler(graph, [1] * len(model.convs), history)([3, 1, 7])
+    out = model(batch, rows[batch.front.parent_nid])  # control variates are exact where the history is the present
+    torch.testing.assert_close(out, model.inference(history.propagation, rows)[[3, 1, 7]])
+    history.commit(batch)
+    assert history.age(max(history.widths), [3, 0]).tolist() == [0, 0 if 0 in batch.layers[-2].parent_nid else 1]
+
+
 @pytest.mark.parametrize("estimator", ["cv", "cvd"])
 def test_rows_of_the_input_layer_that_nothing_reads_may_be_left_out(estimator: str) -> None:
     graph = random_graph()
@@ -167,8 +190,7 @@ def test_after_as_many_epochs_as_layers_outputs_are_exact(shared_data: Path) -> 
             with torch.no_grad():
                 out = model(batch, take_rows(x, batch.front.parent_nid))
             worst = max(worst, float((out - exact[batch.seeds]).abs().max()))
-            history.push(batch)
-            history.commit()
+            history.commit(batch)
         errors.append(worst)
     assert errors[0] > 1e-2  # while the history is not there yet
     assert errors[2] < 1e-5 * float(exact.abs().max())

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import torch
 from _support import dgl_contract, dgl_double
-from _support.conversions import assert_same_columns, assert_same_graph, ends, filled
+from _support.conversions import assert_same_graph, ends, filled
 from _support.dgl_contract import check
 from hypothesis import HealthCheck, given, settings
 
@@ -27,7 +27,7 @@ from nodeflow import (
     flow_from_edges,
 )
 from nodeflow.convert import from_dgl, from_dgl_blocks, to_dgl, to_dgl_blocks
-from nodeflow.testing import graphs
+from nodeflow.testing import assert_same_node_flow, graphs
 
 HERE = Path(__file__).resolve().parent
 ONCE = settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -76,16 +76,8 @@ def test_blocks_and_back_are_the_same_node_flow(graph: Graph) -> None:
 
 def same_batch(one: NodeFlow, other: NodeFlow) -> None:
     one.validate()
-    for layer, wanted in zip(one.layers, other.layers, strict=True):
-        assert layer.has_parent == wanted.has_parent
-        assert not layer.has_parent or torch.equal(layer.parent_nid, wanted.parent_nid)
-        assert_same_columns(layer.data, wanted.data)
+    assert_same_node_flow(one, other)
     for flow, wanted in zip(one.flows, other.flows, strict=True):
-        assert torch.equal(flow.indptr, wanted.indptr)
-        assert torch.equal(flow.indices, wanted.indices)
-        assert flow.has_parent == wanted.has_parent
-        assert not flow.has_parent or torch.equal(flow.parent_eid, wanted.parent_eid)
-        assert_same_columns({"weight": flow.weight, **flow.data}, {"weight": wanted.weight, **wanted.data})
         assert torch.equal(flow.dst_in_src, wanted.dst_in_src)
 
 

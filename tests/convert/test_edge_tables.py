@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 from _support.conversions import assert_same_graph, ends, filled
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from nodeflow import Graph
@@ -27,7 +27,6 @@ def table(library: str, columns: dict[str, Any]) -> Any:
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
-@settings(max_examples=25)
 @given(graphs(min_nodes=1), st.sampled_from(["ids", "text", "large"]))
 def test_tables_and_back_are_the_same_graph(library: str, graph: Graph, kind: str) -> None:
     filled(graph)

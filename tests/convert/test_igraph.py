@@ -7,7 +7,7 @@ import sys
 import pytest
 import torch
 from _support.conversions import assert_same_graph, ends, filled, types
-from hypothesis import given, settings
+from hypothesis import given
 
 from nodeflow import ALL, Graph
 from nodeflow.convert import from_igraph, to_igraph
@@ -17,7 +17,6 @@ from nodeflow.testing import graphs
 igraph = pytest.importorskip("igraph", reason="igraph is not installed")
 
 
-@settings(max_examples=25)
 @given(graphs(min_nodes=1))
 def test_igraph_and_back_is_the_same_graph(graph: Graph) -> None:
     made = to_igraph(filled(graph), node_columns=ALL, edge_columns=ALL)

@@ -7,7 +7,7 @@ import sys
 import pytest
 import torch
 from _support.conversions import assert_same_column, assert_same_graph, ends, filled
-from hypothesis import given, settings
+from hypothesis import given
 
 from nodeflow import Graph
 from nodeflow.convert import from_pyg, to_pyg
@@ -16,7 +16,6 @@ from nodeflow.testing import graphs
 pyg = pytest.importorskip("torch_geometric.data", reason="PyTorch Geometric is not installed")
 
 
-@settings(max_examples=25)
 @given(graphs())
 def test_pyg_and_back_is_the_same_graph(graph: Graph) -> None:
     data = to_pyg(filled(graph, sparse=True))

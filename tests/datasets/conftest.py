@@ -9,19 +9,15 @@ import numpy as np
 import pytest
 import scipy.sparse
 
-ROOT = Path(__file__).resolve().parents[2]
-REAL_DATA = ROOT.parent / "shared" / "data"
-
 
 @pytest.fixture
-def real_folder() -> Callable[[str], Path]:
+def real_folder(shared_data: Path) -> Callable[[str], Path]:
     """Return a function from the name of a real data set to its folder; it skips the test where that is missing."""
 
     def find(name: str) -> Path:
-        folder = REAL_DATA / name
-        if not folder.is_dir():
+        if not (shared_data / name).is_dir():
             pytest.skip(f"needs the real data set {name}, which is kept outside the repository and is not here")
-        return folder
+        return shared_data / name
 
     return find
 

@@ -21,15 +21,17 @@ def small(**changes: object) -> Dataset:
     return Dataset(**{**fields, "num_classes": 4, **changes})  # type: ignore[arg-type]
 
 
-def test_parts_become_int64_tensors() -> None:
+def test_a_data_set() -> None:
     data = small()
     assert list(data.splits) == ["train", "val", "test"]
     assert data.splits["val"] is data.val
     assert all(ids.dtype == torch.int64 for ids in data.splits.values())
-
-
-def test_repr_is_one_line_with_the_sizes() -> None:
-    assert repr(small()) == "Dataset(small: 4 nodes, 4 edges, 2 features, 4 classes, train/val/test 1/1/1)"
+    assert repr(data) == "Dataset(small: 4 nodes, 4 edges, 2 features, 4 classes, train/val/test 1/1/1)"
+    other = pickle.loads(pickle.dumps(data))
+    assert repr(other) == repr(data)
+    assert torch.equal(other.test, data.test)
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        data.name = "other"  # type: ignore[misc]
 
 
 def test_info_counts_by_hand() -> None:
@@ -46,49 +48,28 @@ def test_info_counts_by_hand() -> None:
     ]
 
 
-def test_info_of_several_labels_per_node() -> None:
+def test_info_of_several_labels_and_of_nothing() -> None:
     graph = Graph.from_edges([0], [1], num_nodes=3, ndata={"label": torch.tensor([[1.0, 1.0], [0.0, 1.0], [0.0, 0.0]])})
-    assert (
-        "2, several per node, largest class 1 (2), smallest class 0 (1); 1 nodes without label"
-        in small(graph=graph, num_classes=2).info()
-    )
-
-
-def test_info_of_a_graph_without_nodes() -> None:
+    words = "2, several per node, largest class 1 (2), smallest class 0 (1); 1 nodes without label"
+    assert words in small(graph=graph, num_classes=2).info()
     text = Dataset("none", Graph.from_edges([], []), [], [], [], 0).info()  # type: ignore[arg-type]
-    assert "no nodes" in text
-    assert "features    none" in text
-    assert "classes     none" in text
+    assert all(words in text for words in ("no nodes", "features    none", "classes     none"))
 
 
-def test_frozen() -> None:
-    with pytest.raises(dataclasses.FrozenInstanceError):
-        small().name = "other"  # type: ignore[misc]
-
-
-def test_pickles() -> None:
-    data = small()
-    other = pickle.loads(pickle.dumps(data))
-    assert repr(other) == repr(data)
-    assert torch.equal(other.test, data.test)
-
-
-@pytest.mark.parametrize("part", ["train", "val", "test"])
-@pytest.mark.parametrize("bad", [[4], [-1]])
-def test_ids_that_are_no_nodes(part: str, bad: list[int]) -> None:
-    with pytest.raises(IndexError, match=rf"{part}\[0\] is {bad[0]}"):
-        small(**{part: bad})
-
-
-def test_mask_instead_of_ids() -> None:
-    with pytest.raises(TypeError, match="train must hold node ids, got a bool mask"):
-        small(train=torch.tensor([True, False, False, False]))
-
-
-@pytest.mark.parametrize(("field", "size"), [("class_names", 4), ("node_names", 4), ("feature_names", 2)])
-def test_wrong_number_of_names(field: str, size: int) -> None:
-    with pytest.raises(ValueError, match=f"{field} must be None or hold {size} names, got 1"):
-        small(**{field: ("one",)})
+@pytest.mark.parametrize(
+    ("changes", "error", "words"),
+    [
+        *(({part: [4]}, IndexError, rf"{part}\[0\] is 4") for part in ("train", "val", "test")),
+        ({"train": [-1]}, IndexError, r"train\[0\] is -1"),
+        ({"train": torch.tensor([True, False, False, False])}, TypeError, "must hold node ids, got a bool mask"),
+        ({"class_names": ("one",)}, ValueError, "class_names must be None or hold 4 names, got 1"),
+        ({"node_names": ("one",)}, ValueError, "node_names must be None or hold 4 names, got 1"),
+        ({"feature_names": ("one",)}, ValueError, "feature_names must be None or hold 2 names, got 1"),
+    ],
+)
+def test_mistakes(changes: dict[str, object], error: type[Exception], words: str) -> None:
+    with pytest.raises(error, match=words):
+        small(**changes)
 
 
 def test_names_of_categories() -> None:

@@ -24,9 +24,6 @@ def test_sizes(data: Dataset) -> None:
     assert data.class_names is not None
     assert len(set(data.class_names)) == 58
     assert list(data.class_names) == sorted(data.class_names)
-
-
-def test_names_are_sorted_and_distinct(data: Dataset) -> None:
     assert data.node_names is not None
     assert list(data.node_names) == sorted(set(data.node_names))
 
@@ -85,9 +82,6 @@ def test_the_docstring_says_what_is_in_the_data(data: Dataset) -> None:
         f"({len(feat.values()) / len(feat):.2f} non-zeros a row), {data.num_classes} classes" in words
     )
     assert f"({int(counts.min())} to {int(counts.max()):,})" in words
-
-
-def test_info_names_the_classes(data: Dataset) -> None:
     assert "58, largest 'libs' (6,711), smallest 'zope' (15)" in data.info()
 
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import gzip
 import re
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from nodeflow.datasets import read_edge_list
@@ -25,7 +26,6 @@ IDS = st.integers(0, 30)
 FLOATS = st.floats(allow_nan=False)
 
 
-@settings(deadline=None)  # the first call in a process may compile kernels
 @given(
     edges=st.lists(st.tuples(IDS, IDS, st.integers(-(2**63), 2**63 - 1), FLOATS), min_size=1),
     delimiter=st.sampled_from([",", "\t", " ", ";", ", "]),
@@ -69,70 +69,68 @@ def test_real_list_goes_there_and_back(tmp_path: Path, real_folder) -> None:  # 
     assert torch.equal(graph.edata["time"], torch.from_numpy(table[:, 2].astype(np.int64)))
 
 
-def test_plain_list(tmp_path: Path) -> None:
-    graph = read_edge_list(write(tmp_path, "# from to\n0 1\n\n5\t2  # why\n"))
-    assert (graph.num_nodes, graph.num_edges, list(graph.edata)) == (6, 2, [])
+@pytest.mark.parametrize(
+    ("text", "options", "ends", "columns"),
+    [
+        ("# from to\n0 1\n\n5\t2  # why\n", {}, [[0, 5], [1, 2]], {}),
+        ("3,4", {}, [[3], [4]], {}),
+        ("\ufeff0,1\n", {}, [[0], [1]], {}),  # a byte order mark
+        ("0,1,7,0.5\n", {}, [[0], [1]], {"c2": [7], "c3": [0.5]}),
+        ("0 1 1 2\n1 2 0.25 3\n", {}, [[0, 1], [1, 2]], {"c2": [1.0, 0.25], "c3": [2, 3]}),
+        (
+            "x,9,0,4,one\ny,8,1,5,two\n",
+            {"columns": ("_", "time", "dst", "src", "_")},
+            [[4, 5], [0, 1]],
+            {"time": [9, 8]},
+        ),
+        ('"from","to","w"\n1,0,2\n', {"header": True}, [[1], [0]], {"w": [2]}),
+        ("w,dst,src\n1,0,2\n", {"header": True}, [[2], [0]], {"w": [1]}),
+        ("id,id,b\n0,1,2\n", {"header": True}, [[0], [1]], {"b": [2]}),
+        (
+            "from,to,,weight (kg)\n0,1,3,0.5\n   \n  # note\n1,2,4,1.5\n",
+            {"header": True},
+            [[0, 1], [1, 2]],
+            {"": [3, 4], "weight (kg)": [0.5, 1.5]},
+        ),
+        ("# nothing\n", {"num_nodes": 3}, [[], []], {}),
+    ],
+)
+def test_ways_to_write_a_list(
+    tmp_path: Path, text: str, options: dict[str, Any], ends: list[list[int]], columns: dict[str, list[float]]
+) -> None:
+    graph = read_edge_list(write(tmp_path, text), **options)
+    assert [end.tolist() for end in graph.edges()] == ends
+    assert graph.num_nodes == options.get("num_nodes", max(map(max, zip(*ends, strict=True)), default=0) + 1)
+    assert {name: column.tolist() for name, column in graph.edata.items()} == columns
+    for name, values in columns.items():
+        assert graph.edata[name].dtype == (torch.int64 if isinstance(values[0], int) else torch.float64)
 
 
-def test_one_edge(tmp_path: Path) -> None:
-    assert read_edge_list(write(tmp_path, "3,4")).num_edges == 1
-
-
-def test_unnamed_columns_are_numbered(tmp_path: Path) -> None:
-    graph = read_edge_list(write(tmp_path, "0,1,7,0.5\n"))
-    assert {name: column.tolist() for name, column in graph.edata.items()} == {"c2": [7], "c3": [0.5]}
-
-
-def test_columns_in_another_order_and_skipped(tmp_path: Path) -> None:
-    path = write(tmp_path, "x,9,0,4,one\ny,8,1,5,two\n")
-    graph = read_edge_list(path, columns=("_", "time", "dst", "src", "_"))
-    assert [ends.tolist() for ends in graph.edges()] == [[4, 5], [0, 1]]
-    assert graph.edata["time"].tolist() == [9, 8]
-
-
-def test_header_names_columns(tmp_path: Path) -> None:
-    graph = read_edge_list(write(tmp_path, '"from","to","w"\n1,0,2\n'), header=True)
-    assert [ends.tolist() for ends in graph.edges()] == [[1], [0]]
-    assert list(graph.edata) == ["w"]
-    graph = read_edge_list(write(tmp_path, "w,dst,src\n1,0,2\n"), header=True)
-    assert [ends.tolist() for ends in graph.edges()] == [[2], [0]]
-
-
-def test_column_that_begins_with_an_integer_and_goes_on_with_floats(tmp_path: Path) -> None:
-    graph = read_edge_list(write(tmp_path, "0 1 1 2\n1 2 0.25 3\n"))
-    assert graph.edata["c2"].tolist() == [1.0, 0.25]
-    assert graph.edata["c3"].dtype == torch.int64
-
-
-def test_lines_of_blanks_and_titles_of_any_kind(tmp_path: Path) -> None:
-    path = write(tmp_path, "from,to,,weight (kg)\n0,1,3,0.5\n   \n  # note\n1,2,4,1.5\n")
-    graph = read_edge_list(path, header=True)
-    assert graph.edata[""].tolist() == [3, 4]
-    assert graph.edata["weight (kg)"].tolist() == [0.5, 1.5]
-
-
-def test_without_comments(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="line 1: src must be an integer from 0, got '#'"):
-        read_edge_list(write(tmp_path, "# 1\n0 1\n"), comments=None)
-
-
-@pytest.mark.parametrize("delimiter", ["", "::"])
-def test_wrong_delimiter(tmp_path: Path, delimiter: str) -> None:
-    with pytest.raises(ValueError, match="delimiter must be one character"):
-        read_edge_list(write(tmp_path, "0 1\n"), delimiter=delimiter)
-
-
-def test_byte_order_mark(tmp_path: Path) -> None:
-    path = tmp_path / "edges.csv"
-    path.write_text("0,1\n", encoding="utf-8-sig")
-    assert read_edge_list(path).num_edges == 1
-
-
-def test_no_edges(tmp_path: Path) -> None:
-    path = write(tmp_path, "# nothing\n")
-    assert read_edge_list(path, num_nodes=3).num_nodes == 3
-    with pytest.raises(ValueError, match=r"edges\.txt has no edges; pass num_nodes"):
-        read_edge_list(path)
+@pytest.mark.parametrize(
+    ("text", "options", "error", "words"),
+    [
+        ("# 1\n0 1\n", {"comments": None}, ValueError, "line 1: src must be an integer from 0, got '#'"),
+        ("0 1\n", {"delimiter": ""}, ValueError, "delimiter must be one character"),
+        ("0 1\n", {"delimiter": "::"}, ValueError, "delimiter must be one character"),
+        ("# nothing\n", {}, ValueError, r"edges\.txt has no edges; pass num_nodes"),
+        ("0 1\n2 5\n", {"num_nodes": 5}, ValueError, "line 2: dst must be .* and below num_nodes, 5, got '5'"),
+        ("0 1\n", {"columns": ("src", "time")}, ValueError, "columns must hold 'src', 'dst' and further names"),
+        ("0 1\n", {"columns": ("src", "dst", "dst")}, ValueError, "columns must hold 'src', 'dst' and further names"),
+        ("0 1\n", {"columns": ()}, ValueError, "columns must hold 'src', 'dst' and further names"),
+        ("0 1\n", {"columns": "src dst"}, TypeError, "columns must be a sequence of names"),
+        ("0 1 2\n", {"columns": ("src", "dst")}, ValueError, "line 1: expected 2 columns"),
+        (
+            "a,b,c,c\n0,1,2\n",
+            {"header": True},
+            ValueError,
+            "line 1: the header must name two or more columns, each once",
+        ),
+        ("a\n0,1,2\n", {"header": True}, ValueError, "line 1: the header must name two or more columns, each once"),
+    ],
+)
+def test_wrong_options(tmp_path: Path, text: str, options: dict[str, Any], error: type[Exception], words: str) -> None:
+    with pytest.raises(error, match=words):
+        read_edge_list(write(tmp_path, text), **options)
 
 
 @pytest.mark.parametrize(
@@ -158,12 +156,6 @@ def test_wrong_line_is_named(tmp_path: Path, text: str, line: int, words: str, p
         read_edge_list(path)
 
 
-def test_id_beyond_num_nodes(tmp_path: Path) -> None:
-    path = write(tmp_path, "0 1\n2 5\n")
-    with pytest.raises(ValueError, match="line 2: dst must be an integer from 0 and below num_nodes, 5, got '5'"):
-        read_edge_list(path, num_nodes=5)
-
-
 def test_missing_file(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match=r"there is no file .*nowhere\.csv"):
         read_edge_list(tmp_path / "nowhere.csv")
@@ -183,29 +175,3 @@ def test_not_a_gz_and_not_text(tmp_path: Path) -> None:
         path.write_bytes(b"\xff\xfe\x00\x01" * 8)
         with pytest.raises(ValueError, match=re.escape(name)):
             read_edge_list(path)
-
-
-@pytest.mark.parametrize("columns", [("src", "time"), ("src", "dst", "dst"), ()])
-def test_wrong_names(tmp_path: Path, columns: tuple[str, ...]) -> None:
-    with pytest.raises(ValueError, match="columns must hold 'src', 'dst' and further names"):
-        read_edge_list(write(tmp_path, "0 1\n"), columns=columns)
-
-
-def test_names_in_one_string(tmp_path: Path) -> None:
-    with pytest.raises(TypeError, match="columns must be a sequence of names"):
-        read_edge_list(write(tmp_path, "0 1\n"), columns="src dst")
-
-
-def test_too_few_names(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="line 1: expected 2 columns"):
-        read_edge_list(write(tmp_path, "0 1 2\n"), columns=("src", "dst"))
-
-
-def test_first_two_titles_do_not_matter(tmp_path: Path) -> None:
-    assert list(read_edge_list(write(tmp_path, "id,id,b\n0,1,2\n"), header=True).edata) == ["b"]
-
-
-@pytest.mark.parametrize("header", ["a,b,c,c", "a"])
-def test_wrong_header(tmp_path: Path, header: str) -> None:
-    with pytest.raises(ValueError, match="line 1: the header must name two or more columns, each once"):
-        read_edge_list(write(tmp_path, f"{header}\n0,1,2\n"), header=True)

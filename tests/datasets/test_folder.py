@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from nodeflow.datasets import read_folder
@@ -85,24 +85,17 @@ def test_split_is_the_same_every_time_and_covers_the_labelled(folder: Path) -> N
     assert torch.cat(list(one.values())).sort().values.tolist() == [0, 1, 2, 3, 5, 6, 7]
 
 
-def test_part_of_a_split_without_a_file_is_empty(folder: Path) -> None:
-    np.save(folder / "train.npy", [3, 0])
-    data = read_folder(folder)
-    assert {part: ids.tolist() for part, ids in data.splits.items()} == {"train": [3, 0], "val": [], "test": []}
-
-
-def test_train_and_val_without_test_leave_the_other_labelled_nodes_out(folder: Path) -> None:
-    np.save(folder / "train.npy", [3, 0])
-    np.save(folder / "val.npy", [1])
-    data = read_folder(folder)
-    assert {part: ids.tolist() for part, ids in data.splits.items()} == {"train": [3, 0], "val": [1], "test": []}
-    assert int((data.graph.ndata["label"] >= 0).sum()) > 3
-    assert "``train.npy`` and ``val.npy`` without ``test.npy`` give no test nodes" in (read_folder.__doc__ or "")
-
-
-def test_test_nodes_may_lack_labels(folder: Path) -> None:
-    np.save(folder / "test.npy", [4])
-    assert read_folder(folder).test.tolist() == [4]
+@pytest.mark.parametrize(
+    ("files", "split"),
+    [
+        ({"train.npy": [3, 0]}, [[3, 0], [], []]),
+        ({"train.npy": [3, 0], "val.npy": [1]}, [[3, 0], [1], []]),  # the other labelled nodes are in no part
+        ({"test.npy": [4]}, [[], [], [4]]),  # without label
+    ],
+)
+def test_parts_are_those_of_the_files(folder: Path, files: dict[str, object], split: list[list[int]]) -> None:
+    change(folder, files)
+    assert [ids.tolist() for ids in read_folder(folder).splits.values()] == split
 
 
 def test_without_labels(folder: Path) -> None:
@@ -111,12 +104,7 @@ def test_without_labels(folder: Path) -> None:
         read_folder(folder)
     data = read_folder(folder, labels=False)
     assert (data.num_classes, sum(map(len, data.splits.values()))) == (0, 0)
-    with pytest.raises(KeyError, match="label"):
-        data.graph.ndata["label"]
-
-
-def test_without_labels_the_split_of_the_files_holds(folder: Path) -> None:
-    (folder / "labels.npy").unlink()
+    assert "label" not in data.graph.ndata
     np.save(folder / "train.npy", [1, 2])
     assert read_folder(folder, labels=False).train.tolist() == [1, 2]
 
@@ -142,8 +130,7 @@ def test_entries_that_repeat_are_parallel_edges(folder: Path, form: str) -> None
 
 
 def test_several_labels_per_node(folder: Path) -> None:
-    (folder / "labels.npy").unlink()
-    scipy.sparse.save_npz(folder / "labels.npz", scipy.sparse.csr_matrix(np.eye(8, 5, dtype=np.int8)))
+    change(folder, {"labels.npy": None, "labels.npz": scipy.sparse.csr_matrix(np.eye(8, 5, dtype=np.int8))})
     data = read_folder(folder)
     assert data.num_classes == 5
     assert torch.equal(data.graph.ndata["label"], torch.eye(8, 5))
@@ -152,12 +139,10 @@ def test_several_labels_per_node(folder: Path) -> None:
 
 @pytest.mark.parametrize(("stored", "read"), [(np.float64, torch.float64), (np.int16, torch.float32)])
 def test_dense_features(folder: Path, stored: type, read: torch.dtype) -> None:
-    (folder / "features.npz").unlink()
-    np.save(folder / "features.npy", np.eye(8, 2, dtype=stored))
+    change(folder, {"features.npz": None, "features.npy": np.eye(8, 2, dtype=stored)})
     assert torch.equal(read_folder(folder).graph.ndata["feat"], torch.eye(8, 2, dtype=read))
 
 
-@settings(deadline=None)  # the first call in a process may compile kernels
 @given(
     edges=st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9), st.integers(-5, 5)), min_size=1),
     dtype=st.sampled_from([np.int32, np.uint16, np.uint8, np.dtype(">i8")]),
@@ -179,20 +164,20 @@ def test_table_of_edges_is_read_back(
     assert graph.edata["row"].shape == (len(edges), 3)
 
 
-def spoil(folder: Path, name: str, content: object) -> Path:
-    """Replace a file: by other bytes, by an array, by a sparse matrix or, for None, by nothing."""
-    path = folder / name
-    if content is None:
-        path.unlink()
-    elif isinstance(content, bytes):
-        path.write_bytes(content)
-    elif scipy.sparse.issparse(content):
-        scipy.sparse.save_npz(path, content)
-    elif isinstance(content, dict):
-        np.savez(path, **content)
-    else:
-        np.save(path, np.asarray(content))
-    return path
+def change(folder: Path, files: dict[str, object]) -> None:
+    """Replace files: by other bytes, by an array, by arrays, by a sparse matrix or, for None, by nothing."""
+    for name, content in files.items():
+        path = folder / name
+        if content is None:
+            path.unlink()
+        elif isinstance(content, bytes):
+            path.write_bytes(content)
+        elif scipy.sparse.issparse(content):
+            scipy.sparse.save_npz(path, content)
+        elif isinstance(content, dict):
+            np.savez(path, **content)
+        else:
+            np.save(path, np.asarray(content))
 
 
 OBJECTS = np.array([{"pickled": True}, 2, 3], dtype=object)
@@ -227,10 +212,28 @@ OUT_OF_RANGE.indices = np.array([0, 1, 2, 3, 4, 5, 6, 99], dtype=np.int32)
     ],
 )
 def test_bad_file(folder: Path, name: str, content: object, message: str) -> None:
-    path = spoil(folder, name, content)
+    change(folder, {name: content})
     with pytest.raises(ValueError, match=message) as caught:
         read_folder(folder)
-    assert str(path) in str(caught.value) or "got both" in message
+    assert str(folder / name) in str(caught.value) or "got both" in message
+
+
+@pytest.mark.parametrize(
+    ("files", "message"),
+    [
+        ({"train.npy": [0, 1], "test.npy": [2, 1]}, r"test\.npy holds node 1, which .*train\.npy holds too"),
+        ({"edges.npz": {"src": [0], "dst": [1]}}, r"one of adjacency\.npz and edges\.npz, got both"),
+        (
+            {"labels.npy": None, "labels.npz": scipy.sparse.csr_matrix(2 * np.eye(8))},
+            r"must hold zeros and ones, but \(0, 0\) is 2",
+        ),
+        ({"features.npz": None, "features.npy": np.zeros(8)}, r"features\.npy must be an array of nodes x features"),
+    ],
+)
+def test_files_that_do_not_go_together(folder: Path, files: dict[str, object], message: str) -> None:
+    change(folder, files)
+    with pytest.raises(ValueError, match=message):
+        read_folder(folder)
 
 
 @pytest.mark.parametrize("name", ["adjacency.npz", "features.npz", "labels.npy"])
@@ -242,7 +245,6 @@ def test_truncated_file(folder: Path, name: str, share: float) -> None:
         read_folder(folder)
 
 
-@settings(deadline=None)  # the first call in a process may compile kernels
 @given(at=st.integers(0, 10_000), byte=st.integers(0, 255))
 def test_a_changed_byte_is_read_or_refused(tmp_path_factory: pytest.TempPathFactory, at: int, byte: int) -> None:
     folder = tmp_path_factory.getbasetemp() / "changed"
@@ -262,13 +264,6 @@ def edges_or_message(folder: Path) -> int | str:
         return str(error)
 
 
-def test_node_in_two_parts(folder: Path) -> None:
-    np.save(folder / "train.npy", [0, 1])
-    np.save(folder / "test.npy", [2, 1])
-    with pytest.raises(ValueError, match=r"test\.npy holds node 1, which .*train\.npy holds too"):
-        read_folder(folder)
-
-
 @pytest.mark.parametrize(
     ("arrays", "message"),
     [
@@ -285,29 +280,8 @@ def test_node_in_two_parts(folder: Path) -> None:
     ],
 )
 def test_bad_table_of_edges(folder: Path, arrays: dict[str, object], message: str) -> None:
-    (folder / "adjacency.npz").unlink()
-    np.savez(folder / "edges.npz", **arrays)
+    change(folder, {"adjacency.npz": None, "edges.npz": arrays})
     with pytest.raises(ValueError, match=message):
-        read_folder(folder)
-
-
-def test_both_kinds_of_edges(folder: Path) -> None:
-    np.savez(folder / "edges.npz", src=[0], dst=[1])
-    with pytest.raises(ValueError, match=r"one of adjacency\.npz and edges\.npz, got both"):
-        read_folder(folder)
-
-
-def test_labels_that_are_no_zeros_and_ones(folder: Path) -> None:
-    (folder / "labels.npy").unlink()
-    scipy.sparse.save_npz(folder / "labels.npz", scipy.sparse.csr_matrix(2 * np.eye(8)))
-    with pytest.raises(ValueError, match=r"must hold zeros and ones, but \(0, 0\) is 2"):
-        read_folder(folder)
-
-
-def test_wrong_shape_of_dense_features(folder: Path) -> None:
-    (folder / "features.npz").unlink()
-    np.save(folder / "features.npy", np.zeros(8))
-    with pytest.raises(ValueError, match=r"features\.npy must be an array of nodes x features"):
         read_folder(folder)
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 from _support.text_folders import NAMES, ends, folder_of, fresh, read, write_rows
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from nodeflow.datasets import read_folder
@@ -20,7 +20,6 @@ FILES = st.tuples(
 )
 
 
-@settings(deadline=None)  # the first call in a process may compile kernels
 @given(
     edges=st.lists(st.tuples(NAMES, NAMES, st.integers(-(2**63), 2**63 - 1), st.floats(allow_nan=False), NAMES)),
     how=FILES,
@@ -46,7 +45,6 @@ def test_named_edges_are_read_back(
     assert [kinds[kind] for kind in data.graph.edata["kind"].tolist()] == [edge[4] for edge in edges]
 
 
-@settings(deadline=None)
 @given(
     nodes=st.lists(
         st.tuples(
@@ -82,7 +80,6 @@ def test_nodes_are_read_back(
         assert data.splits[part].tolist() == [at for at, node in enumerate(nodes) if node[3] in words]
 
 
-@settings(deadline=None)
 @given(edges=st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), min_size=1))
 def test_numbers_stay_where_none_is_missing_and_are_names_where_one_is(
     tmp_path_factory: pytest.TempPathFactory, edges: list[tuple[int, int]]
@@ -100,9 +97,30 @@ def test_numbers_stay_where_none_is_missing_and_are_names_where_one_is(
         assert ends(data) == [[found.index(edge[at]) for edge in edges] for at in range(2)]
 
 
-def test_ids_of_a_database_take_no_memory_for_the_gaps(tmp_path: Path) -> None:
-    data = read(tmp_path, edges_csv="from,to\n9000000000000,17\n17,3\n")
-    assert (data.graph.num_nodes, data.node_names, ends(data)) == (3, ("9000000000000", "17", "3"), [[0, 1], [1, 2]])
+@pytest.mark.parametrize(
+    ("files", "names", "edges", "columns"),
+    [
+        # ids of a database take no memory for the gaps
+        ({"edges_csv": "from,to\n9000000000000,17\n17,3\n"}, ("9000000000000", "17", "3"), [[0, 1], [1, 2]], {}),
+        # source and destination by title, quotes, and a column that is left out
+        ({"edges_csv": 'note,_x,dst,src\n"a, ""b""",,0,1\nc,?,1,2\n'}, None, [[1, 2], [0, 1]], {"note": [0, 1]}),
+        ({"edges_tsv": 'src\tdst\n"a\tb\n'}, ('"a', "b"), [[0], [1]], {}),  # quotes are letters there
+        ({"edges_csv": "src,dst,w\n\n0,1,2\n  \n,,\n1,0,3\n,,\n"}, None, [[0, 1], [1, 0]], {"w": [2, 3]}),
+        (
+            {"edges_csv": "src,dst,split\n0,1,train\n1,0,Valid\n0,0,test\n1,1,0\n"},
+            None,
+            [[0, 1, 0, 1], [1, 0, 0, 1]],
+            {"split": [0, 1, 2, 0]},
+        ),
+    ],
+)
+def test_ways_to_write_edges(
+    tmp_path: Path, files: dict[str, str], names: object, edges: list[list[int]], columns: dict[str, list[int]]
+) -> None:
+    data = read(tmp_path, **files)
+    assert (data.node_names, ends(data)) == (names, edges)
+    assert {name: column.tolist() for name, column in data.graph.edata.items()} == columns
+    assert dict(data.category_names) == ({"note": ('a, "b"', "c")} if "note" in columns else {})
 
 
 def test_numbers_stay_where_files_have_rows_for_them(tmp_path: Path) -> None:
@@ -179,33 +197,11 @@ def test_float_labels_of_an_array(folder: Path) -> None:
         read_folder(folder)
 
 
-def test_source_and_destination_by_title_and_left_out_columns(tmp_path: Path) -> None:
-    data = read(tmp_path, edges_csv='note,_x,dst,src\n"a, ""b""",,0,1\nc,?,1,2\n')
-    assert ends(data) == [[1, 2], [0, 1]]
-    assert dict(data.category_names) == {"note": ('a, "b"', "c")}
-    assert list(data.graph.edata) == ["note"]
-
-
-def test_quotes_of_tab_separated_files_are_letters(tmp_path: Path) -> None:
-    data = read(tmp_path, edges_tsv='src\tdst\n"a\tb\n')
-    assert data.node_names == ('"a', "b")
-
-
-def test_rows_without_entries_are_left_out(tmp_path: Path) -> None:
-    data = read(tmp_path, edges_csv="src,dst,w\n\n0,1,2\n  \n,,\n1,0,3\n,,\n")
-    assert data.graph.edata["w"].tolist() == [2, 3]
-
-
 def test_header_alone_is_a_graph_without_edges(tmp_path: Path) -> None:
     data = read(tmp_path, edges_csv="src,dst,w,split\n", nodes_csv="id\n0\n1\n")
     assert (data.graph.num_nodes, data.graph.num_edges, list(data.graph.edata)) == (2, 0, ["w", "split"])
     assert "edge split  train 0, val 0, test 0" in data.info()
     assert read(tmp_path, nodes_csv="id\n").graph.num_nodes == 0
-
-
-def test_split_of_edges(tmp_path: Path) -> None:
-    data = read(tmp_path, edges_csv="src,dst,split\n0,1,train\n1,0,Valid\n0,0,test\n1,1,0\n")
-    assert (data.graph.edata["split"].dtype, data.graph.edata["split"].tolist()) == (torch.int8, [0, 1, 2, 0])
 
 
 EDGES = "src,dst\na,b\nb,c\n"

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 from _support.text_folders import NAMES, ends, folder_of, fresh, read, write_rows
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from nodeflow.datasets import read_folder
@@ -43,7 +43,6 @@ def test_triples_with_titles_by_number_and_without_validation(tmp_path: Path) ->
     assert "  relations   6, largest relation 2 (2), smallest relation 5 (1), 4 without edges" in data.info()
 
 
-@settings(deadline=None)
 @given(triples=st.lists(st.tuples(NAMES, NAMES, NAMES, st.integers(0, 2))))
 def test_triples_are_read_back(
     tmp_path_factory: pytest.TempPathFactory, triples: list[tuple[str, str, str, int]]

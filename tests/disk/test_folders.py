@@ -8,26 +8,28 @@ import os
 import signal
 import subprocess
 import sys
+import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 
+from nodeflow import Graph
 from nodeflow._disk import arrays
-from nodeflow._disk.arrays import create_array, describe_array, map_tensor, write_array
+from nodeflow._disk.arrays import create_array, describe_array, map_tensor, read_header, write_array
 from nodeflow._disk.folders import locked, new_folder
 from nodeflow._disk.manifest import MANIFEST, Manifest
+from nodeflow._runtime import locks
 
 
 def written(folder: Path) -> Path:
     with new_folder(folder) as draft:
         write_array(draft / "x.npy", np.arange(12).reshape(4, 3))
         write_array(draft / "half.npy", torch.ones(2, dtype=torch.bfloat16))
-        described = {
-            "x": describe_array(draft, "x.npy"), "half": describe_array(draft, "half.npy", torch.bfloat16)
-        }  # fmt: skip
-        Manifest("thing", 3, described, {"name": "papers"}).write(draft)
+        half = describe_array(draft, "half.npy", torch.bfloat16)
+        Manifest("thing", 3, {"x": describe_array(draft, "x.npy"), "half": half}, {"name": "papers"}).write(draft)
     return folder
 
 
@@ -97,21 +99,27 @@ def test_a_killed_process_leaves_no_half_folder_and_no_lock(tmp_path: Path) -> N
     assert not (tmp_path / "a" / "big.npy").exists()
 
 
-@pytest.mark.parametrize("what", ["missing", "cut", "foreign", "longer", "other type"])
-def test_damaged_files_are_found_at_once(tmp_path: Path, what: str) -> None:
+@pytest.mark.parametrize(
+    "change",
+    [
+        None,
+        lambda contents: contents[:-8],
+        lambda contents: contents + contents[-24:],
+        lambda contents: b"PK\x03\x04" + bytes(200),
+        lambda contents: contents.replace(b"<i8", b"<f8"),
+    ],
+    ids=["missing", "cut", "longer", "foreign", "other type"],
+)
+def test_damaged_files_are_found_at_once(tmp_path: Path, change: Callable[[bytes], bytes] | None) -> None:
     file = written(tmp_path / "a") / "x.npy"
-    contents = file.read_bytes()
-    if what == "missing":
+    if change is None:
         file.unlink()
     else:
-        changed = {
-            "cut": contents[:-8], "foreign": b"PK\x03\x04" + bytes(200), "longer": contents,
-            "other type": contents.replace(b"<i8", b"<f8"),
-        }  # fmt: skip
-        file.write_bytes(changed[what])
-        if what == "longer":
-            write_array(file, np.arange(15).reshape(5, 3))
+        file.write_bytes(change(file.read_bytes()))
     with pytest.raises(ValueError, match=r"x\.npy"):
+        Manifest.read(tmp_path / "a", "thing", 3)
+    write_array(file, np.arange(15).reshape(5, 3))  # whole, but of another shape
+    with pytest.raises(ValueError, match=r"x\.npy holds int64 \[5, 3\]"):
         Manifest.read(tmp_path / "a", "thing", 3)
 
 
@@ -184,3 +192,17 @@ def test_created_arrays_are_zeros_that_can_be_written(
 
 def _unsupported(*_: object) -> None:
     raise OSError(errno.EOPNOTSUPP, "not supported")
+
+
+def test_one_thread_at_a_time_reads_the_header_of_a_file(tmp_path: Path) -> None:
+    """Before 3.11.8 Python may raise SystemError where two threads read literals, by which numpy reads a header."""
+    Graph.from_edges([0, 1], [1, 2]).save(tmp_path / "graph")
+    np.save(tmp_path / "a.npy", np.arange(3))
+    for work in (lambda: Graph.open(tmp_path / "graph"), lambda: read_header(tmp_path / "a.npy")):
+        thread = threading.Thread(target=work)
+        with locks.syntax:
+            thread.start()
+            thread.join(timeout=0.3)
+            assert thread.is_alive()
+        thread.join(timeout=10)
+        assert not thread.is_alive()

@@ -24,7 +24,7 @@ from nodeflow import (
 )
 from nodeflow._base.frozen import Lazy
 from nodeflow._display import html
-from nodeflow._display.funnel import funnel
+from nodeflow._display.html import funnel
 
 MOST = 16_000  # letters that anything may show
 

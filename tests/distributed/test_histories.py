@@ -321,7 +321,7 @@ def test_ranks_that_cannot_know_the_end_keep_it_open(tmp_path: Path) -> None:
         transport.send = lost  # type: ignore[method-assign]
         with pytest.raises(PeerError, match="another rank ended"):
             second(history)
-        assert history._store.interrupted
+        assert history._store._journal.marked
         with pytest.raises((RuntimeError, PeerError)):
             history.commit()
         history.close()

@@ -121,6 +121,6 @@ def test_an_error_that_was_told_is_not_kept() -> None:
         with contextlib.suppress(IndexError, PeerError):
             graph.find_edges([9999 * transport.rank])
         gc.collect()
-        return graph.peers._state.told is None  # type: ignore[attr-defined]
+        return graph.peers._state.reported is None  # type: ignore[attr-defined]
 
     assert run_ranks(2, kept) == [True, True]

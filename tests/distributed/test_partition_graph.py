@@ -17,10 +17,9 @@ from hypothesis import strategies as st
 
 from nodeflow import Graph
 from nodeflow._rows.csr import csr_tensor
-from nodeflow.distributed import GraphParts, _part_edges, _partition_graph
-from nodeflow.distributed._grid import grid_of
-from nodeflow.partitions._balance import balanced
-from nodeflow.partitions._cut import cut_nodes
+from nodeflow.distributed import GraphParts, _partition_graph
+from nodeflow.partitions import _split, grid_of
+from nodeflow.partitions._cut import balanced, cut_nodes
 from nodeflow.storage import open as open_rows
 
 METHODS = ["random", "ranges", "hash", "given", "metis"]
@@ -45,8 +44,8 @@ def test_a_folder_holds_the_graph(
         method = np.random.default_rng(seed).integers(0, num_parts, num_nodes)
     train = list(range(0, num_nodes, 3))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_part_edges, "_EDGES", 7)
-        patch.setattr(_partition_graph, "_BYTES", 50)
+        patch.setattr(_split, "_EDGES", 7)
+        patch.setattr(_split, "_BYTES", 50)
         patch.setattr(_partition_graph, "_IDS", 5)
         folder = tmp_path_factory.mktemp("parts") / "a"
         parts = cut_into(

@@ -94,8 +94,3 @@ def test_numbers_that_vary_are_not_compared() -> None:
     for one in (cell, other):
         one["metadata"] = {"tags": ["varies"]}
     assert comparable(cell) == comparable(other) == "accuracy #, loss #"
-
-
-def test_the_documentation_lists_every_notebook() -> None:
-    index = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
-    assert [path.name for path in NOTEBOOKS if f"](../notebooks/{path.name})" not in index] == []

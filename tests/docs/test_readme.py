@@ -100,8 +100,7 @@ EXAMPLES = {
     "nodeflow.convert._networkx": ["networkx"],
     "nodeflow.convert._igraph": ["igraph"],
     "nodeflow.convert._pyg": ["torch_geometric"],
-    "nodeflow.convert._pyg_loader": ["torch_geometric"],
-    "nodeflow.convert._pyg_node_flow": ["torch_geometric"],
+    "nodeflow.convert._pyg_batch": ["torch_geometric"],
     "nodeflow.convert._tables": ["pandas"],
 }
 """Libraries that examples of a module use, and that are not needed otherwise."""

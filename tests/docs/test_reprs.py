@@ -15,7 +15,7 @@ sys.path.append(str(ROOT / "docs"))
 
 from _site.public_names import PublicName, public_names
 
-from nodeflow import Graph, NeighborSampler, NodeFlowLoader, Sampler, fn, metrics, nn, partitions, random, storage
+from nodeflow import Graph, NeighborSampler, NodeFlowLoader, Sampler, metrics, nn, partitions, random, storage
 from nodeflow.compat import dgl
 from nodeflow.control_variates import History, Updater
 from nodeflow.datasets import debian
@@ -28,7 +28,7 @@ from nodeflow.sampling.base import Candidates, Choice, Edges, LayerCandidates
 from nodeflow.storage import Lookahead
 from nodeflow.training import Settings, Trainer
 
-PROTOCOLS = [storage.Rows, metrics.LinkScorer, fn.BinaryMaker, fn.ReduceMaker]
+PROTOCOLS = [storage.Rows, metrics.LinkScorer]
 """What users write, and types of functions."""
 CLASSES = [public for public in public_names() if inspect.isclass(public.value) and public.value not in PROTOCOLS]
 RING = Graph.from_edges([0, 1, 2, 3], [1, 2, 3, 0], ndata={"x": torch.eye(4)})

@@ -39,7 +39,6 @@ def test_arrays_are_copied_and_read_only():
     indices[:] = 7
     assert edges.indices.tolist() == [1, 0, 1]
     assert edges.ids(np.array([2, 0])).tolist() == [2, 5]
-    assert edges.positions_of(np.array([2, 9])).tolist() == [2, 1]
     for array in (edges.indptr, edges.indices, edges.edge_ids):
         assert not array.flags.writeable
     shared = Edges._trusted(edges.indptr, edges.indices, edges.edge_ids)

@@ -6,8 +6,7 @@ from _support.compute_example import columns, make_batch, same
 
 from nodeflow import ALL, fn
 
-COPY, SUM = fn.copy_u("h", "m"), fn.sum("m", "h")
-OLD = fn.sum("m", "old")
+COPY, SUM, TO_OLD = fn.copy_u("h", "m"), fn.sum("m", "h"), fn.sum("m", "old")
 
 
 class BrokenError(Exception):
@@ -26,10 +25,10 @@ def broken_later(nodes):
 @pytest.mark.parametrize(
     "run",
     [
-        lambda b: b.flow_compute(0, COPY, OLD, broken_later),
-        lambda b: b.flow_compute(0, COPY, OLD, broken_later, v=[0]),
-        lambda b: b.flow_send_and_recv(0, [1], COPY, OLD, broken),
-        lambda b: b.flow_compute(0, broken, OLD),
+        lambda b: b.flow_compute(0, COPY, TO_OLD, broken_later),
+        lambda b: b.flow_compute(0, COPY, TO_OLD, broken_later, v=[0]),
+        lambda b: b.flow_send_and_recv(0, [1], COPY, TO_OLD, broken),
+        lambda b: b.flow_compute(0, broken, TO_OLD),
         lambda b: b.flow_compute(0, COPY, broken),
         lambda b: b.forward(COPY, SUM, [None, broken]),
         lambda b: b.apply_layers(ALL, lambda n: {"x": n.nodes()} if len(n) == 4 else broken(n)),
@@ -60,7 +59,7 @@ def test_columns_set_by_a_function_that_raises_are_taken_back():
         broken(nodes)
 
     with pytest.raises(BrokenError):
-        batch.flow_compute(0, COPY, OLD, update)
+        batch.flow_compute(0, COPY, TO_OLD, update)
     assert same(before, columns(batch))
 
 
@@ -147,7 +146,7 @@ def test_updates_that_do_not_fit():
 
 def test_wrong_ids():
     batch = make_batch()
-    pair = COPY, OLD
+    pair = COPY, TO_OLD
     for error, words, call in (
         (ValueError, r"v\[2\] names node 3 again", lambda: batch.flow_compute(0, *pair, v=[3, 1, 3])),
         (IndexError, r"v\[0\] is 4", lambda: batch.flow_compute(0, *pair, v=[4])),

@@ -78,17 +78,6 @@ def test_rows_are_those_of_a_known_step(staleness: int, files: bool, tmp_path: P
         assert table._pulls.waiting(()) == []
 
 
-def test_one_batch_under_way_is_the_plain_loop() -> None:
-    table, plain = made(), made()
-    losses = []
-    for batch in batches():
-        rows = plain.pull(batch)
-        losses.append(compute(batch, rows))
-        plain.step()
-    assert list(Pipeline(batches(), (table, identity), compute)) == losses
-    assert table.fetch(range(NODES)).equal(plain.fetch(range(NODES)))
-
-
 @given(staleness=st.integers(1, 6), count=st.integers(0, 9), left_at=st.integers(0, 9))
 def test_no_more_batches_are_under_way(staleness: int, count: int, left_at: int) -> None:
     table, most = made(), []

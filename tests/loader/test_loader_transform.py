@@ -9,7 +9,7 @@ import pytest
 import torch
 from _support.loader_tools import epoch, fingerprint, make, random_graph
 
-from nodeflow import ControlVariateSampler, History, NodeFlow, NodeFlowLoader, Sampler
+from nodeflow import ControlVariateSampler, Graph, History, NeighborSampler, NodeFlow, NodeFlowLoader, Sampler
 from nodeflow.sampling.base import Choice
 
 pytestmark = pytest.mark.usefixtures("no_thread_is_left_behind")
@@ -149,3 +149,18 @@ def test_timings_in_words():
     assert repr(loader.timings) == "Timings(0 batches: sampling 0 s, fetching 0 s, waiting 0 s)"
     next(iter(loader))
     assert repr(loader.timings).startswith("Timings(1 batch: sampling ")
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+@pytest.mark.parametrize("mode", [torch.no_grad, torch.enable_grad, torch.inference_mode])
+def test_without_prefetching_batches_are_drawn_in_the_mode_of_the_caller(workers: int, mode: type) -> None:
+    graph = Graph.from_edges(list(range(40)), [*range(1, 40), 0])
+    graph.ndata["x"] = torch.ones(40, 2, requires_grad=True)
+    loader = NodeFlowLoader(
+        NeighborSampler(graph, [1]), range(40), 2, num_workers=workers, prefetch=0, ndata={0: ["x"]}
+    )
+    with mode():
+        rows = [batch.ldata[0]["x"] for batch in loader]
+    assert len(rows) == 20
+    assert {x.requires_grad for x in rows} == {mode is torch.enable_grad}
+    assert {x.is_inference() for x in rows} == {mode is torch.inference_mode}

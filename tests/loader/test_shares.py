@@ -40,7 +40,7 @@ def test_every_seed_is_in_one_share(size, world_size, batch_size, together, owne
     """The shares of a step are its seeds, in their order; even ones differ by at most one unit."""
     order = Random(size).permutation(size)
     owner = Random(1).integers(range(max(size, 1)), world_size).numpy() if owned else None
-    ranks = [Shares(batch_size, (rank, world_size), together, owner) for rank in range(world_size)]
+    ranks = [Shares(batch_size, rank, world_size, together, owner) for rank in range(world_size)]
     steps = [shares.num_steps(size, drop_last) for shares in ranks]
     total = batch_size * world_size
     assert steps == [size // total if drop_last else -(-size // total)] * world_size

@@ -97,7 +97,7 @@ def test_ranks_are_those_of_the_definition(case: dict[str, Any], some: bool) -> 
 def test_torch_counts_what_the_loop_counts(case: dict[str, Any]) -> None:
     triples = as_links(rows_of(case["triples"]), "triples", len(case["table"]))
     known = as_links(rows_of(case["known"]), "known", len(case["table"]))
-    plan = Plan(triples, known, "destination", None, len(case["table"]))
+    plan = Plan(triples, known, "destination", np.arange(len(case["table"])))
     part = plan.part(0, len(plan.queries))
     scores = case["table"][torch.from_numpy(plan.queries.node)] @ case["table"].T
     for ours, theirs in zip(compiled(scores, part), with_torch(scores, part), strict=True):
@@ -249,5 +249,5 @@ def test_nan_has_no_rank(column: int, count: Any) -> None:
     with pytest.raises(ValueError, match=r"NaN among the candidates for the destination of triples\[0\], \(7, 0, 1\)"):
         metrics.rank_links(scorer, torch.ones(40, 1), [[7, 0, 1], [2, 0, 1]])
     triples = as_links([[7, 0, 1], [2, 0, 1]], "triples", 40)
-    part = Plan(triples, triples.at(np.arange(0)), "destination", None, 40).part(0, 2)
+    part = Plan(triples, triples.at(np.arange(0)), "destination", np.arange(40)).part(0, 2)
     assert count(scorer(torch.ones(2), side=""), part)[2] == 1

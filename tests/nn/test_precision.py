@@ -6,6 +6,8 @@ import copy
 
 import pytest
 import torch
+from _support import edge_reference
+from _support.edge_reference import EVERY
 from _support.nn_reference import CONVS, KINDS, LINEAR, make_conv, small_flow, values
 from torch import nn
 
@@ -53,24 +55,26 @@ def test_a_thousand_ones_add_up(dtype: torch.dtype, order: str) -> None:
     assert GINConv(nn.Identity())(batch, 0, h).item() == torch.tensor(1001.0).to(dtype)
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("order", ["aggregate", "transform"])
+@pytest.mark.parametrize(
+    ("kind", "order"), [(kind, "aggregate") for kind in EVERY] + [(kind, "transform") for kind in LINEAR]
+)
 def test_autocast(kind: str, order: str) -> None:
-    if kind not in LINEAR and order == "transform":
-        pytest.skip("one order only")
-    conv = make_conv(kind, 5, 3).float()
+    conv, flow = edge_reference.make(kind, 5, 3).float(), edge_reference.small_flow()
+    flow.data["feat"] = flow.data["feat"].float()
     if kind in LINEAR:
         conv.order = order
     h = values((4, 5)).float().requires_grad_()
-    expected = conv(small_flow(), h)
+    expected = conv(flow, h)
     wanted = torch.autograd.grad(expected.sum(), [h, *conv.parameters()])
     with torch.autocast("cpu", torch.bfloat16):
-        found = conv(small_flow(), h)
+        found = conv(flow, h)
         loss = found.float().sum()
     got = torch.autograd.grad(loss, [h, *conv.parameters()])
     assert not torch.equal(found.float(), expected)  # products in bfloat16
     for a, b in zip([found, *got], [expected, *wanted], strict=True):
-        assert a.ndim == 0 or (a.float() - b).abs().max() <= 0.1 * b.abs().max()
+        assert torch.isfinite(a).all()
+        if a.ndim and (a is found or kind in KINDS):  # much cancels in gradients of attention and of numbers
+            assert (a.float() - b).abs().max() <= 0.1 * b.abs().max()
     assert [a.dtype for a in got] == [torch.float32] * len(got)
 
 

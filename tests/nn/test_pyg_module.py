@@ -3,127 +3,73 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 import torch
-from _support.edge_reference import EDGE_WIDTH, RELATIONS, hub_flow, make, mlp
+from _support import edge_reference
+from _support.edge_reference import EDGE_WIDTH, RELATIONS, hub_flow
 from _support.nn_reference import assert_near, gradients, make_conv, values
 from torch import Tensor
 
 from nodeflow import Flow, Graph, NeighborSampler, create_full_node_flow, create_node_flow, flow_from_edges
-from nodeflow.nn import EdgeConv, FlowModel
+from nodeflow.nn import FlowModel
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # of the other library and what it imports
-    other = pytest.importorskip("torch_geometric.nn")
+    pyg = pytest.importorskip("torch_geometric.nn")
 
 
-@pytest.fixture
-def flow() -> Flow:
-    """Self-loops would be replaced over there, so there are none."""
-    flow = hub_flow(60)
-    src, dst = flow.edges()
-    assert (src == dst).any()
-    keep = (src != dst).nonzero().squeeze(1)
-    return _kept(flow, keep)
-
-
-def _kept(flow: Flow, edges: Tensor) -> Flow:
-    src, dst = (end[edges] for end in flow.edges())
-    data = {name: column[edges] for name, column in flow.data.items()}
-    kept = flow_from_edges(src, dst, num_src=flow.num_src, num_dst=flow.num_dst, data=data)
-    return create_node_flow([kept], [flow.src_layer.parent_nid, flow.dst_layer.parent_nid]).flows[0]
-
-
-def run(layer: Any, flow: Flow, h: Tensor, *more: Tensor) -> Tensor:
-    """Over all sources, of which the destinations are the first."""
-    out: Tensor = layer(h, torch.stack(flow.edges()), *more)
-    return out[: flow.num_dst]
-
-
-def _like(conv: Any, kind: Any) -> Any:
-    """Their attention convolution with the options of ours."""
-    return kind(
-        3, 2, conv.heads, concat=conv.concat, negative_slope=conv.negative_slope, add_self_loops=conv.self_loops,
-        residual=conv.own is not None, bias=conv.bias is not None, edge_dim=conv.edge_features, fill_value=0.0,
-    ).double()  # fmt: skip
-
-
-@pytest.mark.parametrize("name", ["gat", "gat heads", "gat mean"])
-def test_gat(name: str, flow: Flow) -> None:
-    conv, h = make(name, 3, 2), values((flow.num_src, 3))
-    theirs = _like(conv, other.GATConv)
-    with torch.no_grad():
-        theirs.lin.weight.copy_(conv.linear.weight)
-        theirs.att_src.copy_(conv.src[None])
-        theirs.att_dst.copy_(conv.dst[None])
-        _copy_rest(conv, theirs)
-        if conv.edge is not None:  # theirs is a product: one number per head in front of ours
-            theirs.att_edge.fill_(0)
-            theirs.att_edge[0, :, 0] = 1
-            theirs.lin_edge.weight.copy_(conv.edge.weight.repeat_interleave(2, 0))
-    more = [] if conv.edge is None else [flow.data["feat"]]
-    assert_near(conv(flow, h), run(theirs, flow, h, *more))
-
-
-@pytest.mark.parametrize("name", ["gat2", "gat2 heads", "gat2 mean"])
-def test_gatv2(name: str, flow: Flow) -> None:
-    conv, h = make(name, 3, 2), values((flow.num_src, 3))
-    theirs = _like(conv, other.GATv2Conv)
-    with torch.no_grad():
-        theirs.lin_l.weight.copy_(conv.linear.weight)
-        theirs.lin_r.weight.copy_(conv.dst.weight)
-        theirs.att.copy_(conv.attention[None])
-        _copy_rest(conv, theirs)
-        if conv.edge is not None:
-            theirs.lin_edge.weight.copy_(conv.edge.weight)
-        for linear in (theirs.lin_l, theirs.lin_r):
-            if linear.bias is not None:
-                linear.bias.zero_()
-    more = [] if conv.edge is None else [flow.data["feat"]]
-    assert_near(conv(flow, h), run(theirs, flow, h, *more))
-
-
-def _copy_rest(conv: Any, theirs: Any) -> None:
-    if conv.bias is not None:
-        theirs.bias.copy_(conv.bias)
-    if conv.own is not None:
-        theirs.res.weight.copy_(conv.own.weight)
-
-
-@pytest.mark.parametrize("name", ["rgcn", "rgcn bases", "rgcn bare"])
-def test_rgcn(name: str, flow: Flow) -> None:
-    conv, h = make(name, 3, 2), values((flow.num_src, 3))
-    bases = None if conv.coefficients is None else len(conv.weight)
-    theirs = other.RGCNConv(3, 2, RELATIONS, bases, root_weight=conv.own is not None, bias=conv.bias is not None)
+def copied(theirs: Any, **parameters: Tensor | None) -> Any:
+    """Their layer in float64 with parameters of ours, by name, where "__" stands for a dot; None: there is none."""
     theirs = theirs.double()
-    with torch.no_grad():
-        theirs.weight.copy_(conv.weight.transpose(1, 2))
-        if bases is not None:
-            theirs.comp.copy_(conv.coefficients)
-        if conv.own is not None:
-            theirs.root.copy_(conv.own.weight.T)
-            theirs.bias.copy_(conv.bias)
-    assert_near(conv(flow, h), run(theirs, flow, h, flow.data["type"]))
+    ours = {name.replace("__", "."): value for name, value in parameters.items() if value is not None}
+    missing, unexpected = theirs.load_state_dict({name: value.detach() for name, value in ours.items()}, strict=False)
+    assert not unexpected
+    assert set(missing) <= {"lin_l.bias", "lin_r.bias", "lin.bias", "eps"}
+    for name, parameter in theirs.named_parameters():
+        if name in missing and name != "eps":  # where ours has no bias
+            torch.nn.init.zeros_(parameter)
+    return theirs
 
 
-def test_edge_conv(flow: Flow) -> None:
-    theirs, h = other.EdgeConv(mlp(6, 2).double()), values((flow.num_src, 3))
-    assert_near(EdgeConv(theirs.nn)(flow, h), run(theirs, flow, h))
+def _weight(linear: Any) -> Tensor | None:
+    return None if linear is None else linear.weight
 
 
-def test_gine(flow: Flow) -> None:
-    conv, h = make("gine", 3, 2), values((flow.num_src, 3))
-    theirs = other.GINEConv(conv.mlp, train_eps=True, edge_dim=EDGE_WIDTH).double()
-    with torch.no_grad():
-        theirs.eps.copy_(conv.eps)
-        theirs.lin.weight.copy_(conv.edge.weight)
-        theirs.lin.bias.zero_()
-    assert_near(conv(flow, h), run(theirs, flow, h, flow.data["feat"]))
+def gcn(conv: Any, **options: Any) -> Any:
+    return copied(pyg.GCNConv(5, 3, **options), lin__weight=conv.linear.weight, bias=conv.linear.bias)
 
 
-pyg = pytest.importorskip("torch_geometric.nn")
+def sage(conv: Any, **options: Any) -> Any:
+    pool = {"lin__weight": conv.pool.weight, "lin__bias": conv.pool.bias} if options else {}
+    near = {"lin_l__weight": conv.neigh.weight, "lin_l__bias": conv.neigh.bias}
+    return copied(pyg.SAGEConv(5, 3, **options), **near, lin_r__weight=conv.own.weight, **pool)
+
+
+def graph_conv(conv: Any) -> Any:
+    near = {"lin_rel__weight": conv.linear.weight, "lin_rel__bias": conv.linear.bias}
+    return copied(pyg.GraphConv(5, 3), **near, lin_root__weight=conv.own.weight)
+
+
+def gin(conv: Any, aggr: str) -> Any:
+    theirs = pyg.GINConv(conv.mlp, aggr=aggr).double()
+    theirs.eps = conv.eps.detach()
+    return theirs
+
+
+LAYERS: dict[str, Callable[[Any], Any]] = {
+    "gcn both": gcn,
+    "gcn both alone": lambda conv: gcn(conv, add_self_loops=False),
+    "propagation": lambda conv: gcn(conv, add_self_loops=False, normalize=False),
+    "propagation own": graph_conv,
+    "sage": sage,
+    "sage pool": lambda conv: sage(conv, aggr="max", project=True),
+    "gin": lambda conv: gin(conv, "add"),
+    "gin mean": lambda conv: gin(conv, "mean"),
+    "gin max": lambda conv: gin(conv, "max"),
+}
 
 
 def symmetric_graph() -> Graph:
@@ -132,55 +78,6 @@ def symmetric_graph() -> Graph:
     src, dst = torch.randint(30, (2, 120), generator=generator)
     src, dst = src[src != dst], dst[src != dst]
     return Graph.from_edges(torch.cat([src, dst]), torch.cat([dst, src]), num_nodes=31)
-
-
-def their_linear(theirs: Any, ours: torch.nn.Linear) -> None:
-    theirs.weight = torch.nn.Parameter(ours.weight.detach().clone())
-    if theirs.bias is not None:
-        theirs.bias = torch.nn.Parameter(ours.bias.detach().clone())
-
-
-def their_gcn(conv: Any, loops: bool, normalize: bool = True) -> Any:
-    theirs = pyg.GCNConv(5, 3, add_self_loops=loops, normalize=normalize).double()
-    their_linear(theirs.lin, conv.linear)
-    theirs.bias = torch.nn.Parameter(conv.linear.bias.detach().clone())
-    return theirs
-
-
-def their_sage(conv: Any, **options: Any) -> Any:
-    theirs = pyg.SAGEConv(5, 3, **options).double()
-    their_linear(theirs.lin_l, conv.neigh)
-    if theirs.root_weight:
-        their_linear(theirs.lin_r, conv.own)
-    if theirs.project:
-        their_linear(theirs.lin, conv.pool)
-    return theirs
-
-
-def their_graph_conv(conv: Any) -> Any:
-    theirs = pyg.GraphConv(5, 3).double()
-    their_linear(theirs.lin_rel, conv.linear)
-    their_linear(theirs.lin_root, conv.own)
-    return theirs
-
-
-def their_gin(conv: Any, aggr: str) -> Any:
-    theirs = pyg.GINConv(conv.mlp, aggr=aggr).double()
-    theirs.eps = conv.eps.detach()
-    return theirs
-
-
-LAYERS = {
-    "gcn both": lambda conv: their_gcn(conv, True),
-    "gcn both alone": lambda conv: their_gcn(conv, False),
-    "propagation": lambda conv: their_gcn(conv, False, normalize=False),
-    "propagation own": their_graph_conv,
-    "sage": their_sage,
-    "sage pool": lambda conv: their_sage(conv, aggr="max", project=True),
-    "gin": lambda conv: their_gin(conv, "add"),
-    "gin mean": lambda conv: their_gin(conv, "mean"),
-    "gin max": lambda conv: their_gin(conv, "max"),
-}
 
 
 @pytest.mark.parametrize("kind", LAYERS)
@@ -204,3 +101,73 @@ def test_on_a_sampled_flow(kind: str) -> None:
         flow = type(flow)(flow.structure, flow.src_layer, flow.dst_layer, (0, 1))
     h = values((flow.num_src, 5))
     assert_near(conv(flow, h), theirs((h, h[: flow.num_dst]), torch.stack(flow.edges())))
+
+
+# ---- attention, types and messages of edges
+
+
+def attention(conv: Any, kind: Any, **parameters: Tensor | None) -> Any:
+    """Their attention convolution with the options of ours."""
+    theirs = kind(
+        3, 2, conv.heads, concat=conv.concat, negative_slope=conv.negative_slope, add_self_loops=conv.self_loops,
+        residual=conv.own is not None, bias=conv.bias is not None, edge_dim=conv.edge_features, fill_value=0.0,
+    )  # fmt: skip
+    return copied(theirs, bias=conv.bias, res__weight=_weight(conv.own), **parameters)
+
+
+def gat(conv: Any) -> Any:
+    parameters = {"lin__weight": conv.linear.weight, "att_src": conv.src[None], "att_dst": conv.dst[None]}
+    if conv.edge is not None:  # theirs is a product: one number per head in front of ours
+        parameters["att_edge"] = torch.tensor([1.0, 0.0]).expand(1, conv.heads, 2)
+        parameters["lin_edge__weight"] = conv.edge.weight.repeat_interleave(2, 0)
+    return attention(conv, pyg.GATConv, **parameters)
+
+
+def gatv2(conv: Any) -> Any:
+    maps = {"lin_l__weight": conv.linear.weight, "lin_r__weight": conv.dst.weight}
+    return attention(conv, pyg.GATv2Conv, **maps, att=conv.attention[None], lin_edge__weight=_weight(conv.edge))
+
+
+def rgcn(conv: Any) -> Any:
+    bases = None if conv.coefficients is None else len(conv.weight)
+    theirs = pyg.RGCNConv(3, 2, RELATIONS, bases, root_weight=conv.own is not None, bias=conv.bias is not None)
+    root = None if conv.own is None else conv.own.weight.T
+    return copied(theirs, weight=conv.weight.transpose(1, 2), comp=conv.coefficients, root=root, bias=conv.bias)
+
+
+def gine(conv: Any) -> Any:
+    theirs = pyg.GINEConv(conv.mlp, train_eps=True, edge_dim=EDGE_WIDTH)
+    mlp = {f"nn__{name}": value for name, value in conv.mlp.state_dict().items()}
+    return copied(theirs, eps=conv.eps.view(theirs.eps.shape), lin__weight=conv.edge.weight, **mlp)
+
+
+OTHERS: dict[str, tuple[Callable[[Any], Any], str | None]] = {
+    **dict.fromkeys(("gat", "gat mean"), (gat, None)),
+    "gat heads": (gat, "feat"),
+    **dict.fromkeys(("gat2", "gat2 mean"), (gatv2, None)),
+    "gat2 heads": (gatv2, "feat"),
+    **dict.fromkeys(("rgcn", "rgcn bases", "rgcn bare"), (rgcn, "type")),
+    "edge": (lambda conv: pyg.EdgeConv(conv.mlp), None),
+    "gine": (gine, "feat"),
+}
+"""How their layer is made of ours, and the column of the edges that it reads."""
+
+
+def flow_without_loops() -> Flow:
+    """Self-loops would be replaced over there, so there are none."""
+    flow = hub_flow(60)
+    src, dst = flow.edges()
+    assert (src == dst).any()
+    kept, sizes = src != dst, {"num_src": flow.num_src, "num_dst": flow.num_dst}
+    data = {name: column[kept] for name, column in flow.data.items()}
+    flows = [flow_from_edges(src[kept], dst[kept], **sizes, data=data)]
+    return create_node_flow(flows, [flow.src_layer.parent_nid, flow.dst_layer.parent_nid]).flows[0]
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_with_rows_of_edges(name: str) -> None:
+    make_theirs, column = OTHERS[name]
+    flow, conv = flow_without_loops(), edge_reference.make(name, 3, 2)
+    h, more = values((flow.num_src, 3)), [] if column is None else [flow.data[column]]
+    out = make_theirs(conv)(h, torch.stack(flow.edges()), *more)  # over all sources, the first are the destinations
+    assert_near(conv(flow, h), out[: flow.num_dst])

@@ -2,7 +2,8 @@
 
 import pytest
 import torch
-import torch.nn.functional as F
+from _support.ops_reference import for_threads, same_bits
+from torch import nn
 
 from nodeflow.ops import Structure, aggregate, aggregate_beside_own, dropout, linear_sum, sparse_linear
 from nodeflow.ops._autograd import Spmm
@@ -24,10 +25,10 @@ def low(*shape, seed=1):
     return torch.randn(*shape, generator=torch.Generator().manual_seed(seed)).bfloat16()
 
 
-def near(found, exact, times=1, term=0.0):
-    """Whether ``found``, bfloat16, is ``exact`` up to so many roundings, the first before a term is added."""
-    assert found.dtype == torch.bfloat16
-    return bool(((found.double() - exact).abs() <= 1.01 * ROUNDED * (times * exact.abs() + term) + 1e-6).all())
+def near(sums, exact, times=1, term=0.0):
+    """Whether ``sums``, bfloat16, is ``exact`` up to so many roundings, the first before a term is added."""
+    assert sums.dtype == torch.bfloat16
+    return bool(((sums.double() - exact).abs() <= 1.01 * ROUNDED * (times * exact.abs() + term) + 1e-6).all())
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -39,16 +40,15 @@ def test_sums_and_gradients_against_float64(width, call, reduce, weighted):
     leaves = [h, low(len(structure().indices), seed=2)] if weighted else [h]
     results = []
     for exact in (False, True):
-        given = [leaf.detach().to(torch.float64 if exact else leaf.dtype).requires_grad_() for leaf in leaves]
-        out = call(edges, given[0], reduce, *given[1:])
+        inputs = [leaf.detach().to(torch.float64 if exact else leaf.dtype).requires_grad_() for leaf in leaves]
+        out = call(edges, inputs[0], reduce, *inputs[1:])
         out.backward(low(*out.shape, seed=3).to(out.dtype))
-        results.append([out.detach(), *(leaf.grad for leaf in given)])
-    found, expected = results
-    assert near(found[0], expected[0])
-    if call is aggregate:
-        assert all(near(a, b) for a, b in zip(found[1:], expected[1:], strict=True))
-    else:  # sums are rounded before gradients of own rows are added, which are 5 at most
-        assert all(near(a, b, 2, 5.0) for a, b in zip(found[1:], expected[1:], strict=True))
+        results.append([out.detach(), *(leaf.grad for leaf in inputs)])
+    (sums, *gradients), (exact_sums, *exact_gradients) = results
+    assert near(sums, exact_sums)
+    # with own rows, sums are rounded before gradients of own rows are added, which are 5 at most
+    limits = () if call is aggregate else (2, 5.0)
+    assert all(near(a, b, *limits) for a, b in zip(gradients, exact_gradients, strict=True))
 
 
 @pytest.mark.parametrize("reduce", ["sum", "mean"])
@@ -75,41 +75,25 @@ def test_every_rounding_to_the_nearest_number():
     bits = torch.cat([torch.arange(0, 2**32, 65_521), torch.arange(2**16) * 2**16 + 2**15]).to(torch.int64)
     x = bits.where(bits < 2**31, bits - 2**32).to(torch.int32).view(torch.float32)
     each = Structure(torch.arange(len(x) + 1), torch.arange(len(x)), len(x))
-    found = Spmm.apply(each, x.view(-1, 1), None, "v", False, torch.bfloat16)
+    rounded = Spmm.apply(each, x.view(-1, 1), None, "v", False, torch.bfloat16)
     expected = (x.view(-1, 1) + 0.0).bfloat16()  # a sum begins at +0
-    torch.testing.assert_close(found, expected, rtol=0, atol=0, equal_nan=True)
-    assert found.isnan().any()
-    assert found.isinf().any()
+    torch.testing.assert_close(rounded, expected, rtol=0, atol=0, equal_nan=True)
+    assert rounded.isnan().any()
+    assert rounded.isinf().any()
 
 
-def sums_dropped():
+def test_threads_change_no_bit():
     make = torch.Generator().manual_seed(0)
     edges = Structure(torch.arange(0, 60_001, 12), torch.randint(0, 5000, (60_000,), generator=make), 5000)
-    x = low(5000, 64).requires_grad_()
-    out = dropout(aggregate(edges, x, "mean"), 0.3)
-    out.backward(low(5000, 64, seed=4))
-    return out.detach(), x.grad
 
+    def run():
+        x = low(5000, 64).requires_grad_()
+        torch.manual_seed(7)
+        out = dropout(aggregate(edges, x, "mean"), 0.3)
+        out.backward(low(5000, 64, seed=4))
+        return out.detach(), x.grad
 
-def maps_dropped():
-    x, weight, bias = leaves(33_000, 40)
-    out = mapped(x.detach(), weight, bias, relu=True, dropout=0.3)
-    out.backward(torch.ones_like(out))
-    return out.detach(), bias.grad
-
-
-@pytest.mark.parametrize("call", [sums_dropped, maps_dropped])
-def test_threads_change_no_bit(call):
-    threads, results = torch.get_num_threads(), []
-    try:
-        for count in (1, 2, 3):
-            torch.set_num_threads(count)
-            torch.manual_seed(7)
-            results.append(call())
-    finally:
-        torch.set_num_threads(threads)
-    for other in results[1:]:
-        torch.testing.assert_close(results[0], other, rtol=0, atol=0)
+    assert same_bits(for_threads((1, 2, 3), run))
 
 
 @pytest.mark.parametrize("relu", [False, True])
@@ -123,15 +107,15 @@ def test_linear_maps_under_autocast(sparse, relu):
         dtype = torch.float64 if exact else torch.float32
         rows = x.to(dtype)
         leaves = [leaf.detach().to(dtype).requires_grad_() for leaf in (weight, bias)]
-        given = rows.to_sparse_csr() if sparse else (rows := rows.clone().requires_grad_())
+        inputs = rows.to_sparse_csr() if sparse else (rows := rows.clone().requires_grad_())
         with torch.autocast("cpu", torch.bfloat16, enabled=not exact):
-            out = linear_sum((given, leaves[0]), bias=leaves[1], relu=relu)
+            out = linear_sum((inputs, leaves[0]), bias=leaves[1], relu=relu)
             assert exact or out.dtype == torch.bfloat16
         out.backward(torch.ones_like(out) / 2100)
         results.append([out.detach(), *(leaf.grad for leaf in (*leaves, *([] if sparse else [rows])))])
     assert all(tensor.dtype == torch.float32 for tensor in results[0][1:])
-    for found, expected in zip(*results, strict=True):
-        assert (found.double() - expected).norm() <= 8 * ROUNDED * expected.norm()  # a ReLU may flip near 0
+    for low_bits, expected in zip(*results, strict=True):
+        assert (low_bits.double() - expected).norm() <= 8 * ROUNDED * expected.norm()  # a ReLU may flip near 0
 
 
 def test_sparse_gradients_are_summed_in_float32():
@@ -174,6 +158,14 @@ def test_dropout_is_decided_by_torchs_random_state():
     assert not dropout(h, 1.0).any()
 
 
+def test_dropout_of_float32_is_that_of_torch():
+    h = torch.ones(50, 7)
+    torch.manual_seed(1)
+    dropped = dropout(h, 0.4)
+    torch.manual_seed(1)
+    assert torch.equal(dropped, nn.functional.dropout(h, 0.4))
+
+
 def test_products_are_made_of_few_numbers_of_rows():
     """Code is compiled for every number of rows, so batches of ever new sizes must not bring new ones."""
     seen = set()
@@ -196,81 +188,6 @@ def test_products_of_any_number_of_rows_against_float64(rows):
         results.append([out.detach(), *(leaf.grad for leaf in leaves)])
     x, w, bias, g = (part.detach().double().abs() for part in (x, w, bias, g))
     sizes = x @ w.t() + bias, g @ w, g.t() @ x, g.sum(0)  # what is added up, without signs
-    for found, expected, size in zip(*results, sizes, strict=True):
-        assert found.shape == expected.shape
-        assert bool(((found.double() - expected).abs() <= 2 * ROUNDED * size + 1e-6).all())
-
-
-def leaves(rows, width, dtype=torch.float32):
-    make = torch.Generator().manual_seed(rows + width)
-    shapes = (rows, 12), (width, 12), (width,)
-    return [torch.randn(shape, generator=make).to(dtype).requires_grad_() for shape in shapes]
-
-
-def mapped(x, weight, bias, **options):
-    with torch.autocast("cpu", torch.bfloat16):
-        return linear_sum((x, weight), bias=bias, **options)
-
-
-@pytest.mark.parametrize("rows", [1, 50, 3100])
-@pytest.mark.parametrize("width", [1, 3, 16, 47, 64])
-def test_results_and_gradients_are_those_of_the_steps(width, rows):
-    results = []
-    for together in (True, False):
-        torch.manual_seed(7)
-        given = leaves(rows, width)
-        out = mapped(*given, relu=True, dropout=0.4) if together else dropout(mapped(*given, relu=True), 0.4)
-        out.backward(torch.linspace(-1, 1, out.numel()).view(out.shape).bfloat16())
-        results.append([out.detach(), *(leaf.grad for leaf in given)])
-    assert torch.equal(results[0][0] > 0, results[1][0] > 0)
-    for found, expected in zip(*results, strict=True):
-        assert found.dtype == expected.dtype
-        assert (found - expected).abs().max() <= 4 * ROUNDED * expected.abs().max()
-
-
-def test_a_bias_is_its_gradient_summed_in_float32():
-    """Of 3,000 ones, of which bfloat16 could not add more than 256."""
-    bias = torch.ones(5, requires_grad=True)
-    mapped(torch.zeros(3000, 4), torch.zeros(5, 4), bias, relu=True).backward(torch.ones(3000, 5).bfloat16())
-    assert bias.grad.tolist() == [3000.0] * 5
-
-
-def test_not_a_number_stays():
-    x = torch.tensor([[float("nan")], [1.0]])
-    out = mapped(x, torch.ones(17, 1), torch.zeros(17), relu=True)
-    assert out.isnan().all(1).tolist() == [True, False]
-
-
-def test_second_gradients_are_those_of_the_steps():
-    found = []
-    for together in (True, False):
-        torch.manual_seed(1)
-        given = leaves(40, 6, torch.bfloat16)
-        if together:
-            out = linear_sum(given[:2], bias=given[2], relu=True, dropout=0.5)
-        else:
-            out = dropout(linear_sum(given[:2], bias=given[2], relu=True), 0.5)
-        (first,) = torch.autograd.grad(out.float().square().sum(), given[0], create_graph=True)
-        found.append(torch.autograd.grad(first.float().square().sum(), given[1])[0].float())
-    assert found[0].abs().sum() > 0
-    assert (found[0] - found[1]).abs().max() <= 8 * ROUNDED * found[1].abs().max()
-
-
-def test_float32_is_dropped_by_torch():
-    x, weight, bias = leaves(30, 5)
-    mapped = linear_sum((x, weight), bias=bias, relu=True)
-    for call in (lambda: dropout(mapped, 0.3), lambda: linear_sum((x, weight), bias=bias, relu=True, dropout=0.3)):
-        torch.manual_seed(4)
-        found = call()
-        torch.manual_seed(4)
-        assert torch.equal(found, F.dropout(mapped, 0.3))
-
-
-@pytest.mark.parametrize("rate", [0.0, 1.0])
-def test_nothing_or_everything_is_dropped(rate):
-    given = leaves(600, 20)
-    out = mapped(*given, relu=True, dropout=rate)
-    out.sum().backward()
-    kept = mapped(*given, relu=True)
-    assert torch.equal(out, kept if rate == 0 else torch.zeros_like(kept))
-    assert bool(given[2].grad.any()) == (rate == 0)
+    for product, expected, size in zip(*results, sizes, strict=True):
+        assert product.shape == expected.shape
+        assert bool(((product.double() - expected).abs() <= 2 * ROUNDED * size + 1e-6).all())

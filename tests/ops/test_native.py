@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 import torch
-from _support.ops_reference import SAMPLES, Edges, some_edges, values
+from _support.ops_reference import SAMPLES, Edges, for_threads, same_bits, some_edges, values
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.autograd import gradcheck, gradgradcheck
@@ -73,7 +73,7 @@ def _parts(edges):
 @settings(max_examples=80, deadline=None)
 @given(some_edges(), WIDTHS, st.sampled_from(["u", "e"]), st.sampled_from(["max", "min"]), TYPES)
 def test_extremes_and_ties_against_the_generic_way(edges, width, kind, reduce, dtype):
-    rows, found = edges.rows(kind), []
+    rows, results = edges.rows(kind), []
     g = values(edges.num_dst, (width,), 5, dtype)
     for compiled in (True, False):
         with pytest.MonkeyPatch.context() as patch:
@@ -82,9 +82,9 @@ def test_extremes_and_ties_against_the_generic_way(edges, width, kind, reduce, d
             x = numbers(rows, (width,), 6, dtype).requires_grad_()
             out = ops.message_reduce(edges.structure, "copy", kind, x, None, None, reduce)
             out.backward(g)
-            found.append((out.detach(), x.grad))
-    assert torch.equal(found[0][0], found[1][0])
-    torch.testing.assert_close(found[0][1], found[1][1], **near(dtype))
+            results.append((out.detach(), x.grad))
+    assert torch.equal(results[0][0], results[1][0])
+    torch.testing.assert_close(results[0][1], results[1][1], **near(dtype))
 
 
 @settings(max_examples=60, deadline=None)
@@ -116,34 +116,27 @@ def test_nan_and_infinity_go_where_they_belong():
     assert ops.segment_softmax(structure, torch.tensor([0.0, math.inf, 0.0, 0.0])).isnan().tolist()[:2] == [True, True]
 
 
-def passes(structure, threads, dtype=torch.float32):
-    """Every result and gradient that the compiled loops make, with so many threads."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(threads)
-    try:
-        h = values(structure.num_src, (4, 33), 1, dtype).requires_grad_()
-        scores = values(structure.num_edges, (4, 1), 2, dtype).requires_grad_()
-        alpha = ops.segment_softmax(structure, scores)
-        outs = [ops.aggregate(structure, h, "sum", alpha), ops.aggregate(structure, h[:, 0, :9], "mean")]
-        outs += [ops.aggregate(structure, h, reduce) for reduce in ("sum", "mean", "max", "min")]
-        outs.append(ops.segment_reduce(structure, alpha))
-        torch.cat([(out * out).reshape(-1) for out in outs]).sum().backward()
-        return [out.detach() for out in outs] + [h.grad, scores.grad]
-    finally:
-        torch.set_num_threads(before)
+def passes(structure, dtype=torch.float32):
+    """Every result and gradient that the compiled loops make."""
+    h = values(structure.num_src, (4, 33), 1, dtype).requires_grad_()
+    scores = values(structure.num_edges, (4, 1), 2, dtype).requires_grad_()
+    alpha = ops.segment_softmax(structure, scores)
+    outs = [ops.aggregate(structure, h, "sum", alpha), ops.aggregate(structure, h[:, 0, :9], "mean")]
+    outs += [ops.aggregate(structure, h, reduce) for reduce in ("sum", "mean", "max", "min")]
+    outs.append(ops.segment_reduce(structure, alpha))
+    torch.cat([(out * out).reshape(-1) for out in outs]).sum().backward()
+    return [out.detach() for out in outs] + [h.grad, scores.grad]
 
 
 def test_threads_change_no_bit(monkeypatch):
     monkeypatch.setattr(native, "THREAD_ELEMENTS", 100)
-    asked = []
-    run_all = native.run_all
-    monkeypatch.setattr(native, "run_all", lambda run, count: asked.append(count) or run_all(run, count))
-    alone = passes(random_structure(), 1)
-    assert not asked
-    for threads in (2, 3, 7):
-        torch.testing.assert_close(alone, passes(random_structure(), threads), rtol=0, atol=0)
-    assert max(asked) == 7
-    assert sum(count > 1 for count in asked) > 40
+    counts, run_all = [], native.run_all
+    monkeypatch.setattr(native, "run_all", lambda run, count: counts.append(count) or run_all(run, count))
+    alone = for_threads([1], lambda: passes(random_structure()))
+    assert not counts
+    assert same_bits(alone + for_threads((2, 3, 7), lambda: passes(random_structure())))
+    assert max(counts) == 7
+    assert sum(count > 1 for count in counts) > 40
 
 
 @pytest.mark.parametrize("width", [16, 64, 80, 132])
@@ -151,25 +144,23 @@ def test_threads_change_no_bit(monkeypatch):
 def test_results_written_past_the_caches_have_the_same_bits(width, dtype, monkeypatch):
     monkeypatch.setattr(native, "THREAD_ELEMENTS", 100)
     monkeypatch.setattr(native, "LARGE", 1)  # buffers of ours begin with a line of the caches
-    structure, before = random_structure(), torch.get_num_threads()
+    structure = random_structure()
     h, edges = values(structure.num_src, (width,), 1, dtype), values(structure.num_edges, (width,), 2, dtype)
     g, weight = values(structure.num_dst, (width,), 3, dtype), values(structure.num_edges, (), 4, dtype)
-    asked, found = [], []
-    streams = native._is_streamed
-    monkeypatch.setattr(native, "_is_streamed", lambda out: asked.append(streams(out)) or asked[-1])
+    choices, results, streams = [], [], native._is_streamed
+    monkeypatch.setattr(native, "_is_streamed", lambda out: choices.append(streams(out)) or choices[-1])
     structure.transposed()
+
+    def run():
+        sums = [native.weighted_sum(structure, end, x, weight, False) for end, x in (("v", h), ("u", g))]
+        sums += [native.weighted_sum(structure, "v", h, None, True)]
+        return [*sums, *(native.edge_sum(structure, end, edges) for end in ("v", "u"))]
+
     for threads, least in ((1, 2**60), (1, 1), (3, 1)):
-        torch.set_num_threads(threads)
-        try:
-            monkeypatch.setattr(native, "STREAMED", least)
-            sums = [native.weighted_sum(structure, end, x, weight, False) for end, x in (("v", h), ("u", g))]
-            sums += [native.weighted_sum(structure, "v", h, None, True)]
-            found.append([*sums, *(native.edge_sum(structure, end, edges) for end in ("v", "u"))])
-        finally:
-            torch.set_num_threads(before)
-    assert sum(asked) == (0 if width % 16 else 10)
-    for other in found[1:]:
-        torch.testing.assert_close(found[0], other, rtol=0, atol=0)
+        monkeypatch.setattr(native, "STREAMED", least)
+        results += for_threads([threads], run)
+    assert sum(choices) == (0 if width % 16 else 10)
+    assert same_bits(results)
 
 
 def test_rows_added_and_rows_sorted_first_give_the_same_bits(monkeypatch):
@@ -177,9 +168,9 @@ def test_rows_added_and_rows_sorted_first_give_the_same_bits(monkeypatch):
     for narrow in (0, 10**6):
         monkeypatch.setattr(native, "NARROW", narrow)
         structure = random_structure()
-        results.append(passes(structure, 1))
+        results += for_threads([1], lambda structure=structure: passes(structure))
         assert structure.is_transposed == (narrow == 0)
-    torch.testing.assert_close(*results, rtol=0, atol=0)
+    assert same_bits(results)
 
 
 @pytest.mark.parametrize("cached", [0, 20 * 40 * 8, 10**6])
@@ -189,16 +180,16 @@ def test_sources_that_stay_in_the_cache_are_added_to_with_the_same_bits(cached, 
     g, w = values(200, (40,), 1), values(4000, (), 2)
     first, again = random_structure(num_src=20), random_structure(num_src=20)
     again.transposed()
-    found = native.weighted_sum(first, "u", g, w, False)
+    sums = native.weighted_sum(first, "u", g, w, False)
     assert first.is_transposed == (cached != 20 * 40 * 8)
-    assert torch.equal(found, native.weighted_sum(again, "u", g, w, False))
+    assert torch.equal(sums, native.weighted_sum(again, "u", g, w, False))
 
 
 def test_torch_and_compiled_loops_agree(torch_only):
     structure = random_structure()
-    compiled = passes(structure, 1, torch.float64)
+    compiled = passes(structure, torch.float64)
     torch_only()
-    torch.testing.assert_close(compiled, passes(structure, 1, torch.float64), rtol=1e-10, atol=1e-10)
+    torch.testing.assert_close(compiled, passes(structure, torch.float64), rtol=1e-10, atol=1e-10)
 
 
 def test_first_and_second_gradients(torch_only):

@@ -3,28 +3,24 @@
 import numpy as np
 import pytest
 import torch
-from _support.ops_reference import values
+from _support.ops_reference import Edges, reduced, values
 from torch.autograd import gradcheck, gradgradcheck
 
 from nodeflow import flow_from_edges, ops
 from nodeflow.ops import _compiled as native
 
 NAMES = ["sum", "mean", "max", "min", "var", "std", "prod"]
-SRC, DST = [0, 1, 1, 2, 3, 4, 4, 0], [0, 0, 0, 0, 1, 3, 3, 3]  # 2 has no edges, 1 has one
+EDGES = Edges(5, 4, [(0, 0), (1, 0), (1, 0), (2, 0), (3, 1), (4, 3), (4, 3), (0, 3)])  # 2 has no edges, 1 has one
 
 
 @pytest.fixture
 def flow():
-    return flow_from_edges(SRC, DST, num_src=5, num_dst=4)
+    src, dst = zip(*EDGES.edges, strict=True)
+    return flow_from_edges(src, dst, num_src=5, num_dst=4)
 
 
 def dense(h, name):
-    made = {
-        "sum": np.sum, "mean": np.mean, "max": np.max, "min": np.min, "var": np.var, "std": np.std, "prod": np.prod,
-    }  # fmt: skip
-    rows = [[SRC[e] for e in range(len(SRC)) if DST[e] == v] for v in range(4)]
-    empty = np.full(h.shape[1:], 1.0 if name == "prod" else 0.0)
-    return np.stack([made[name](h[row], axis=0) if row else empty for row in rows])
+    return reduced(EDGES, h[[src for src, _ in EDGES.edges]], name)
 
 
 @pytest.mark.parametrize("compiled", [True, False])
@@ -34,10 +30,10 @@ def test_against_numpy(flow, monkeypatch, compiled, shape, dtype):
     if not compiled:
         monkeypatch.setattr(native, "is_native", lambda *tensors: False)
     h = values(5, shape).to(dtype)
-    found = flow.aggregate(h, NAMES)
-    assert isinstance(found, tuple)
+    results = flow.aggregate(h, NAMES)
+    assert isinstance(results, tuple)
     close = {torch.float32: 1e-5, torch.float64: 1e-12, torch.bfloat16: 1e-2}[dtype]
-    for name, out in zip(NAMES, found, strict=True):
+    for name, out in zip(NAMES, results, strict=True):
         assert out.dtype == dtype
         np.testing.assert_allclose(out.double(), dense(h.double().numpy(), name), rtol=close, atol=close)
         torch.testing.assert_close(out, flow.aggregate(h, name))

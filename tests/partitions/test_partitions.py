@@ -23,7 +23,7 @@ from torch import Tensor
 from nodeflow import Graph
 from nodeflow._disk.arrays import map_tensor
 from nodeflow._disk.streams import ArrayWriter
-from nodeflow.partitions import PartitionBuffer, Partitions, _write_partitions, write_partitions
+from nodeflow.partitions import PartitionBuffer, Partitions, _split, write_partitions
 
 
 def check_folder(graph: Graph, parts: Partitions) -> None:
@@ -68,8 +68,8 @@ def test_a_folder_holds_the_graph(
     graph = random_graph(sizes[0], num_edges, seed)
     how: Any = np.random.default_rng(seed).integers(0, sizes[1], sizes[0]) if method == "given" else method
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_write_partitions, "_EDGES", 7)  # many pieces
-        patch.setattr(_write_partitions, "_BYTES", 50)
+        patch.setattr(_split, "_EDGES", 7)  # many pieces
+        patch.setattr(_split, "_BYTES", 50)
         folder = tmp_path_factory.mktemp("parts") / "a"
         parts = written(graph, folder, sizes[1], method=how, train=[0], seed=seed)
     check_folder(graph, parts)
@@ -93,17 +93,6 @@ def test_given_parts_are_kept_where_they_fit(tmp_path: Path) -> None:
     found = parts.partition_of(range(20)).numpy()
     assert (found != numbers).sum() == 7  # 14 go to 7, 7 and 6 places
     assert (found[14:] == numbers[14:]).all()
-
-
-def test_metis_cuts_fewer_edges(tmp_path: Path) -> None:
-    pytest.importorskip("pymetis")
-    ring = Graph.from_edges(range(100), [*range(1, 100), 0], num_nodes=100)
-    inside = []
-    for method in ("metis", "random"):
-        parts = written(ring, tmp_path / method, 4, method=method)
-        check_folder(ring, parts)
-        inside.append(int(parts.bucket_sizes.trace()))
-    assert inside[0] >= 90 > 50 > inside[1]
 
 
 def test_the_cut_depends_on_its_seed_only(tmp_path: Path) -> None:
@@ -156,7 +145,7 @@ def test_mistakes(tmp_path: Path) -> None:
         return torch.zeros(len(ids), 2 if 0 in ids else 3)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_write_partitions, "_BYTES", 50)
+        patch.setattr(_split, "_BYTES", 50)
         with pytest.raises(ValueError, match=r"column 'h' must give rows of torch.float32 \[2\] for every node"):
             written(graph, tmp_path / "a", 2, columns={"h": changes})
     parts = written(graph, tmp_path / "a", 2)
@@ -255,8 +244,8 @@ def rows(ids):
         os.kill(os.getpid(), signal.SIGKILL)
     return torch.zeros(len(ids))
 
-from nodeflow.partitions import _write_partitions
-_write_partitions._BYTES = 8
+from nodeflow.partitions import _split
+_split._BYTES = 8
 written(random_graph(20, 30), sys.argv[1], 3, columns={"h": rows})
 """
 

@@ -10,14 +10,7 @@ import torch
 from _support.sampler_families import graph_of_all
 from _support.sampler_reference import random_graph
 
-from nodeflow import (
-    FullSampler,
-    Graph,
-    History,
-    LadiesSampler,
-    NeighborSampler,
-    TemporalNeighborSampler,
-)
+from nodeflow import FullSampler, Graph, History, LadiesSampler, NeighborSampler, TemporalNeighborSampler
 from nodeflow.plot import (
     plot_degrees,
     plot_history_ages,

@@ -113,5 +113,5 @@ def test_inference_through_a_filter_of_edges() -> None:
     model, h = nn.GraphSAGE(2, 3, 2, num_layers=2), torch.tensor([[1.0, 0], [3, 4], [5, 6]])
     kept = Graph.from_edges([0, 2, 0], [2, 0, 1])
     assert torch.equal(model.inference(graph, h, edge_filter=keep), model.inference(kept, h))
-    with pytest.raises(ValueError, match="leave out edge_filter"):
+    with pytest.raises(ValueError, match="leave out weight and edge_filter"):
         model.inference(Propagation(graph), h, edge_filter=keep)

@@ -11,7 +11,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nodeflow._rows.csr import csr_tensor, from_scipy
+from nodeflow._rows.csr import from_scipy
 from nodeflow._rows.rows import fetch_rows, from_numpy, is_read_only, take_rows
 
 
@@ -69,11 +69,6 @@ def test_arrays_share_memory_and_say_when_they_must_not_be_written(tmp_path: Pat
     column = from_numpy(mapped)
     assert is_read_only(column)
     assert np.shares_memory(column.numpy(), mapped)
-
-
-def test_sparse_tensors_of_given_parts() -> None:
-    made = csr_tensor(torch.tensor([0, 1, 1]), torch.tensor([2]), torch.tensor([4.0]), (2, 3))
-    assert made.to_dense().tolist() == [[0, 0, 4], [0, 0, 0]]
 
 
 @pytest.mark.gpu

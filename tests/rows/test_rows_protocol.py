@@ -6,11 +6,10 @@ import copy
 import pickle
 from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
 from _support.graphs import random_graph
-from torch import Tensor
+from _support.own_rows import OwnRows
 
 from nodeflow import Graph, NeighborSampler, NodeFlowLoader, create_full_node_flow, create_node_flow, nn, transform
 from nodeflow._rows.rows import fetch_rows, take_rows
@@ -19,24 +18,6 @@ from nodeflow.control_variates import ControlVariateSampler, History, Updater
 from nodeflow.flow import flow_from_edges
 from nodeflow.propagation import Propagation
 from nodeflow.storage import Rows
-
-
-class InFile:
-    """Rows in a file, read when they are fetched."""
-
-    def __init__(self, path: Path, like: Tensor) -> None:
-        self.path, self.shape, self.dtype, self.fetched = path, tuple(like.shape), like.dtype, 0
-
-    def fetch(self, ids: Tensor, out: Tensor | None = None) -> Tensor:
-        mapped = np.memmap(self.path, torch.empty(0, dtype=self.dtype).numpy().dtype, "r", shape=self.shape)
-        self.fetched += len(ids)
-        rows = torch.from_numpy(mapped[ids.numpy()])
-        return rows if out is None else out.copy_(rows)
-
-
-def in_file(path: Path, column: Tensor) -> InFile:
-    column.numpy().tofile(path)
-    return InFile(path, column)
 
 
 @pytest.fixture
@@ -49,11 +30,10 @@ def graph() -> Graph:
 
 
 @pytest.fixture
-def stored(graph: Graph, tmp_path: Path) -> Graph:
-    """The same graph, its columns in files."""
+def stored(graph: Graph) -> Graph:
+    """The same graph, its columns fetched by id."""
     indptr, indices, edge_ids = graph.csc()
-    ndata = {name: in_file(tmp_path / name, column) for name, column in graph.ndata.items()}
-    edata = {name: in_file(tmp_path / name, column) for name, column in graph.edata.items()}
+    ndata, edata = ({name: OwnRows(x) for name, x in frame.items()} for frame in (graph.ndata, graph.edata))
     return Graph(indptr, indices, edge_ids=edge_ids, ndata=ndata, edata=edata)
 
 
@@ -70,9 +50,9 @@ def test_rows_are_fetched_and_enter_full_passes(graph: Graph, stored: Graph) -> 
     assert model.inference(graph, rows, nodes=[2]).equal(model.inference(graph, x, nodes=[2]))
 
 
-def test_a_full_pass_for_some_nodes_fetches_no_more_than_they_depend_on(tmp_path: Path) -> None:
+def test_a_full_pass_for_some_nodes_fetches_no_more_than_they_depend_on() -> None:
     x = torch.randn(6, 3)
-    rows, graph = in_file(tmp_path / "x", x), Graph.from_edges([0, 1, 2, 3, 4], [1, 2, 3, 4, 5])
+    rows, graph = OwnRows(x), Graph.from_edges([0, 1, 2, 3, 4], [1, 2, 3, 4, 5])
     model = nn.GraphSAGE(3, 4, 2, num_layers=2)
     assert model.inference(graph, rows, nodes=[2]).equal(model.inference(graph, x, nodes=[2]))
     assert rows.fetched == 3  # nodes 0, 1 and 2
@@ -121,10 +101,10 @@ def test_propagation_history_and_updater(graph: Graph, stored: Graph) -> None:
     ]
     torch.testing.assert_close(model(batches[0]), model(batches[1]))
     with pytest.raises(ValueError, match="inputs must have a row per node"):
-        History(graph, {1: 4}, inputs=InFile(Path("x"), torch.ones(3, 2)))
+        History(graph, {1: 4}, inputs=OwnRows(torch.ones(3, 2)))
 
 
-def test_graphs_made_of_graphs_with_such_columns(graph: Graph, stored: Graph, tmp_path: Path) -> None:
+def test_graphs_made_of_graphs_with_such_columns(graph: Graph, stored: Graph) -> None:
     for change in (lambda g: transform.subgraph(g, range(20)), transform.add_reverse_edges, transform.add_self_loops):
         ours, theirs = change(graph), change(stored)
         for frame, other in ((ours.ndata, theirs.ndata), (ours.edata, theirs.edata)):
@@ -138,16 +118,16 @@ def test_graphs_made_of_graphs_with_such_columns(graph: Graph, stored: Graph, tm
     assert "x float32 [40, 3]" in repr(stored.ndata)
 
 
-def test_mistakes_with_such_columns(graph: Graph, stored: Graph, tmp_path: Path) -> None:
+def test_mistakes_with_such_columns(graph: Graph, stored: Graph) -> None:
     with pytest.raises(ValueError, match=r"column 'y' must have 40 rows, one per node or edge, got shape \(3, 2\)"):
-        graph.ndata["y"] = InFile(tmp_path / "y", torch.ones(3, 2))
+        graph.ndata["y"] = OwnRows(torch.ones(3, 2))
     with pytest.raises(TypeError, match="a column name must be a str"):
         graph.ndata[3] = stored.ndata["x"]
     batch = NeighborSampler(stored, [2])([1])
     with pytest.raises(TypeError, match="must be a tensor, an array or a sparse matrix"):
-        batch.ldata[0]["x"] = InFile(tmp_path / "x", torch.ones(batch.layer_sizes[0], 3))
+        batch.ldata[0]["x"] = OwnRows(torch.ones(batch.layer_sizes[0], 3))
     batch.copy_from_parent(["x"], None)
-    with pytest.raises(TypeError, match="'x' of the parent is fetched from InFile: it cannot be written"):
+    with pytest.raises(TypeError, match="'x' of the parent is fetched from OwnRows: it cannot be written"):
         batch.copy_to_parent(["x"], None)
 
 

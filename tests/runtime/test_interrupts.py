@@ -106,39 +106,26 @@ class HandlerError(Exception):
     """Raised by a handler."""
 
 
-def system_error(cause: BaseException | None) -> SystemError:
-    error = SystemError("<function> returned a result with an exception set")
-    error.__cause__ = cause
-    return error
-
-
-@pytest.mark.parametrize("raised", [KeyboardInterrupt(), HandlerError()])
+@pytest.mark.parametrize("raised", [KeyboardInterrupt(), HandlerError(), None], ids=str)
 @pytest.mark.parametrize("depth", [1, 2])
 def test_a_loop_raises_the_error_of_the_signal_handler(
-    raised: BaseException, depth: int, monkeypatch: pytest.MonkeyPatch
+    raised: BaseException | None, depth: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """A SystemError without such an error among its causes stays."""
     error = raised
     for _ in range(depth):
-        error = system_error(error)
+        outer = SystemError("<function> returned a result with an exception set")
+        outer.__cause__ = error
+        error = outer
 
     def lose(*_: object) -> None:
         raise error
 
     loop = kernels.csr.csr_rows
     monkeypatch.setattr("nodeflow._kernels.interruptible._call", lose)
-    with pytest.raises(type(raised)) as caught:
+    with pytest.raises(SystemError if raised is None else type(raised)) as caught:
         loop(np.array([0, 1]), np.array([0]))
-    assert caught.value is raised
-
-
-def test_a_system_error_without_an_interrupt_stays(monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(*_: object) -> None:
-        raise system_error(None)
-
-    loop = kernels.csr.csr_rows
-    monkeypatch.setattr("nodeflow._kernels.interruptible._call", fail)
-    with pytest.raises(SystemError, match="exception set"):
-        loop(np.array([0, 1]), np.array([0]))
+    assert caught.value is (error if raised is None else raised)
 
 
 def test_every_loop_is_interruptible() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import multiprocessing
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -12,10 +13,10 @@ from _support.rooms import PACKAGE, files, room_of
 
 from nodeflow._runtime import locks
 
-CHANGEABLE = {
-    "Condition", "Counter", "Lock", "OrderedDict", "RLock", "SimpleQueue", "WeakKeyDictionary", "WeakSet",
-    "WeakValueDictionary", "bytearray", "count", "defaultdict", "deque", "dict", "list", "set",
-}  # fmt: skip
+CHANGEABLE = re.compile(
+    "Condition|Counter|Lock|OrderedDict|RLock|SimpleQueue|WeakKeyDictionary|WeakSet|WeakValueDictionary|bytearray|count"
+    "|defaultdict|deque|dict|list|set"
+)
 
 
 def state_of(source: str) -> list[str]:
@@ -27,7 +28,7 @@ def state_of(source: str) -> list[str]:
         if not isinstance(node, (ast.Assign, ast.AnnAssign)):
             continue
         empty = isinstance(value, (ast.Dict, ast.List, ast.Set)) and not ast.unparse(value).strip("{}[]")
-        made = isinstance(value, ast.Call) and ast.unparse(value.func).split(".")[-1] in CHANGEABLE
+        made = isinstance(value, ast.Call) and CHANGEABLE.fullmatch(ast.unparse(value.func).split(".")[-1])
         if empty or made:
             found += [ast.unparse(target) for target in getattr(node, "targets", [getattr(node, "target", None)])]
     return found

@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 import weakref
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import torch
@@ -16,13 +17,13 @@ import torch
 from nodeflow._runtime import switches, threads
 from nodeflow._runtime.threads import run_all
 
+needs_openmp = pytest.mark.skipif(threads._openmp() is None, reason="torch has no OpenMP library of GNU's kind here")
 
-@pytest.fixture(params=["torch's", "others"])
+
+@pytest.fixture(params=[pytest.param("torch's", marks=needs_openmp), "others"])
 def kind(request, monkeypatch):
     if request.param == "others":
         monkeypatch.setattr(threads, "_openmp", lambda: None)
-    elif threads._openmp() is None:
-        pytest.skip("torch has no OpenMP library of GNU's kind here")
     return request.param
 
 
@@ -61,9 +62,8 @@ def test_so_many_run_at_a_time(kind):
         assert threading.get_ident() in seen
 
 
+@needs_openmp
 def test_work_on_torchs_threads_is_work_on_the_very_same_threads():
-    if threads._openmp() is None:
-        pytest.skip("torch has no OpenMP library of GNU's kind here")
     torch.set_num_threads(2)
     seen: list[set[int]] = []
     for _ in range(5):
@@ -90,11 +90,8 @@ def test_from_several_threads_at_once(kind):
         for _ in range(50):
             run_all(lambda m: done.append((k, m)), 3)
 
-    others = [threading.Thread(target=many, args=(k,)) for k in range(4)]
-    for thread in others:
-        thread.start()
-    for thread in others:
-        thread.join()
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(many, range(4)))
     assert len(done) == 4 * 50 * 3
 
 
@@ -116,10 +113,9 @@ def test_an_error_is_raised_and_ends_the_work(kind):
         run_all(lambda k: (_ for _ in ()).throw(KeyboardInterrupt), 2)
 
 
+@needs_openmp
 def test_an_interrupt_that_is_lost_in_c_is_raised(monkeypatch):
     """Python ends a callback that is interrupted before its first line, says so and goes on."""
-    if threads._openmp() is None:
-        pytest.skip("torch has no OpenMP library of GNU's kind here")
     torch.set_num_threads(2)
     called = threads._Called
     monkeypatch.setattr(threads, "_Called", lambda work: called(lambda number: 0))
@@ -148,6 +144,7 @@ AFTER_A_FORK = """
 import os, signal, sys
 import torch
 from nodeflow import Graph
+from nodeflow._runtime.threads import run_all
 from nodeflow.propagation import Propagation
 
 torch.set_num_threads(2)
@@ -155,9 +152,11 @@ graph = Graph.from_edges(torch.arange(4000), torch.arange(4000).roll(1))
 x, weight = torch.ones(4000, 64), torch.ones(64, 64, requires_grad=True)
 
 def work():
+    done = []
+    run_all(done.append, 5)
     total = Propagation(graph)(x)
     (total @ weight).sum().backward()
-    return float(total.sum()) == 4000 * 64
+    return float(total.sum()) == 4000 * 64 and sorted(done) == [0, 1, 2, 3, 4]
 
 assert work()
 child = os.fork()
@@ -181,25 +180,3 @@ def test_torchs_threads_can_be_switched_off(monkeypatch):
     done = []
     run_all(done.append, 5)
     assert sorted(done) == [0, 1, 2, 3, 4]
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system starts no processes by fork")
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of Python, on forks beside threads
-def test_in_a_forked_process():
-    torch.set_num_threads(2)
-    run_all(lambda _: None, 2)  # threads that the child does not have
-    child = os.fork()
-    if child == 0:
-        done = []
-        run_all(done.append, 5)
-        os._exit(0 if sorted(done) == [0, 1, 2, 3, 4] else 1)
-    for _ in range(600):
-        ended, status = os.waitpid(child, os.WNOHANG)
-        if ended:
-            break
-        time.sleep(0.1)
-    else:
-        os.kill(child, 9)
-        os.waitpid(child, 0)
-        pytest.fail("the child did not end")
-    assert os.waitstatus_to_exitcode(status) == 0

@@ -23,7 +23,7 @@ from _support.sampler_reference import (
 from _support.weighted_reference import crowd, subset_table
 
 from nodeflow import FullSampler, Graph
-from nodeflow._kernels.growing import reserve
+from nodeflow._kernels.arrays import reserve
 from nodeflow.sampling import BernoulliSampler
 
 
@@ -96,22 +96,6 @@ def test_every_subset_is_as_likely_as_the_product(degree, fanout, rate):
     subsets = [s for n in range(degree + 1) for s in itertools.combinations(range(degree), n)]
     expected = np.array([p ** len(s) * (1 - p) ** (degree - len(s)) for s in subsets]) * hubs
     assert chi_square(np.array([table.get(s, 0) for s in subsets]), expected) < 1
-
-
-def test_draws_of_epochs_batches_seeds_flows_and_nodes_are_independent():
-    hubs, degree = 20_000, 3
-    graph = crowd([1] * degree, hubs)
-
-    def codes(flow: int = 0, seed: int = 0, flows: int = 1, **call: int) -> np.ndarray:
-        batch = BernoulliSampler(graph, rates=[0.5] * flows, seed=seed)(range(hubs), **call)
-        one, found = batch.flows[flow], np.zeros(hubs, np.int64)
-        np.add.at(found, one.edges()[1].numpy(), 1 << (one.parent_eid.numpy() % degree))
-        return found
-
-    first = codes()
-    for second in (codes(epoch=1), codes(batch_number=0), codes(seed=1), codes(1, flows=2), np.roll(first, 1)):
-        assert chi_square(np.bincount(first * 8 + second, minlength=64)) < 1
-    assert chi_square(np.bincount(codes(0, flows=2) * 8 + codes(1, flows=2), minlength=64)) < 1
 
 
 def test_jumps_are_geometric_to_the_last_bits():

@@ -1,12 +1,19 @@
-"""The seam for draws on another device (docs/architecture.md): a sampler that enters at ``_sample``, without numpy."""
+"""Graphs whose arrays lie elsewhere: a sampler in torch runs on a device, and stored arrays are read as they are."""
 
 from __future__ import annotations
 
+import json
+import runpy
+from pathlib import Path
+
+import numpy as np
 import pytest
 import torch
+from _support.sampler_families import FAMILIES, fingerprint, graph_of_all, sampled
 from _support.sampler_reference import random_graph
 
-from nodeflow import FullSampler, NodeFlow, NodeFlowLoader
+from nodeflow import FullSampler, Graph, NodeFlow, NodeFlowLoader
+from nodeflow._runtime.mapped import file_of
 from nodeflow.flow import Flow, Layer
 from nodeflow.ops import Structure
 from nodeflow.sampling.base import SamplerBase
@@ -57,3 +64,51 @@ def test_a_sampler_on_a_device(device):
         found, mean = batch.flows[0].aggregate(x, "mean"), whole.flows[0].aggregate(own, "mean")
         assert found.device.type == device
         torch.testing.assert_close(found[batch.seed_index].cpu(), mean[whole.seed_index])
+
+
+HERE = Path(__file__).parent
+GOLDEN = json.loads((HERE / "golden.json").read_text())
+
+
+def columns(graph):
+    return {"ndata": dict(graph.ndata), "edata": dict(graph.edata)}
+
+
+@pytest.fixture(scope="module")
+def graphs(tmp_path_factory):
+    """The graph of all families with 64-bit ids, and with 32-bit ids in files."""
+    graph = graph_of_all()
+    folder = tmp_path_factory.mktemp("graph")
+    indptr, indices, edge_ids = graph.csc()
+    assert indices.dtype == edge_ids.dtype == np.int32
+    ids = edge_ids.astype(np.int64)
+    wide = Graph(indptr, indices.astype(np.int64), edge_ids=ids, copy=False, **columns(graph))
+    arrays = {"indptr": indptr, "indices": indices, "edge_ids": edge_ids}
+    for name, array in arrays.items():
+        np.save(folder / f"{name}.npy", array)
+    opened = {name: np.load(folder / f"{name}.npy", mmap_mode="r") for name in arrays}
+    mapped = Graph(**opened, **columns(graph))
+    return {"64-bit": wide, "mapped": mapped}
+
+
+def test_arrays_are_stored_as_given(graphs):
+    assert [array.dtype for array in graphs["64-bit"].csc()] == [np.int64] * 3
+    assert [array.dtype for array in graphs["mapped"].csc()] == [np.int64, np.int32, np.int32]
+    assert all(file_of(array) is not None for array in graphs["mapped"].csc())
+
+
+SLOW = pytest.mark.slow  # every loop compiles once more for 64-bit ids; other tests have the most common loops
+
+
+@pytest.mark.parametrize("storage", [pytest.param("64-bit", marks=SLOW), "mapped"])
+@pytest.mark.parametrize("name", FAMILIES)
+def test_same_draws(name, storage, graphs):
+    assert fingerprint(sampled(name, FAMILIES[name](graphs[storage]), epoch=3)) == GOLDEN[name]
+
+
+def test_the_script_of_golden_values_keeps_present_ones():
+    first = next(iter(FAMILIES))
+    wanted = GOLDEN | {first: "kept"}
+    del wanted["link"]
+    script = runpy.run_path(str(HERE.parents[1] / "scripts" / "make_golden.py"))
+    assert script["updated"](wanted | {"a family that is gone": "0"}) == GOLDEN | {first: "kept"}

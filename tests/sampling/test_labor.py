@@ -274,7 +274,7 @@ def test_rounds_are_bounded(monkeypatch):
         ({"iterations": 2, "reuse": True}, ValueError, "reuse=True needs iterations=0, got iterations=2"),
         ({"iterations": "converged", "reuse": True}, ValueError, "reuse=True needs iterations=0"),
         ({"reuse": True, "include_dst": False}, ValueError, "needs include_dst=True"),
-        ({"direction": "both"}, ValueError, "direction must be 'in' or 'out'"),
+        ({"direction": "up"}, ValueError, "direction must be 'in', 'out' or 'both'"),
         ({"weight": "w"}, KeyError, "no column 'w'"),
         ({"edge_filter": [True]}, ValueError, "edge_filter must have one entry per edge"),
     ],

@@ -141,21 +141,6 @@ def test_destinations_share_what_they_draw():
 # ---- dependence
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("options", [{}, {"method": "sequential"}, {"iterations": 1}], ids=str)
-def test_flows_epochs_and_batches_are_independent(options):
-    """Joint tables of the subsets of 2 of 4 edges: 6 x 6 (16 x 16 for Poisson) cells, 1,500 pairs."""
-    graph = Graph.from_edges([1, 2, 3, 4], [0] * 4)
-    sampler = LaborSampler(graph, [2, 2], **options)
-    flows = [subsets(sampler, [0], [0], 1500, flow)[:, 0] for flow in (0, 1)]
-    batches = [sum(1 << e for e in picked_positions(sampler([0], batch_number=k))[0]) for k in range(1500)]
-    for first, second in (flows, (flows[1][:-1], flows[1][1:]), (batches[:-1], batches[1:])):
-        values, place = np.unique(np.concatenate([first, second]), return_inverse=True)
-        assert len(values) == (16 if options.get("method") != "sequential" else 6)
-        table = place[: len(first)] * len(values) + place[len(first) :]
-        assert chi_square(np.bincount(table, minlength=len(values) ** 2)) < 1
-
-
 def test_layer_dependency():
     """All flows of a batch draw the same for a node; another epoch draws something else."""
     for options in ({}, {"batch_dependency": None}, {"batch_dependency": 4}):

@@ -358,7 +358,7 @@ GRAPH = Graph.from_edges([0, 1], [1, 0], edata={"w": torch.tensor([1.0, -2.0])})
         ([2], {"draw": None}, ValueError, "draw must be 'replacement'"),
         ([2], {"reuse": True}, TypeError, "reuse"),
         ([2], {"weight": "p"}, KeyError, "weight: graph.edata has no column 'p'"),
-        ([2], {"direction": "both"}, ValueError, "direction must be 'in' or 'out', got 'both'"),
+        ([2], {"direction": "up"}, ValueError, "direction must be 'in', 'out' or 'both', got 'up'"),
     ],
 )
 def test_bad_arguments(kind, sizes, options, error, words):

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from nodeflow import FullSampler, Graph, LinkSampler, NeighborSampler, TemporalNeighborSampler, nn
 from nodeflow._links.links import Links
-from nodeflow.sampling._known import Known
+from nodeflow.sampling._negative import Known
 from nodeflow.testing import graphs
 
 SRC = [0, 0, 0, 0, 5, 5, 6, 2, 2, 4]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import pickle
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
@@ -22,7 +23,7 @@ from hypothesis import strategies as st
 
 from nodeflow import Graph, NodeFlow
 from nodeflow.sampling import RandomWalkSampler
-from nodeflow.testing import assert_same_node_flow, graphs, seeds
+from nodeflow.testing import assert_same_node_flow, assert_unbiased, graphs, seeds
 
 Rows = Sequence[Sequence[int]]
 
@@ -186,25 +187,6 @@ def test_hub_of_70_000(walks):
     assert chi_square(counts, np.diff(edges) / 70_000 * counts.sum()) < 1
 
 
-def ends(hubs: int, **which: Any) -> np.ndarray:
-    """Where the one step of one walk ends, for hubs with 7 neighbours each; flows have the same destinations."""
-    graph = Graph(np.arange(hubs + 8).clip(max=hubs) * 7, np.tile(np.arange(hubs, hubs + 7), hubs))
-    batch = RandomWalkSampler(graph, 2, num_walks=1, walk_length=1, seed=which.pop("seed", 0))(range(hubs), **which)
-    return np.array([f.src_layer.parent_nid[f.indices].numpy() - hubs for f in batch.flows])
-
-
-def test_walks_of_epochs_batches_flows_and_nodes_are_independent():
-    # 49 cells, 40,000 pairs: if one walk in 20 copied the other, n r^2 = 40,000 * 6 * 0.05^2 = 600 and it is found
-    base = ends(40_000)
-    pairs = [(base[0], base[1]), (base[1][:-1], base[1][1:]), (base[0], ends(40_000, seed=1)[0])]
-    pairs += [
-        (ends(40_000, epoch=0)[0], ends(40_000, epoch=1)[0]),
-        (ends(40_000, batch_number=0)[1], ends(40_000, batch_number=1)[1]),
-    ]
-    for one, other in pairs:
-        assert chi_square(np.bincount(one * 7 + other, minlength=49)) < 1
-
-
 # ---- draw by draw
 
 
@@ -339,3 +321,46 @@ def test_reuse_has_no_column_of_visits():
     assert "visits" not in batch.flows[1].data
     fresh = RandomWalkSampler(graph, 2, **options)([1, 2, 3]).flows[1]
     assert (batch.flows[1].weight * 8).round().long().equal(fresh.data["visits"])
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "words"),
+    [
+        ({"num_neighbors": 0}, ValueError, "num_neighbors[0] must be -1 (all neighbours) or at least 1, got 0"),
+        ({"num_neighbors": [3]}, ValueError, "num_neighbors must have one number per flow (2), got 1"),
+        ({"num_neighbors": [3, -2]}, ValueError, "num_neighbors[1] must be -1 (all neighbours) or at least 1, got -2"),
+        ({"num_neighbors": 2.5}, TypeError, "num_neighbors[0] must be an integer, got float 2.5"),
+        ({"num_neighbors": True}, TypeError, "num_neighbors[0] must be an integer, got bool True"),
+        ({"num_neighbors": "12"}, TypeError, "num_neighbors must be a list with one number per flow"),
+        ({"num_neighbors": {1, 2}}, TypeError, "num_neighbors must be a list with one number per flow"),
+        ({"num_flows": 0}, ValueError, "num_flows must be at least 1, got 0"),
+        ({"num_walks": 0}, ValueError, "num_walks must be at least 1, got 0"),
+        ({"num_walks": 1.0}, TypeError, "num_walks must be an integer, got float 1.0"),
+        ({"walk_length": 0}, ValueError, "walk_length must be at least 1, got 0"),
+        ({"num_walks": 2**20, "walk_length": 2**11}, ValueError, f"must be below 2**31, got {2**31}"),
+        ({"restart": 1.5}, ValueError, "restart must be at least 0 and at most 1, got 1.5"),
+        ({"restart": -0.1}, ValueError, "restart must be at least 0 and at most 1, got -0.1"),
+        ({"restart": float("nan")}, ValueError, "restart must be at least 0 and at most 1, got nan"),
+        ({"restart": True}, TypeError, "restart must be a number, got bool True"),
+        ({"restart": "0.5"}, TypeError, "restart must be a number, got str '0.5'"),
+        ({"restart": None}, TypeError, "restart must be a number, got NoneType None"),
+        ({"weight": "w"}, TypeError, "unexpected keyword argument 'weight'"),
+        ({"direction": "up"}, ValueError, "direction must be 'in', 'out' or 'both', got 'up'"),
+        ({"include_dst": False, "reuse": True}, ValueError, "needs include_dst=True"),
+    ],
+)
+def test_bad_arguments(options, error, words):
+    with pytest.raises(error, match=re.escape(words)):
+        RandomWalkSampler(random_graph(0), **{"num_flows": 2, **options})
+
+
+def test_there_are_no_sums_over_edges_to_compare_with():
+    sampler = RandomWalkSampler(star(3), 1)
+    with pytest.raises(TypeError, match="estimates no sum over edges of the graph"):
+        sampler.estimand()
+    with pytest.raises(TypeError, match="estimates no sum over edges of the graph"):
+        assert_unbiased(sampler, [0])
+    with pytest.raises(IndexError, match=r"seeds\[0\] is 9"):
+        sampler([9])
+    with pytest.raises(IndexError, match=r"eid\[0\] is 3"):
+        sampler.without_edges([3])

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import torch
 from _support.loader_tools import fingerprint, random_graph
+from _support.sampler_reference import random_graph as multigraph
 
 from nodeflow import (
     ClusterSampler,
@@ -175,3 +176,42 @@ def test_errors_say_what_a_seed_is_with_its_article() -> None:
         LinkSampler(links)
     with pytest.raises(IndexError, match="a seed of ClusterSampler is a part, not a node"):
         ClusterSampler(graph, 1, [0, 1])([2])
+
+
+RANDOM = multigraph(0)
+
+
+def test_a_node_flow_with_rows_of_seeds():
+    links = LinkSampler(NeighborSampler(RANDOM, [2, 2], reuse=True), num_negatives=2, exclude="self")
+    for eid in ([3, 8, 3], []):
+        batch = links(eid)
+        assert repr(batch).startswith("NodeFlow(")
+        same = [batch.to("cpu"), pickle.loads(pickle.dumps(batch)), batch[:], batch.with_parent(None)]
+        for other in same:
+            other.validate()
+            assert_same_node_flow(other, batch)
+        assert batch[1:].seed_index.equal(batch.seed_index)
+        assert batch[:-1].seed_index.tolist() == list(range(batch.layer_sizes[1]))
+        lower = NeighborSampler(RANDOM, [2])(batch.front.parent_nid.flip(0))
+        joined = lower.append(batch)
+        joined.validate()
+        assert joined.seed_index.equal(batch.seed_index)
+        # the layer that joins them is the last one, in another order
+        end = create_node_flow([], [batch.seeds.flip(0)], parent=RANDOM)
+        end._set(seed_index=len(batch.seeds) - 1 - batch.seed_index)
+        turned = batch[:].append(end)
+        turned.validate()
+        assert turned.seeds[turned.seed_index].equal(batch.seeds[batch.seed_index])
+    broken = links([3])
+    broken._set(seed_index=broken.seed_index + len(broken.seeds))
+    with pytest.raises(ValueError, match="seed_index must hold rows of the last layer"):
+        broken.validate()
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+def test_rows_of_seeds_travel_to_a_gpu():
+    batch = LinkSampler(NeighborSampler(RANDOM, [2, 2], reuse=True), num_negatives=2)([3, 8, 3])
+    moved = batch.pin_memory().to("cuda", non_blocking=True)
+    assert_same_node_flow(moved, batch)
+    assert moved.seed_index.device.type == "cuda"

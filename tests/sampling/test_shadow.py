@@ -223,8 +223,8 @@ def test_bad_arguments(arguments, error, words):
 
 def test_bad_options_and_seeds():
     graph = random_graph(0)
-    with pytest.raises(ValueError, match="direction must be 'in' or 'out'"):
-        ShadowSampler(graph, 2, 1, 2, direction="both")
+    with pytest.raises(ValueError, match="direction must be 'in', 'out' or 'both'"):
+        ShadowSampler(graph, 2, 1, 2, direction="up")
     with pytest.raises(ValueError, match=r"below 2\*\*31 with replacement"):
         ShadowSampler(graph, 2, 1, 2**40, replace=True)
     with pytest.raises(TypeError, match="include_dst"):

@@ -154,7 +154,7 @@ def test_almost_nothing(count):
 @pytest.mark.parametrize(
     ("options", "error", "words"),
     [
-        ({"direction": "up"}, ValueError, "direction must be 'in' or 'out', got 'up'"),
+        ({"direction": "up"}, ValueError, "direction must be 'in', 'out' or 'both', got 'up'"),
         ({"weight": "w"}, KeyError, "graph.edata has no column 'w'"),
         ({"edge_filter": np.ones(3, np.bool_)}, ValueError, "edge_filter must have one entry per edge"),
         ({"seed": 1.5}, TypeError, "seed must be an integer"),

@@ -1,7 +1,7 @@
 """Statistics of the draws: every subset (or sequence) equally likely, and all draws independent of each other.
 
 Every test compares counts with their expectation by chi-square at a false-alarm rate of 1e-6 (about 60 such tests:
-6e-5 together); seeds are fixed, so the outcome never varies. ``test_faults.py`` plants the faults these tests are to
+6e-5 together); seeds are fixed, so the outcome never varies. ``test_planted.py`` plants the faults these tests are to
 find and shows that they do. Power, where nothing else is said: a chi-square test with m cells nearly always finds a
 relative deviation r of all cells from n draws once n r^2 > 8 sqrt(m) + 40.
 """
@@ -10,13 +10,27 @@ from __future__ import annotations
 
 import itertools
 import math
+from typing import Any
 
 import numpy as np
 import pytest
 import scipy.stats
-from _support.sampler_reference import chi_square, star
+import torch
+from _support.sampler_families import LAYERED, graph_of_all
+from _support.sampler_reference import chi_square, picked_positions, star
+from torch import Tensor
 
-from nodeflow import Graph, NeighborSampler
+from nodeflow import (
+    BernoulliSampler,
+    FullSampler,
+    Graph,
+    LaborSampler,
+    NeighborSampler,
+    RandomWalkSampler,
+    TemporalNeighborSampler,
+)
+from nodeflow.sampling.base import Choice, assemble, edges_along
+from nodeflow.testing import assert_reproducible, assert_unbiased
 
 
 def drawn(degree: int, fanout: int, *, hubs: int, replace: bool = False, seed: int = 0, **run) -> np.ndarray:
@@ -147,15 +161,6 @@ def table(first: np.ndarray, second: np.ndarray, size: int) -> float:
 
 
 PAIRS = {
-    "epochs": lambda: (drawn(7, 1, hubs=60_000, epoch=0), drawn(7, 1, hubs=60_000, epoch=1)),
-    "batches": lambda: (drawn(7, 1, hubs=60_000, batch_number=0), drawn(7, 1, hubs=60_000, batch_number=1)),
-    "batch and epoch": lambda: (
-        drawn(7, 1, hubs=60_000, batch_number=0, epoch=1),
-        drawn(7, 1, hubs=60_000, batch_number=1, epoch=0),
-    ),
-    "seeds": lambda: (drawn(7, 1, hubs=60_000, seed=0), drawn(7, 1, hubs=60_000, seed=1)),
-    "seed and epoch": lambda: (drawn(7, 1, hubs=60_000, seed=1), drawn(7, 1, hubs=60_000, epoch=1)),
-    "neighbouring ids": lambda: (drawn(7, 1, hubs=120_001)[:-1], drawn(7, 1, hubs=120_001)[1:]),
     "ids one power of two apart": lambda: (drawn(7, 1, hubs=131_072)[:65536], drawn(7, 1, hubs=131_072)[65536:]),
     "first and second draw": lambda: tuple(drawn(7, 2, hubs=60_000, replace=True).T),
     "with and without replacement": lambda: (drawn(7, 2, hubs=60_000, replace=True)[:, 1], drawn(7, 1, hubs=60_000)),
@@ -167,18 +172,6 @@ def test_draws_are_independent(name):
     # 49 cells, 60,000 pairs: if one draw in 25 copied the other, n r^2 = 60,000 * 6 * 0.04^2 = 576 and it is found
     first, second = PAIRS[name]()
     assert table(first.ravel(), second.ravel(), 7) < 1
-
-
-def test_flows_are_independent():
-    """A chain of nodes that draw for flow 1 and again for flow 0."""
-    hubs = 60_000
-    rows = []
-    graph = Graph(np.arange(hubs + 8).clip(max=hubs) * 7, np.tile(np.arange(hubs, hubs + 7), hubs))
-    batch = NeighborSampler(graph, [1, 1])(range(hubs))
-    for flow in batch.flows:
-        assert flow.num_edges == hubs  # the seven neighbours have no in-edges
-        rows.append(flow.parent_eid.numpy() % 7)
-    assert table(rows[0], rows[1], 7) < 1
 
 
 @pytest.mark.slow
@@ -235,3 +228,125 @@ def test_chi_square_itself():
     assert max(ratios) < 1
     assert np.mean(ratios) == pytest.approx(19 / scipy.stats.chi2.isf(1e-6, 19), rel=0.05)
     assert chi_square(np.array([5300, 4700])) > 1
+
+
+def subsets(degree: int, fanout: int) -> list[tuple[int, ...]]:
+    return list(itertools.combinations(range(degree), min(degree, fanout)))
+
+
+@pytest.mark.parametrize("options", [{}, {"include_dst": False}, {"reuse": True}], ids=str)
+def test_weighted_sum_is_unbiased_exactly(options):
+    """Two flows on five nodes: probability times estimate, summed over every choice of every node, is the full sum.
+
+    Fresh draws make the two-flow estimate unbiased too. With reuse a node that is a destination twice (0 is its own
+    neighbour's neighbour) uses one draw in both flows, so there only the last flow is compared.
+    """
+    edges = [(1, 0), (2, 0), (3, 0), (0, 1), (2, 1), (4, 1), (2, 3), (3, 2), (4, 2)]
+    graph = Graph.from_edges(*zip(*edges, strict=True))
+    arrays = edges_along(graph, "in")
+    degree = np.diff(graph.indptr)
+    fanout, h = 2, torch.tensor([1.0, -2.0, 3.5, 7.0, 0.25], dtype=torch.float64)
+    full = FullSampler(graph, 2, include_dst=options.get("include_dst", True))([0, 1])
+
+    def through(batch, levels: int) -> Tensor:
+        value = h[batch.layers[2 - levels].parent_nid]
+        for i in range(2 - levels, 2):
+            value = batch.flows[i].aggregate(value, "sum", weight=batch.flows[i].weight.double())
+        return value
+
+    # a table says which subset each (flow, node) takes; all tables together are the probability space
+    slots = [(flow, v) for flow in ((1,) if options.get("reuse") else (1, 0)) for v in range(5)]
+    slots = [(flow, v) for flow, v in slots if flow == 0 or v in (0, 1) or options.get("reuse")]
+    spaces = [subsets(degree[v], fanout) for _, v in slots]
+    mean = [torch.zeros(2, dtype=torch.float64) for _ in range(2)]
+    total = 0.0
+    for picks in itertools.product(*spaces):
+        table = dict(zip(slots, picks, strict=True))
+        probability = math.prod(1 / len(space) for space in spaces)
+
+        def choose(dst: Tensor, flow: int, table=table) -> Choice:
+            chosen = [table[1 if options.get("reuse") else flow, v] for v in dst.tolist()]
+            starts = graph.indptr[dst.numpy()]
+            positions = [s + p for s, picked in zip(starts.tolist(), chosen, strict=True) for p in picked]
+            sizes = [len(picked) for picked in chosen]
+            weight = [degree[v] / len(p) for v, p in zip(dst.tolist(), chosen, strict=True) for _ in p]
+            return Choice(np.cumsum([0, *sizes]), np.array(positions, np.int64), weight=weight)
+
+        batch = assemble(graph, arrays, [0, 1], 2, choose, **options)
+        for levels in (1, 2):
+            mean[levels - 1] += probability * through(batch, levels)
+        total += probability
+    assert total == pytest.approx(1, abs=1e-12)
+    torch.testing.assert_close(mean[0], through(full, 1), rtol=0, atol=1e-12)
+    if not options.get("reuse"):
+        torch.testing.assert_close(mean[1], through(full, 2), rtol=0, atol=1e-12)
+
+
+def test_sampled_weights_are_those_of_the_enumeration():
+    """The built-in sampler gives each subset the weights under which the enumeration above is unbiased."""
+    graph = star(4)
+    values = torch.tensor([1.0, 10.0, 100.0, 1000.0], dtype=torch.float64)
+    estimates = {}
+    for epoch in range(400):
+        batch = NeighborSampler(graph, [3])([0], epoch=epoch)
+        picked = tuple(sorted(picked_positions(batch)[0]))
+        h = torch.cat([torch.zeros(1, dtype=torch.float64), values])[batch.front.parent_nid]
+        weight = batch.flows[0].weight.double()
+        estimates[picked] = batch.flows[0].aggregate(h, "sum", weight=weight).item()
+    assert len(estimates) == 4
+    # float32 weights: 4/3 is right to 2**-24
+    assert sum(estimates.values()) / 4 == pytest.approx(1111, rel=1e-7)
+
+
+@pytest.mark.parametrize("name", ["neighbor, prob", "neighbor, prob, replace", "bernoulli", "bernoulli, rates"])
+@pytest.mark.parametrize(
+    "options",
+    [{"include_dst": False, "weight": "a"}, {"direction": "out", "weight": "a", "edge_filter": "old"}, {"reuse": True}],
+    ids=str,
+)
+def test_unbiased_through_all_options(name, options):
+    graph = graph_of_all()
+    graph.edata["a"] = torch.from_numpy(np.random.default_rng(0).normal(size=graph.num_edges).astype(np.float32))
+    graph.edata["p"] = (graph.edata["p"] + 0.3) * (graph.edata["p"] > 0)  # of tiny ones 250 draws say little
+    sampler = LAYERED[name](graph, **options)
+    assert_unbiased(sampler, [0, 7, 21], draws=250)
+    assert_reproducible(sampler, [0, 7, 21])
+
+
+ROWS: dict[str, Any] = {
+    "neighbor": lambda g, flows, **o: NeighborSampler(g, [1] * flows, **o),
+    "replace": lambda g, flows, **o: NeighborSampler(g, [1] * flows, replace=True, **o),
+    "prob": lambda g, flows, **o: NeighborSampler(g, [1] * flows, prob="w", **o),
+    "prob, replace": lambda g, flows, **o: NeighborSampler(g, [1] * flows, prob="w", replace=True, **o),
+    "bernoulli": lambda g, flows, **o: BernoulliSampler(g, rates=[0.5] * flows, **o),
+    "labor": lambda g, flows, **o: LaborSampler(g, [2] * flows, **o),
+    "labor, sequential": lambda g, flows, **o: LaborSampler(g, [2] * flows, method="sequential", **o),
+    "labor, 1": lambda g, flows, **o: LaborSampler(g, [2] * flows, iterations=1, **o),
+    "temporal": lambda g, flows, **o: TemporalNeighborSampler(g, [1] * flows, **o),
+    "random walk": lambda g, flows, **o: RandomWalkSampler(g, flows, num_walks=1, walk_length=1, **o),
+}
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_rows_draw_independently_in_epochs_batches_seeds_flows_and_of_each_other(name):
+    """Joint tables of what 40,000 nodes draw of 4 edges, against the product of the margins.
+
+    If one draw in 20 copied the other, n r^2 = 40,000 * 3 * 0.05^2 = 300 and it is found.
+    """
+    hubs, edges = 40_000, np.arange(160_000)
+    graph = Graph.from_edges(hubs + edges, edges // 4, edata={"w": torch.tensor([1, 2, 3, 2.0]).repeat(hubs)})
+    graph.edata["time"] = torch.arange(160_000) % 4
+
+    def codes(flow: int = 0, flows: int = 1, seed: int = 0, **call: Any) -> np.ndarray:
+        times = {"times": [9] * hubs} if name == "temporal" else {}
+        one = ROWS[name](graph, flows, seed=seed)(range(hubs), **times, **call).flows[flow]
+        edge, found = one.src_layer.parent_nid[one.indices].numpy() - hubs, np.zeros(hubs, np.int64)
+        np.bitwise_or.at(found, edge // 4, 1 << edge % 4)
+        return found
+
+    first, both = codes(), [codes(flow, flows=2) for flow in (0, 1)]
+    runs = (codes(epoch=1), codes(batch_number=0), codes(epoch=1, batch_number=0), codes(seed=1), np.roll(first, 1))
+    for one, other in (*((first, run) for run in runs), (runs[0], runs[3]), (runs[1], runs[2]), both):
+        joint = np.bincount(one * 16 + other, minlength=256).reshape(16, 16)
+        expected = np.outer(joint.sum(1), joint.sum(0)) / hubs
+        assert chi_square(joint[expected > 0], expected[expected > 0]) < 1

@@ -153,35 +153,6 @@ def test_one_node_over_epochs_batches_and_seeds(weights):
         assert chi_square(counts, np.array([float(law[s]) * 800 for s in subsets])) < 1
 
 
-PAIRS = {
-    "epochs": ({"epoch": 0}, {"epoch": 1}),
-    "batches": ({"batch_number": 0}, {"batch_number": 1}),
-    "seed and epoch": ({"seed": 1}, {"epoch": 1}),
-}
-
-
-@pytest.mark.parametrize("replace", [False, True])
-@pytest.mark.parametrize("name", [*PAIRS, "neighbouring nodes", "flows"])
-def test_draws_are_independent(name, replace):
-    """Joint tables against products: one draw in 25 that copied another would be found (see test_uniform.py)."""
-    weights, hubs = [1, 2, 3, 2], 40_000
-    graph = crowd(weights, hubs)
-
-    def drawn(seed: int = 0, **call: int) -> np.ndarray:
-        batch = NeighborSampler(graph, [1], prob="w", replace=replace, seed=seed)(range(hubs), **call)
-        return batch.flows[0].parent_eid.numpy() % 4
-
-    if name == "flows":
-        batch = NeighborSampler(graph, [1, 1], prob="w", replace=replace)(range(hubs))
-        first, second = (flow.parent_eid.numpy()[:hubs] % 4 for flow in batch.flows)
-    elif name == "neighbouring nodes":
-        first, second = drawn()[:-1], drawn()[1:]
-    else:
-        first, second = (drawn(**which) for which in PAIRS[name])
-    single = np.array(weights) / 8
-    assert chi_square(np.bincount(first * 4 + second, minlength=16), np.outer(single, single).ravel() * len(first)) < 1
-
-
 # ---- the weights
 
 

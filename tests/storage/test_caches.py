@@ -13,6 +13,7 @@ import pytest
 import scipy.sparse
 import torch
 from _support.graphs import sparse_column
+from _support.own_rows import OwnRows
 from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
@@ -106,7 +107,7 @@ def test_what_does_not_fit_is_said_with_what_would() -> None:
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [
-        (lambda: Cached(COLUMN, [1.0], 60), ValueError, r"number per row \(60\)"),
+        (lambda: Cached(COLUMN, [1.0], 60), ValueError, r"entry per row \(60\)"),
         (lambda: Cached(COLUMN, [np.nan] * 60, 5), ValueError, r"heat\[0\]"),
         (lambda: Cached(COLUMN, wrong(["a"] * 60), 5), TypeError, "heat must be"),
         (lambda: Cached(COLUMN, range(60), -1), ValueError, "memory"),
@@ -127,23 +128,12 @@ def test_mistakes_are_named(call: Any, error: type[Exception], message: str) -> 
         call()
 
 
-class Database:
-    """Rows of a user's own."""
-
-    def __init__(self, values: dict[int, list[float]]) -> None:
-        self.values, self.shape, self.dtype = values, (len(values), 2), torch.float32
-
-    def fetch(self, ids: Tensor, out: Tensor | None = None) -> Tensor:
-        found = torch.tensor([self.values[i] for i in ids.tolist()]).view(-1, 2)
-        return found if out is None else out.copy_(found)
-
-
 def test_rows_of_a_users_own_under_a_cache() -> None:
-    own = Database({i: [float(i), -float(i)] for i in range(10)})
+    own = OwnRows(torch.arange(20.0).view(10, 2))
     assert isinstance(own, storage.Rows)
     rows = Cached(own, range(10), 32)
-    assert rows.fetch(torch.tensor([9, 0, 9])).tolist() == [[9, -9], [0, 0], [9, -9]]
-    assert (rows.hits, rows.misses) == (2, 1)
+    assert rows.fetch(torch.tensor([9, 0, 9])).tolist() == [[18, 19], [0, 1], [18, 19]]
+    assert (rows.hits, rows.misses, own.fetched) == (2, 1, 4 + 1)
 
 
 @given(some_ids, st.integers(0, 3000), st.sampled_from([torch.float32, torch.float64]))

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from _support.graphs import sparse_column
-from torch import Tensor
+from _support.graphs import random_graph, sparse_column
+from _support.own_rows import OwnRows
 
 from nodeflow import Graph, History, Updater, nn, transform
 from nodeflow._disk import arrays
@@ -24,9 +24,8 @@ from nodeflow.storage import create
 NODES = 60
 
 
-def random_graph() -> Graph:
-    random = np.random.default_rng(2)
-    graph = Graph.from_edges(*random.integers(0, NODES, (2, 150)), num_nodes=NODES)
+def weighted_graph() -> Graph:
+    graph = random_graph(2, NODES, 150)
     graph.edata["w"] = torch.rand(150)
     return graph
 
@@ -41,17 +40,6 @@ MODELS: dict[str, Callable[[], FlowModel]] = {
 }
 
 
-class Fetched:
-    """Rows that are fetched by id."""
-
-    def __init__(self, rows: Tensor) -> None:
-        self.rows, self.shape, self.dtype, self.most = rows, tuple(rows.shape), rows.dtype, 0
-
-    def fetch(self, ids: Tensor, out: Tensor | None = None) -> Tensor:
-        self.most = max(self.most, len(ids))
-        return self.rows[ids]
-
-
 @pytest.mark.parametrize(
     "name", ["sage", "gcn", *(pytest.param(name, marks=pytest.mark.slow) for name in [*MODELS][2:])]
 )
@@ -59,7 +47,7 @@ class Fetched:
 def test_outputs_are_those_in_memory(tmp_path: Path, name: str, nodes: list[int] | None) -> None:
     torch.manual_seed(3)
     model = MODELS[name]()
-    graph, x = random_graph(), torch.rand(NODES, 5)
+    graph, x = weighted_graph(), torch.rand(NODES, 5)
     options: dict[str, Any] = {"nodes": nodes} if name == "gat" else {"nodes": nodes, "weight": "w"}
     model.train()
     wanted = model.inference(graph, x, **options)
@@ -80,10 +68,10 @@ def test_outputs_are_those_in_memory(tmp_path: Path, name: str, nodes: list[int]
 def test_chunks_without_files_and_with_them_are_the_same_bits(tmp_path: Path) -> None:
     """Where in memory too the rows of neighbours are gathered."""
     model = nn.GraphSAGE(5, 8, 3, num_layers=3)
-    graph, x = random_graph(), torch.rand(NODES, 5)
+    graph, x = weighted_graph(), torch.rand(NODES, 5)
     wanted = model.inference(graph, x, chunk_size=7)
     assert torch.equal(model.inference(graph, x, chunk_size=7, folder=tmp_path), wanted)
-    fetched = Fetched(x)
+    fetched = OwnRows(x)
     assert torch.equal(model.inference(graph, fetched, chunk_size=7, folder=tmp_path), wanted)
     assert fetched.most < NODES  # never all rows at a time
 
@@ -91,7 +79,7 @@ def test_chunks_without_files_and_with_them_are_the_same_bits(tmp_path: Path) ->
 def test_sparse_features_and_a_mapped_graph(tmp_path: Path) -> None:
     import scipy.sparse
 
-    graph = random_graph()
+    graph = weighted_graph()
     graph.ndata["feat"] = sparse_column(
         scipy.sparse.random(NODES, 5, 0.3, format="csr", random_state=0, dtype=np.float32)
     )
@@ -105,7 +93,7 @@ def test_sparse_features_and_a_mapped_graph(tmp_path: Path) -> None:
 
 def test_bfloat16_outputs(tmp_path: Path) -> None:
     model = nn.GraphSAGE(5, 8, 3).bfloat16()
-    graph, x = random_graph(), torch.rand(NODES, 5).bfloat16()
+    graph, x = weighted_graph(), torch.rand(NODES, 5).bfloat16()
     out = create(tmp_path / "out.npy", (NODES, 3), torch.bfloat16)
     model.inference(graph, x, chunk_size=7, folder=tmp_path, out=out)
     assert torch.equal(out, model.inference(graph, x, chunk_size=7))
@@ -127,12 +115,12 @@ def test_what_cannot_take_the_outputs_is_refused(
 ) -> None:
     model = nn.GraphSAGE(5, 8, 3)
     with pytest.raises(error, match=message):
-        model.inference(random_graph(), torch.rand(NODES, 5), out=out, folder=tmp_path if filed else None)
+        model.inference(weighted_graph(), torch.rand(NODES, 5), out=out, folder=tmp_path if filed else None)
     assert list(tmp_path.iterdir()) == []
 
 
 def test_read_only_files_and_the_inputs_are_refused(tmp_path: Path) -> None:
-    graph = random_graph()
+    graph = weighted_graph()
     graph.ndata["x"] = torch.rand(NODES, 3)
     graph.save(tmp_path / "g")
     column = Graph.open(tmp_path / "g").ndata["x"]
@@ -154,7 +142,7 @@ def test_a_full_disk_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(arrays, "take_room", full)
     model = nn.GraphSAGE(5, 8, 3).train()
     with pytest.raises(OSError, match="No space left"):
-        model.inference(random_graph(), torch.rand(NODES, 5), folder=tmp_path)
+        model.inference(weighted_graph(), torch.rand(NODES, 5), folder=tmp_path)
     with pytest.raises(OSError, match="No space left"):
         create(tmp_path / "out.npy", (NODES, 3))
     assert list(tmp_path.iterdir()) == []
@@ -177,7 +165,7 @@ def test_create_refuses_what_is_wrong(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("stored", [False, True])
 def test_an_updater_fills_the_same_history(tmp_path: Path, stored: bool) -> None:
-    graph = transform.add_self_loops(random_graph())
+    graph = transform.add_self_loops(weighted_graph())
     graph.edata["p"] = transform.edge_norm(graph)
     model = nn.VRGCN(5, 8, 3, num_layers=3)
     x, histories = torch.rand(NODES, 5), []
@@ -186,7 +174,7 @@ def test_an_updater_fills_the_same_history(tmp_path: Path, stored: bool) -> None
         history = History(
             graph, model.history_widths, weight="p", folder=place, aggregated="stored" if stored else "on demand"
         )
-        Updater(model, history, x if folder is None else Fetched(x), chunk_size=7, folder=folder).run()
+        Updater(model, history, x if folder is None else OwnRows(x), chunk_size=7, folder=folder).run()
         histories.append(history)
     nodes = torch.arange(NODES)
     for i in histories[0].widths:
@@ -234,8 +222,7 @@ print(peak(folder=place, out=out), peak())
 def test_memory_is_bounded(tmp_path: Path) -> None:
     """Pages of files are left out: the system takes them back when it needs room."""
     size = 50_000
-    random = np.random.default_rng(0)
-    graph = Graph.from_edges(*random.integers(0, size, (2, 2 * size)), num_nodes=size)
+    graph = random_graph(0, size, 2 * size)
     graph.ndata["feat"] = torch.rand(size, 32)
     graph.save(tmp_path / "g")
     command = [sys.executable, "-c", MEASURE, str(tmp_path)]

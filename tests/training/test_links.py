@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from _support.training_tools import FAST, planted, same_result, stop_after
+from _support.training_tools import FAST, planted, same_result, stop_after, without
 from torch import Tensor
 
 from nodeflow import Graph
@@ -20,11 +20,11 @@ from nodeflow.metrics import rank_links
 from nodeflow.nn import DECODERS, ComplEx, GraphSAGE
 from nodeflow.training import Checkpoints, Stopped, Trainer, load_model, save
 from nodeflow.training._answers import Answers
-from nodeflow.training._link_network import LINK_LOSSES
+from nodeflow.training._checkpoints import read_state
 from nodeflow.training._links import NodesOnly
+from nodeflow.training._models import LINK_LOSSES
 from nodeflow.training._network import Inputs
 from nodeflow.training._settings import FIELDS
-from nodeflow.training._state import read_state
 
 LINKS = FAST.replace(
     task="link", model="none", embedding=16, negatives=20, chunk=16, dropout=0.0, lr=0.05, direction="both", epochs=4
@@ -71,7 +71,7 @@ def test_training_edges_and_their_reverses_keep_their_columns() -> None:
             return super().forward(batch, h)
 
     seen: list[torch.Tensor] = []
-    settings = LINKS.replace(model="sage", inputs="embedding", fanouts=(2,), epochs=1)
+    settings = without(LINKS.replace(model="sage", inputs="embedding", fanouts=(2,), epochs=1), "dropout")
     Trainer(data, settings, model=Reads(settings.model.embedding, 8, settings.model.embedding, num_layers=1)).run()
     assert len(torch.cat(seen)) > 0
 
@@ -85,7 +85,7 @@ def test_every_decoder_trains_without_an_encoder(decoder: str, loss: str) -> Non
     assert set(result.scores["test"]) == {"mrr", "mean_rank", "hits@1", "hits@3", "hits@10"}
 
 
-@pytest.mark.parametrize("loss", LINK_LOSSES)
+@pytest.mark.parametrize("loss", [*LINK_LOSSES, "one-vs-all"])
 @pytest.mark.parametrize("inverse", [False, True])
 def test_every_loss_trains(loss: str, inverse: bool) -> None:
     margin = {"margin": 2.0} if loss in ("margin", "self-adversarial") else {}
@@ -297,7 +297,7 @@ def test_a_model_and_a_loss_of_ones_own() -> None:
         return (negative.logsumexp(1) - positive).mean()
 
     model = GraphSAGE(16, 8, 16, num_layers=2)
-    result = Trainer(wheel(), LINKS.replace(model="sage"), model=model, loss=loss).run()
+    result = Trainer(wheel(), without(LINKS.replace(model="sage"), "dropout"), model=model, loss=loss).run()
     assert result.records[-1].loss < result.records[0].loss
 
 
@@ -307,13 +307,10 @@ def test_a_model_and_a_loss_of_ones_own() -> None:
         ({"metric": "accuracy"}, "metric must be one of mrr, mean_rank, .* for task 'link', got 'accuracy'"),
         ({"edge_type": "kind"}, "edge_type='kind' is no edge column; the graph has relation, split"),
         ({"sampler": "saint", "model": "sage"}, "sampler 'saint' does not go with task 'link': seeds must be nodes"),
-        (
-            {"n3": 0.1, "decoder": "transe"},
-            "n3 .= 0.1. is read with decoder 'distmult' or 'complex', and this run has decoder 'transe'",
-        ),
+        ({"n3": 0.1, "decoder": "transe"}, "n3 .= 0.1. is read with decoder .* this run has decoder 'transe'"),
         (
             {"model": "sage", "link_loss": "one-vs-all"},
-            "link_loss 'one-vs-all' does not go with model 'sage': .* needs model 'none'",
+            "'one-vs-all' does not go with model 'sage': .* needs model 'none'",
         ),
         ({"model": "gat", "sampler": "fastgcn"}, "model 'gat' would be biased with sampler 'fastgcn'"),
         ({"decoder": "complex", "embedding": 7}, "even"),

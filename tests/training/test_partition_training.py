@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import signal
 import subprocess
@@ -16,12 +15,13 @@ import torch
 from _support.cli_tools import SMALL, Cli, status
 from _support.cli_tools import train as command
 from _support.partition_training import Fixed, by_hand, contents, partitioned
+from _support.processes import environment
 from _support.training_tools import FAST, planted, same_result, slow, stop_after, train
 
 from nodeflow.datasets import Dataset, read_folder
 from nodeflow.partitions import Partitions
 from nodeflow.training import Checkpoints, Stopped, Trainer
-from nodeflow.training._partition_batches import PartitionBatches
+from nodeflow.training._partitions import PartitionBatches
 
 
 @pytest.fixture
@@ -247,10 +247,8 @@ def test_a_killed_run_goes_on(folders: Fixed, tmp_path: Path) -> None:
     assert command(folders["data"], tmp_path / "whole", *words) == 0
     first = Trainer(read_folder(folders["data"]), partitioned(folders["in"])).task.num_batches(0)
     run = ["train", str(folders["data"]), *SMALL, "--output", str(tmp_path / "run"), *words]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
-    killed = subprocess.run(
-        [sys.executable, "-c", KILLED, str(first + 4), *run], env=environment, check=False, capture_output=True
-    )
+    words = [sys.executable, "-c", KILLED, str(first + 4), *run]
+    killed = subprocess.run(words, env=environment(), check=False, capture_output=True)
     assert killed.returncode == -signal.SIGKILL, killed.stderr
     assert status(["train", "--resume", str(tmp_path / "run"), "--no-plot"]) == 0
     one, other = ((tmp_path / name / "checkpoint.safetensors").read_bytes() for name in ("whole", "run"))

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 import torch
 from _support.cli_tools import SMALL, Cli, status
-from _support.training_tools import FAST, planted, same_result, stop_after
+from _support.training_tools import FAST, planted, same_result, stop_after, without
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -23,8 +23,7 @@ import nodeflow
 from nodeflow.metrics import named
 from nodeflow.nn import GraphSAGE
 from nodeflow.training import Checkpoints, Result, Settings, Stopped, Trainer, open_trainer
-from nodeflow.training._checkpoints import STATE
-from nodeflow.training._state import read_state, write_state
+from nodeflow.training._checkpoints import STATE, read_state, write_state
 
 ROOT = Path(nodeflow.__file__).resolve().parents[1]
 
@@ -103,16 +102,17 @@ def gentle(parameters: Any) -> torch.optim.Optimizer:
 
 def test_a_run_with_parts_of_ones_own_goes_on_with_them_only(tmp_path: Path) -> None:
     own: dict[str, Any] = {"loss": crude, "optimizer": gentle, "metrics": [named("f1_macro")]}
-    wanted = Trainer(planted(), FAST, **own).run()
-    stopped_at(Trainer(planted(), FAST, **own, checkpoints=Checkpoints(tmp_path / "made" / "here")), 3)
+    settings = without(FAST, "lr")
+    wanted = Trainer(planted(), settings, **own).run()
+    stopped_at(Trainer(planted(), settings, **own, checkpoints=Checkpoints(tmp_path / "made" / "here")), 3)
     state = read_state(tmp_path / "made" / "here" / STATE)
     for name, part in (("loss", "crude"), ("optimizer", "gentle"), ("metrics", "f1_macro")):
         fewer = {other: value for other, value in own.items() if other != name}
         with pytest.raises(ValueError, match=f"of a run with {name} = {part}, got that of the settings; pass parts of"):
-            Trainer(planted(), FAST, **fewer).load_state_dict(state)
+            Trainer(planted(), settings, **fewer).load_state_dict(state)
     with pytest.raises(ValueError, match="of a run with loss = that of the settings, got crude"):
         Trainer(planted(), FAST, loss=crude).load_state_dict(Trainer(planted(), FAST).state_dict())
-    trainer = Trainer(planted(), FAST, **own)
+    trainer = Trainer(planted(), settings, **own)
     trainer.load_state_dict(state)
     assert same_result(trainer.run(), wanted)
 
@@ -302,7 +302,12 @@ def test_open_trainer(data: Path, tmp_path: Path) -> None:
 def test_a_model_of_the_users_own_goes_on(tmp_path: Path) -> None:
     def trainer(**options: Any) -> Trainer:
         torch.manual_seed(4)
-        return Trainer(planted(), FAST.replace(epochs=2), model=GraphSAGE(3, 8, 3, dropout=0.5), **options)
+        return Trainer(
+            planted(),
+            without(FAST.replace(epochs=2), "hidden", "dropout"),
+            model=GraphSAGE(3, 8, 3, dropout=0.5),
+            **options,
+        )
 
     wanted = trainer().run()
     assert stopped_at(trainer(checkpoints=Checkpoints(tmp_path)), 3)

@@ -11,11 +11,13 @@ from typing import Any
 
 import pytest
 import torch
+from _support.cli_tools import status
 from _support.processes import run_processes
 from _support.training_tools import FAST, planted, stop_after, with_columns
 
 from nodeflow.datasets import Dataset
 from nodeflow.training import Settings, Stopped, Trainer
+from nodeflow.training._folder import Run
 
 PLAIN = FAST.replace(dropout=0.0, epochs=2, batch_size=16, lr=0.01)
 LINKS = PLAIN.replace(
@@ -29,7 +31,31 @@ RUNS = {
     "several": PLAIN.replace(task="multilabel", inputs="both", embedding=4, fanouts=(3,)),
     "numbers": PLAIN.replace(task="regression", sampler="bernoulli", batch_size=54, validate_every=2),
     "softmax": LINKS.replace(n3=0.1),
+    "one-vs-all": Settings(
+        task="link",
+        model="none",
+        link_loss="one-vs-all",
+        decoder="complex",
+        embedding=8,
+        n3=0.1,
+        batch_size=64,
+        epochs=1,
+        dropout=0,
+        edge_type="kind",
+        inputs="embedding",
+    ),
     "margin": LINKS.replace(model="none", link_loss="margin", decoder="transe", inverse=False, inputs="embedding"),
+}
+
+
+ON_PARTS = {
+    "control variates": PLAIN.replace(sampler="cv", fanouts=(2, 2), batch_size=10),
+    "cached": PLAIN.replace(storage="cached", memory="1 KB", batch_size=10),
+    "file": PLAIN.replace(storage="file", validate="full", batch_size=10),
+    "relations": PLAIN.replace(model="rgcn", edge_type="kind", batch_size=10),
+    "links": LINKS.replace(inputs="both"),
+    "links of rows": LINKS.replace(model="none", inputs="embedding", link_loss="margin", direction="both"),
+    "links of relations": LINKS.replace(model="rgcn", edge_type="kind", decoder="complex", direction="out"),
 }
 
 
@@ -45,9 +71,11 @@ def data(task: str) -> Dataset:
     return replace(with_columns(known, label=labels), train=known.train[:109], num_classes=classes)
 
 
-def outcome(settings: Settings) -> dict[str, Any]:
-    """What a run gives: losses, scores and weights."""
-    trainer = Trainer(data(settings.run.task), settings)
+def outcome(settings: Settings, dataset: Dataset | None = None, state: Any = None) -> dict[str, Any]:
+    """What a run gives, which goes on from a state: losses, scores and weights."""
+    trainer = Trainer(data(settings.run.task) if dataset is None else dataset, settings)
+    if state is not None:
+        trainer.load_state_dict(state)
     result = trainer.run()
     weights = {name: value.flatten().tolist() for name, value in trainer.network.state_dict().items()}
     records = [[record.loss, record.scores] for record in result.records]
@@ -58,11 +86,12 @@ def outcome(settings: Settings) -> dict[str, Any]:
 PROCESSES = """
 import json
 sys.path[:0] = sys.argv[5:]
-from test_several_processes import RUNS, outcome, refusals, stopping
+from test_several_processes import ON_PARTS, RUNS, outcome, outcome_on_parts, refusals, stopping
 
 found = {name: outcome(RUNS[name]) for name in sys.argv[4].split(",")}
+on_parts = {name: outcome_on_parts(name, file) for name in ON_PARTS}
 with open(f"{file}-{rank}.json", "w") as out:
-    json.dump([found, refusals(), stopping(rank)], out)
+    json.dump([found, refusals(), stopping(rank), on_parts], out)
 """
 
 
@@ -70,9 +99,44 @@ with open(f"{file}-{rank}.json", "w") as out:
 def found(tmp_path_factory: pytest.TempPathFactory) -> list[Any]:
     """What each of two processes found."""
     folder = tmp_path_factory.mktemp("processes")
+    data("auto").save(folder / "data")
+    for name, settings in ON_PARTS.items():
+        links = ["--links", "--edge-type", settings.graph.edge_type] if settings.run.task == "link" else []
+        cut = ["partition", str(folder / "data"), "--for", "processes", "--parts", "2", "--method", "hash", *links]
+        assert status([*cut, "--direction", settings.graph.direction, "--output", parts_of(folder, name)]) == 0
     ended = run_processes(PROCESSES, 2, folder, ",".join(RUNS), Path(__file__).parent)
-    assert [one.errors for one in ended if one.status] == []
+    assert not any(one.status for one in ended), "\n".join(one.errors for one in ended)
     return [json.loads((folder / f"group-{rank}.json").read_text()) for rank in range(2)]
+
+
+def parts_of(folder: Path, name: str) -> str:
+    return str(folder / name.replace(" ", "-"))
+
+
+def outcome_on_parts(name: str, file: str) -> Any:
+    """The same of a part in each process."""
+    run = Run.of(ON_PARTS[name].to_dict(), {"partitions": parts_of(Path(file).parent, name)})
+    state = None
+    if name == "control variates":  # that of all processes, after some steps of the second epoch
+        trainer = Trainer(run.dataset(), run.settings)
+        stop_after(trainer, 9)
+        with pytest.raises(Stopped):
+            trainer.run()
+        state = trainer.state_dict()
+        assert state["task"]["history"]["h_1"].shape == (300, 16)
+    return outcome(run.settings, run.dataset(), state)
+
+
+@pytest.mark.parametrize("name", ON_PARTS)
+def test_parts_train_what_the_whole_does(name: str, found: list[Any]) -> None:
+    first, second = (one[3][name] for one in found)
+    assert first == second | {"seeds": first["seeds"]}
+    settings, whole = ON_PARTS[name], data("auto")
+    whole = replace(whole, **{part: nodes.sort().values for part, nodes in whole.splits.items()})
+    changes = {"storage": "memory", "batch_size": 2 * settings.sampler.batch_size}
+    alone = outcome(settings.replace(**changes), whole)
+    for what in ("records", "scores", "weights"):
+        assert close(first[what], json.loads(json.dumps(alone[what])), 1e-4), what
 
 
 def close(one: Any, other: Any, tolerance: float = 2e-5) -> bool:
@@ -114,7 +178,7 @@ def refusals() -> list[str]:
 def test_runs_that_several_processes_cannot_share_are_refused_on_all(found: list[Any]) -> None:
     assert found[0][1] == found[1][1]
     reasons = [
-        "'saint' .* several processes: its batches are subgraphs", "'cluster' .* several", "'cv' .* the history",
+        "'saint' .* several processes: a batch is one subgraph", "'cluster' .* several", "'cv' .* the history",
         r"batch normalisation", "batch normalisation", r"share .* with a part of the graph",
         "runs must be the same .* seed is 0 on rank 0 and 1 on",
         "training nodes",

@@ -19,7 +19,7 @@ from nodeflow import partitions, storage
 from nodeflow._rows.rows import as_dense
 from nodeflow.datasets import debian, read_folder
 from nodeflow.training import Checkpoints, Result, Settings, Stopped, Trainer
-from nodeflow.training._features import FeatureRows, hash_of, opened
+from nodeflow.training._graph import FeatureRows, hash_of, opened
 
 STORED = ("file", "cached", "lookahead")
 SHORT = FAST.replace(epochs=2)
@@ -207,19 +207,11 @@ def test_a_gpu_learns_the_same(kind: str, folders: dict[str, Path]) -> None:
     ("data", "change", "message"),
     [
         ("none", {}, "storage 'file' does not go with a data set without features"),
-        (
-            "float32",
-            {"inputs": "embedding"},
-            "storage 'file' does not go with inputs 'embedding': no features are read",
-        ),
+        ("float32", {"inputs": "embedding"}, "'file' does not go with inputs 'embedding': no features are read"),
         ("broken", {}, "features of data set 'planted' must be finite, but row 217 has NaN or inf"),
         ("float32", {"storage": "cached", "memory": "11 B"}, "memory is '11 B', but a row takes 12 bytes: nothing"),
         ("float32", {"storage": "lookahead", "memory": "11 B"}, "memory is '11 B', but a row takes 12 bytes"),
-        (
-            "float32",
-            {"task": "link", "model": "none"},
-            "storage 'file' does not go with model 'none': the features of all nodes",
-        ),
+        ("float32", {"task": "link", "model": "none"}, "'file' does not go with model 'none': the features of"),
     ],
     ids=str,
 )
@@ -247,10 +239,7 @@ def test_features_in_memory_say_how_to_save_them(tmp_path: Path, cli: Cli) -> No
         ({"memory": "2"}, "memory must be a number and a unit .*, got str '2'|memory must be a number and a unit"),
         ({"memory": "0 GB"}, "memory must be at least 1"),
         ({"memory": "two GB"}, "memory must be a number and a unit"),
-        (
-            {"sampler": "cv", "storage": "file"},
-            "storage 'file' does not go with sampler 'cv': it reads the features of all nodes",
-        ),
+        ({"sampler": "cv", "storage": "file"}, "'file' does not go with sampler 'cv': .* features of all nodes"),
     ],
     ids=str,
 )
@@ -288,7 +277,7 @@ def test_features_are_hashed_and_searched_in_pieces(
 ) -> None:
     column = torch.randn(rows, width, generator=torch.Generator().manual_seed(rows)).to(kinds[0])
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("nodeflow.training._features._PIECE", piece)
+        patch.setattr("nodeflow.training._graph._PIECE", piece)
         assert hash_of(FeatureRows(InMemory(column), kinds[1])) == hash_of(column.to(kinds[1]))
         assert FeatureRows(InMemory(column), kinds[1]).first_bad() is None
         if rows:

@@ -18,9 +18,9 @@ from _support.cli_tools import FILES, SMALL, status
 from _support.training_tools import planted
 
 import nodeflow
+from nodeflow.training._checkpoints import read_state, read_tensors
 from nodeflow.training._folder import Run
-from nodeflow.training._process_group import _own_store
-from nodeflow.training._state import read_state, read_tensors
+from nodeflow.training._processes import own_store
 
 ROOT = Path(nodeflow.__file__).resolve().parents[1]
 RUN = ["--fanouts", "4", "4", "--hidden", "8", "--epochs", "4", "--lr", "0.02", "--direction", "in", "--no-plot"]
@@ -75,7 +75,7 @@ def weights(folder: Path) -> dict[str, torch.Tensor]:
 def log(folder: Path) -> list[list[float]]:
     """Epochs, losses and scores."""
     with (folder / "log.csv").open(newline="") as file:
-        return [[float(row[name]) for name in ("epoch", "loss", "val_accuracy")] for row in csv.DictReader(file)]
+        return [[float(value) for name, value in row.items() if "second" not in name] for row in csv.DictReader(file)]
 
 
 def alone(place: Path, output: str, *options: str) -> Path:
@@ -98,15 +98,26 @@ def test_two_processes_make_the_run_of_one_and_print_it_once(place: Path) -> Non
     check_close(place / "two", alone(place, "one", *SAME, "--batch-size", "20"))
 
 
+LINKS = ["--task", "link", "--edge-type", "kind", "--decoder", "complex", "--embedding", "8", "--negatives", "8"]
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("share", ["even", "owned"])
-def test_parts_make_the_run_of_the_whole(place: Path, share: str) -> None:
-    cut = ["partition", str(place / "whole"), "--for", "processes", "--parts", "2", "--output", str(place / "parts")]
-    assert status([*cut, "--direction", "in", "--method", "hash"]) == 0
-    mine = [*SAME, "--partitions", "parts", "--share", share, "--validate", "full" if share == "owned" else "sampled"]
+@pytest.mark.parametrize(
+    ("cut", "options", "also"),
+    [
+        ([], ["--share", "even"], ["--validate", "sampled"]),
+        ([], ["--share", "owned"], ["--validate", "full"]),
+        (["--links", "--edge-type", "kind"], [], LINKS),
+    ],
+    ids=["even", "owned", "links"],
+)
+def test_parts_make_the_run_of_the_whole(place: Path, cut: list[str], options: list[str], also: list[str]) -> None:
+    words = ["partition", str(place / "whole"), "--for", "processes", "--parts", "2", "--output", str(place / "parts")]
+    assert status([*words, "--direction", "in", "--method", "hash", *cut]) == 0
+    mine = [*SAME, *also, *options, "--partitions", "parts"]
     code, output, errors = torchrun(place, *mine, "--batch-size", "10", "--output", "two")
     assert (code, errors) == (0, ""), output
-    check_close(place / "two", alone(place, "one", *SAME, "--batch-size", "20", *mine[-2:]))
+    check_close(place / "two", alone(place, "one", *SAME, *also, "--batch-size", "20"))
     assert status(["evaluate", str(place / "two")]) == 2
     assert status(["evaluate", str(place / "two"), "--data", str(place / "whole")]) == 0
 
@@ -166,7 +177,7 @@ def test_processes_that_are_started_again_do_not_meet_those_of_before() -> None:
     store, names = dist.HashStore(), []
     for _ in range(3):  # the keys of each start stay
         with ThreadPoolExecutor(3) as pool:
-            rounds = list(pool.map(lambda rank: _own_store(store, rank, 3), range(3)))
+            rounds = list(pool.map(lambda rank: own_store(store, rank, 3), range(3)))
         rounds[0].set("address", str(len(names)))
         assert [one.get("address") for one in rounds] == [str(len(names)).encode()] * 3
         names.append(rounds[0])

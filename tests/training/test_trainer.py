@@ -72,11 +72,11 @@ def test_sparse_features_with_few_zeros_become_dense() -> None:
 def test_double_precision_and_integer_features_are_trained_in_float32() -> None:
     data = planted()
     for dtype in (np.float64, np.int64):
-        given = planted(dtype=dtype)
-        found = train(given, FAST)
-        assert given.graph.ndata["feat"].numpy().dtype == dtype
-        exact = data.graph.ndata["feat"] if dtype is np.float64 else given.graph.ndata["feat"].float()
-        assert same_result(found, train(with_columns(given, feat=exact), FAST))
+        other = planted(dtype=dtype)
+        result = train(other, FAST)
+        assert other.graph.ndata["feat"].numpy().dtype == dtype
+        exact = data.graph.ndata["feat"] if dtype is np.float64 else other.graph.ndata["feat"].float()
+        assert same_result(result, train(with_columns(other, feat=exact), FAST))
 
 
 # epochs
@@ -188,38 +188,17 @@ def test_the_same_seed_gives_the_same_result_for_any_number_of_workers(
     assert same_result(train(planted(), settings), train(planted(), settings.replace(workers=workers)))
 
 
-VALUES: dict[str, list[Any]] = {
-    "seed": [1, -1, 10**30],
-    "model": ["gcn"],
-    "fanouts": [(4, 3), (3, 4), (-1, 4), (4,)],
-    "batch_size": [50],
-    "hidden": [17],
-    "dropout": [0.3],
-    "lr": [0.01],
-    "epochs": [5],
-    "direction": ["out", "both"],
-    "sampler": ["cv", "labor"],
-    "task": ["regression"],
-    "norm": ["batch", "layer"],
-    "residual": [True],
-    "inputs": ["embedding"],
-    "optimizer": ["rmsprop", "sgd"],
-    "weight_decay": [0.1],
-    "schedule": ["cosine", "linear"],
-    "warmup": [1.5],
-    "clip": [0.01],
-    "label_smoothing": [0.1],
-    "class_weights": ["balanced", "seeds"],
-    "accumulate": [2],
-    "validate_every": [4],
-    "validate": ["full"],
-    "metric": ["f1_macro"],
-    "precision": ["bf16"],
-    "sampler_options": [{"replace": True}],
-    "model_options": [{"aggregator": "pool"}],
-}
-CHANGES: list[dict[str, Any]] = [{name: value} for name, values in VALUES.items() for value in values]
-CHANGES += [
+EACH: dict[str, tuple[Any, ...]] = {
+    "seed": (1, -1, 10**30), "model": ("gcn",), "fanouts": ((4, 3), (3, 4), (-1, 4), (4,)), "batch_size": (50,),
+    "hidden": (17,), "dropout": (0.3,), "lr": (0.01,), "epochs": (5,), "direction": ("out", "both"),
+    "sampler": ("cv", "labor"), "task": ("regression",), "norm": ("batch", "layer"), "residual": (True,),
+    "inputs": ("embedding",), "optimizer": ("rmsprop", "sgd"), "weight_decay": (0.1,), "warmup": (1.5,),
+    "schedule": ("cosine", "linear"), "clip": (0.01,), "label_smoothing": (0.1,), "accumulate": (2,),
+    "class_weights": ("balanced", "seeds"), "validate_every": (4,), "validate": ("full",), "metric": ("f1_macro",),
+    "precision": ("bf16",), "sampler_options": ({"replace": True},), "model_options": ({"aggregator": "pool"},),
+}  # fmt: skip
+CHANGES: list[dict[str, Any]] = [
+    *({name: value} for name, values in EACH.items() for value in values),
     {"inputs": "both", "embedding": 8},
     {"inputs": "both", "embedding": 9},
     {"model": "rgcn", "edge_type": "kind"},
@@ -252,10 +231,10 @@ def test_global_random_state_is_neither_read_nor_touched(result: Result) -> None
 # data sets that cannot be
 
 
-def with_label(node: int, value: int) -> Dataset:
-    label = planted().graph.ndata["label"].clone()
-    label[node] = value
-    return with_columns(planted(), label=label)
+def with_label(node: int, label: int) -> Dataset:
+    labels = planted().graph.ndata["label"].clone()
+    labels[node] = label
+    return with_columns(planted(), label=labels)
 
 
 def bad_data() -> list[tuple[Dataset, str]]:

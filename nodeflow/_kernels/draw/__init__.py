@@ -1,12 +1,12 @@
 """Loops that draw edges or nodes; ``sampling/_*.py`` call them.
 
-- ``uniform``: fanouts with and without replacement. ``bernoulli``: every edge by itself. ``temporal``: past edges.
+- ``uniform``: fanouts with and without replacement, also of past edges only. ``bernoulli``: every edge by itself.
 - ``weighted``: how every row draws in proportion to a column: from an alias table (``alias``), by rejection
   (``sampford``), or by a pass over its edges (``systematic``).
 - ``labor``, ``labor_importance``: one random number per source for all destinations.
 - ``layerwise``, ``pps``: one set of sources for a layer; draws from a list with unequal probabilities.
-- ``walk``, ``saint``, ``induced``: random walks, nodes of subgraphs, all edges between given nodes. ``walk_steps``:
-  walks whose steps other processes answer. ``visits``: what both of them count.
+- ``walk``: random walks, also with steps that other processes answer. ``subgraph``: nodes of subgraphs, and all edges
+  between given nodes.
 - ``negative``: nodes to which a node has no edge.
 
 The arguments have the same names in all files. Rows are those of ``indptr``; row i of a draw has the edges

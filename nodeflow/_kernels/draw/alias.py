@@ -13,17 +13,11 @@ The weights are rounded to units once, so that they add up to all cells. Everyth
 The probability of an edge therefore differs from its weight by at most 2**-45 of the sum of the row's weights.
 """
 
-from __future__ import annotations
-
-from typing import Any
-
 import numpy as np
-from llvmlite import ir
-from numba import float64, int64, njit, types
-from numba.extending import intrinsic
+from numba import float64, int64, njit
 
 from nodeflow._kernels.draw.uniform import read_sources
-from nodeflow._kernels.prefetch import prefetch
+from nodeflow._kernels.instructions import bit_length, high_product, prefetch
 from nodeflow._kernels.rng import GOLDEN, U64, mix, stream
 
 ROWS = 16  # rows between the prefetch of cells and their use; the same for neighbours
@@ -31,33 +25,6 @@ CLASSES = 256  # weight classes: class c goes from c / 256 to (c + 1) / 256 of t
 _BELOW = CLASSES - 0.01  # below 256, so that rounding puts no weight into too high a class
 _TINY, _LIFT = 2.0**-900, 2.0**600  # weights of rows up to _TINY are lifted, exactly: 1 / TOTAL would overflow
 TOTAL, MOST, SQUARES = 0, 1, 2  # columns of ``sums``, see ``build_tables``
-
-
-def _high_product(typingctx: Any, a: Any, b: Any) -> Any:
-    """The upper 64 bits of the product of two uint64 numbers."""
-
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        wide = ir.IntType(128)
-        product = builder.mul(builder.zext(args[0], wide), builder.zext(args[1], wide))
-        return builder.trunc(builder.lshr(product, ir.Constant(wide, 64)), ir.IntType(64))
-
-    return types.uint64(types.uint64, types.uint64), codegen
-
-
-high_product: Any = intrinsic(_high_product)
-
-
-def _bit_length(typingctx: Any, a: Any) -> Any:
-    """The number of bits of a uint64 number, 0 for 0."""
-
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        zeros = builder.ctlz(args[0], ir.Constant(ir.IntType(1), 0))
-        return builder.sub(ir.Constant(ir.IntType(64), 64), zeros)
-
-    return types.uint64(types.uint64), codegen
-
-
-bit_length: Any = intrinsic(_bit_length)
 
 
 @njit(nogil=True, cache=True)

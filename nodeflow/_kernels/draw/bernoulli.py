@@ -1,14 +1,12 @@
 """Bernoulli draws: every edge of a row is kept independently with the same probability."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
 from numba import float64, int64, njit
 
-from nodeflow._kernels.growing import reserve
-from nodeflow._kernels.prefetch import prefetch, prefetch_at
+from nodeflow._kernels.arrays import reserve
+from nodeflow._kernels.instructions import prefetch, prefetch_at
 from nodeflow._kernels.rng import GOLDEN, U64, mix, stream
 
 _AHEAD = 16  # rows between the prefetch of an entry of indptr and its use

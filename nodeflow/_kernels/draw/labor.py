@@ -5,16 +5,11 @@ of 32 bits that a processor computes for many sources at once. Rows are hashed i
 no number is small enough are skipped.
 """
 
-from __future__ import annotations
-
-from typing import Any
-
 import numpy as np
-from numba import njit, types
-from numba.extending import intrinsic
+from numba import njit
 
-from nodeflow._kernels.growing import reserve
-from nodeflow._kernels.prefetch import prefetch_at
+from nodeflow._kernels.arrays import reserve
+from nodeflow._kernels.instructions import lowest_bit, prefetch_at
 from nodeflow._kernels.rng import GOLDEN, U64, mix, stream
 
 U32 = np.uint32
@@ -26,18 +21,6 @@ _WORDS = 2.0**32
 _ONE = U64(1)
 _SIGN = U64(1 << 63)
 _FEW = 48  # up to this many, inserting one by one sorts fastest
-
-
-def _lowest_bit(typingctx: Any, word: Any) -> Any:
-    """The index of the lowest bit that is set in a word."""
-
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return builder.cttz(args[0], context.get_constant(types.boolean, True))
-
-    return types.uint64(types.uint64), codegen
-
-
-lowest_bit: Any = intrinsic(_lowest_bit)
 
 
 # ---- the number of a source

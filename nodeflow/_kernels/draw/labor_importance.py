@@ -5,16 +5,14 @@ Row i has the ``degree[i]`` candidate edges from position ``begin[i]`` of ``indi
 little memory per edge.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
 from numba import njit
 
+from nodeflow._kernels.arrays import reserve
 from nodeflow._kernels.draw.labor import is_renewed
-from nodeflow._kernels.growing import reserve
-from nodeflow._kernels.prefetch import prefetch, prefetch_at
+from nodeflow._kernels.instructions import prefetch, prefetch_at
 from nodeflow._kernels.rng import GOLDEN, U64, stream, uniform
 
 _AHEAD = 4  # rows between the prefetch of their first sources and their use
@@ -106,16 +104,14 @@ def solve(begin, degree, indices, fanout, pi, c, scratch):
 
 
 @njit(nogil=True, cache=True)
-def _uniform(t, keys, early, copy):
-    """The random number of a source, in [0, 1) with 53 bits; ``copy`` counts the edges from it in the row before."""
-    key = keys[1] if early > 0 and is_renewed(t, keys, early) else keys[0]
-    return uniform(stream(key, t) + U64(copy + 1) * GOLDEN)
-
-
-@njit(nogil=True, cache=True)
 def _least(t, nodes, keys, early, copy, pi):
-    """Number / pi, the c above which source t is kept. ``nodes`` are the ids of the sources; empty: t is the id."""
-    return _uniform(nodes[t] if nodes.shape[0] else np.int64(t), keys, early, copy) / pi[t]
+    """Number / pi, the c above which source t is kept; its number has 53 bits, in [0, 1).
+
+    ``nodes`` are the ids of the sources; empty: t is the id. ``copy`` counts the edges from it in the row before.
+    """
+    ident = nodes[t] if nodes.shape[0] else np.int64(t)
+    key = keys[1] if early > 0 and is_renewed(ident, keys, early) else keys[0]
+    return uniform(stream(key, ident) + U64(copy + 1) * GOLDEN) / pi[t]
 
 
 @njit(inline="always")

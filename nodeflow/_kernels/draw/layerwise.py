@@ -4,17 +4,13 @@
 the positions of edges that do not count, ascending. A norm is a sum of squared weights.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numba import int64, njit
 
-from nodeflow._kernels.csr import step_past
-from nodeflow._kernels.growing import reserve
-from nodeflow._kernels.prefetch import prefetch, prefetch_at
+from nodeflow._kernels.arrays import first_above, first_at_least, reserve, step_past
+from nodeflow._kernels.instructions import prefetch, prefetch_at
 from nodeflow._kernels.relabel import slot
 from nodeflow._kernels.rng import GOLDEN, U64, bounded, stream, uniform
-from nodeflow._kernels.search import first_above, first_at_least
 
 _AHEAD = 8  # rows between the prefetch of their first entries and their use
 _PIECE = 1024  # edges per block

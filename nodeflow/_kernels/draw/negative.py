@@ -5,14 +5,11 @@ of the weights of nodes 0 to v - 1. An empty ``upto`` means weight 1 for all. A 
 weights, so the probabilities are exact.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numba import int64, njit
 
-from nodeflow._kernels.growing import reserve
+from nodeflow._kernels.arrays import first_at_least, reserve
 from nodeflow._kernels.rng import U64, bounded, stream
-from nodeflow._kernels.search import first_at_least
 
 
 @njit(nogil=True, cache=True)

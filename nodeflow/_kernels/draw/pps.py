@@ -1,12 +1,10 @@
 """Draws from a list with unequal probabilities: with replacement, by Poisson sampling, or a set of fixed size."""
 
-from __future__ import annotations
-
 import numpy as np
 from numba import int64, njit
 
+from nodeflow._kernels.arrays import first_above, first_at_least
 from nodeflow._kernels.rng import GOLDEN, U64, mix, stream, uniform
-from nodeflow._kernels.search import first_above, first_at_least
 
 
 @njit(nogil=True, cache=True)

@@ -5,14 +5,12 @@ When an edge is drawn twice, all are drawn again. Here all draws are in proporti
 accepted with probability (1 - largest pi) / (1 - pi). When one is rejected, all are drawn again: the same distribution.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numba import float64, int64, njit
 
-from nodeflow._kernels.draw.alias import CLASSES, ROWS, ask, bit_length, edge_of
+from nodeflow._kernels.draw.alias import CLASSES, ROWS, ask, edge_of
 from nodeflow._kernels.draw.uniform import read_sources
-from nodeflow._kernels.prefetch import prefetch
+from nodeflow._kernels.instructions import bit_length, prefetch
 from nodeflow._kernels.rng import GOLDEN, U64, stream, uniform
 
 _SLOTS = 64  # slots per draw in the hash table of drawn edges, so that few collide

@@ -10,14 +10,12 @@ replaces another one with probability a b / ((1 - a) (1 - b)). The distribution 
 short the edge at the border is seldom read. Intervals are half-open, so an edge of weight 0 is never hit.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numba import float64, njit
 
 from nodeflow._kernels.draw.alias import ROWS
 from nodeflow._kernels.draw.uniform import read_sources
-from nodeflow._kernels.prefetch import prefetch
+from nodeflow._kernels.instructions import prefetch
 from nodeflow._kernels.rng import GOLDEN, U64, stream, uniform
 
 _BLOCK = 8  # edges compared with a point at a time

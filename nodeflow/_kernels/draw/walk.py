@@ -1,16 +1,80 @@
-"""Random walks with restarts: the nodes that the walks of a destination visit most."""
+"""Random walks with restarts: the nodes that the walks of a destination visit most.
 
-from __future__ import annotations
+``count_visits`` walks in one process. Where other processes hold edges, the process that asked for the walks keeps
+``states``, the random states of its n starts, and ``current`` ``[n, walks]``, where their walks are; questions travel
+between its steps, which those that hold edges answer with ``degrees`` and ``neighbors``.
+"""
 
 import numpy as np
 from numba import int64, njit
 
-from nodeflow._kernels.draw.visits import count_visit, most_visited, row_of, table_size
-from nodeflow._kernels.growing import reserve
-from nodeflow._kernels.prefetch import prefetch, prefetch_at
+from nodeflow._kernels.arrays import reserve
+from nodeflow._kernels.instructions import prefetch, prefetch_at
+from nodeflow._kernels.relabel import slot
 from nodeflow._kernels.rng import GOLDEN, U64, bounded, stream, uniform
 
 _AHEAD = 8  # destinations between the prefetch of an entry of indptr and its use
+
+
+@njit(inline="always")
+def _row_of(indptr, patched, patch_indptr, v):
+    """The first position and the length of the row of a node, and whether it is in the second structure."""
+    if patched.shape[0] > 0:
+        r = np.searchsorted(patched, v)
+        if r < patched.shape[0] and patched[r] == v:
+            return patch_indptr[r], patch_indptr[r + 1] - patch_indptr[r], True
+    return indptr[v], indptr[v + 1] - indptr[v], False
+
+
+@njit
+def _counters(size):
+    """Return what counts up to ``size`` visits: ``(table, seen, count, slots, rank)``.
+
+    ``table`` is a hash table, at most half in use, of indices of ``seen``, the distinct nodes in order of first visit.
+    ``slots`` are their places in the table, and ``rank`` is for sorting.
+    """
+    length = 16
+    while length < 2 * size:
+        length *= 2
+    seen, count, slots = np.empty(size, np.int64), np.empty(size, np.int64), np.empty(size, np.int64)
+    return np.full(length, -1, np.int64), seen, count, slots, np.zeros(size + 2, np.int64)
+
+
+@njit(inline="always")
+def _count_visit(table, u, seen, count, slots, distinct):
+    """Count a visit of ``u``; return the number of distinct nodes."""
+    mask = table.shape[0] - 1
+    h = slot(u, U64(32)) & mask
+    while table[h] != -1:
+        if seen[table[h]] == u:
+            count[table[h]] += 1
+            return distinct
+        h = (h + 1) & mask
+    table[h], seen[distinct], count[distinct], slots[distinct] = distinct, u, 1, h
+    return distinct + 1
+
+
+@njit(nogil=True, cache=True)
+def _most_visited(seen, count, distinct, rank, limit, nodes, visits):
+    """Write the ``limit`` most visited nodes, by descending count (a stable sort); return their number.
+
+    ``rank`` holds zeros before and after.
+    """
+    top = 0
+    for j in range(distinct):
+        rank[count[j]] += 1
+        top = max(top, count[j])
+    before = 0
+    for c in range(top, 0, -1):
+        number, rank[c] = rank[c], before
+        before += number
+    for j in range(distinct):
+        r = rank[count[j]]
+        rank[count[j]] += 1
+        if r < limit:
+            nodes[r], visits[r] = seen[j], count[j]
+    rank[: top + 1] = 0
+    return min(distinct, limit)
 
 
 @njit(nogil=True, cache=True)
@@ -36,14 +100,12 @@ def count_visits(indptr, indices, patched, patch_indptr, patch_indices, dst, key
     nodes = np.empty(n * min(limit, 16) + limit, indices.dtype)  # the graph's integer type, until their number is known
     visits = np.empty(nodes.shape[0], np.int32)
     current, positions = np.empty(num_walks, np.int64), np.empty(num_walks, np.int64)
-    seen, count = np.empty(size, np.int64), np.empty(size, np.int64)  # distinct nodes in order of first visit
-    slots, rank = np.empty(size, np.int64), np.zeros(size + 2, np.int64)
-    table = np.full(table_size(size), -1, np.int64)
+    table, seen, count, slots, rank = _counters(size)
     for i in range(n):
         prefetch_at(indptr, dst, i + _AHEAD)
         start, base = dst[i], out_indptr[i]
         out_indptr[i + 1] = base
-        first, choices, first_inside = row_of(indptr, patched, patch_indptr, start)
+        first, choices, first_inside = _row_of(indptr, patched, patch_indptr, start)
         if choices == 0:
             continue
         state, distinct = stream(key, start), 0
@@ -57,7 +119,7 @@ def count_visits(indptr, indices, patched, patch_indptr, patch_indices, dst, key
                         current[w] = start
                     prefetch(indptr, current[w])
             for w in range(num_walks):
-                begin, degree, inside = row_of(indptr, patched, patch_indptr, current[w])
+                begin, degree, inside = _row_of(indptr, patched, patch_indptr, current[w])
                 if degree == 0:
                     begin, degree, inside = first, choices, first_inside
                 pick, state = bounded(state, U64(degree))
@@ -71,9 +133,96 @@ def count_visits(indptr, indices, patched, patch_indptr, patch_indices, dst, key
                 u = int64(indices[positions[w]]) if positions[w] >= 0 else int64(patch_indices[~positions[w]])
                 current[w] = u
                 if u != start:
-                    distinct = count_visit(table, u, seen, count, slots, distinct)
+                    distinct = _count_visit(table, u, seen, count, slots, distinct)
         nodes, visits = reserve(nodes, base, limit), reserve(visits, base, limit)
-        out_indptr[i + 1] = base + most_visited(seen, count, distinct, rank, limit, nodes[base:], visits[base:])
+        out_indptr[i + 1] = base + _most_visited(seen, count, distinct, rank, limit, nodes[base:], visits[base:])
         for j in range(distinct):
             table[slots[j]] = -1
     return out_indptr, nodes[: out_indptr[n]].astype(np.int64), visits[: out_indptr[n]].astype(np.int64)
+
+
+@njit(nogil=True, cache=True)
+def first_states(key, starts):
+    """Return the random states of walks from ``starts`` before their first step, uint64 ``[n]``."""
+    states = np.empty(starts.shape[0], np.uint64)
+    for i in range(starts.shape[0]):
+        states[i] = stream(key, starts[i])
+    return states
+
+
+@njit(nogil=True, cache=True)
+def restart_some(states, starts, current, restart):
+    """Put every walk back to its start with probability ``restart``, changing ``states`` and ``current``."""
+    for i in range(starts.shape[0]):
+        for w in range(current.shape[1]):
+            states[i] += GOLDEN
+            if uniform(states[i]) < restart:
+                current[i, w] = starts[i]
+
+
+@njit(nogil=True, cache=True)
+def pick_edges(states, starts, choices, current, degree):
+    """Return which edge every walk takes, int64 ``[n, walks]``: a number below the degree of the node where it is.
+
+    ``choices`` ``[n]`` are the degrees of the starts, above 0, and ``degree`` ``[n, walks]`` those of ``current``.
+    Walks at a node of degree 0 go on from their start. Changes ``states`` and ``current``.
+    """
+    picks = np.empty(current.shape, np.int64)
+    for i in range(starts.shape[0]):
+        state = states[i]
+        for w in range(current.shape[1]):
+            bound = degree[i, w]
+            if bound == 0:
+                current[i, w], bound = starts[i], choices[i]
+            pick, state = bounded(state, U64(bound))
+            picks[i, w] = int64(pick)
+        states[i] = state
+    return picks
+
+
+@njit(nogil=True, cache=True)
+def degrees(indptr, patched, patch_indptr, rows):
+    """Return the lengths of ``rows``, int64 ``[k]``; for ``patched`` and ``patch_indptr`` see ``count_visits``."""
+    lengths = np.empty(rows.shape[0], np.int64)
+    for i in range(rows.shape[0]):
+        _, lengths[i], _ = _row_of(indptr, patched, patch_indptr, rows[i])
+    return lengths
+
+
+@njit(nogil=True, cache=True)
+def neighbors(indptr, indices, patched, patch_indptr, patch_indices, rows, picks):
+    """Return the node to which edge ``picks[i]`` of row ``rows[i]`` leads, ``[k]``."""
+    nodes = np.empty(rows.shape[0], indices.dtype)
+    for i in range(rows.shape[0]):
+        begin, _, inside = _row_of(indptr, patched, patch_indptr, rows[i])
+        position = begin + picks[i]
+        nodes[i] = patch_indices[position] if inside else indices[position]
+    return nodes
+
+
+@njit(nogil=True, cache=True)
+def most_visited_of(visited, starts, most):
+    """Return ``(indptr [n + 1], nodes [E], visits [E])``, as ``count_visits`` does, of walks that have been made.
+
+    ``visited`` ``[n, length, walks]`` are the nodes where the walks were after every step, ``most`` the number of nodes
+    kept per start, -1 for all.
+    """
+    n, size = starts.shape[0], visited.shape[1] * visited.shape[2]
+    limit = size if most < 0 else min(most, size)
+    indptr = np.zeros(n + 1, np.int64)
+    nodes = np.empty(n * min(limit, 16) + limit, np.int64)
+    visits = np.empty(nodes.shape[0], np.int64)
+    table, seen, count, slots, rank = _counters(size)
+    for i in range(n):
+        distinct = 0
+        for step in range(visited.shape[1]):
+            for w in range(visited.shape[2]):
+                u = visited[i, step, w]
+                if u != starts[i]:
+                    distinct = _count_visit(table, u, seen, count, slots, distinct)
+        base = indptr[i]
+        nodes, visits = reserve(nodes, base, limit), reserve(visits, base, limit)
+        indptr[i + 1] = base + _most_visited(seen, count, distinct, rank, limit, nodes[base:], visits[base:])
+        for j in range(distinct):
+            table[slots[j]] = -1
+    return indptr, nodes[: indptr[n]].copy(), visits[: indptr[n]].copy()

@@ -1,13 +1,11 @@
 """Draws in proportion to edge weights: how each row draws, and the estimator weights of the drawn edges."""
 
-from __future__ import annotations
-
 import numpy as np
 from numba import njit
 
 from nodeflow._kernels.draw.alias import MOST, SQUARES, TOTAL
 from nodeflow._kernels.draw.sampford import may_reject
-from nodeflow._kernels.prefetch import prefetch, prefetch_at
+from nodeflow._kernels.instructions import prefetch, prefetch_at
 from nodeflow._kernels.rng import U64
 
 _AHEAD = 16  # rows between the prefetch of their numbers and their use

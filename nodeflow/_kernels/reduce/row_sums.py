@@ -5,13 +5,11 @@ Everything is flat. A call does a range of rows, or of groups and columns, so th
 other. A number is always added in the same order, so ranges change no bit of any result.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numba import njit, types
 from numba.extending import overload
 
-from nodeflow._kernels.prefetch import prefetch
+from nodeflow._kernels.instructions import prefetch
 from nodeflow._kernels.rng import U64
 from nodeflow._kernels.simd import (
     HALF,

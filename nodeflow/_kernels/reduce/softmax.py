@@ -1,7 +1,5 @@
 """The softmax over the edges of each destination, for ``width`` scores per edge, and its gradient."""
 
-from __future__ import annotations
-
 import numpy as np
 from numba import njit
 

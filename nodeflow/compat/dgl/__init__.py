@@ -16,22 +16,15 @@ orders and defaults of version 0.4. docs/coming-from-dgl.md lists what is differ
 tensor([0, 2]) tensor([2]) tensor([5.])
 """
 
-from __future__ import annotations
+from functools import partial
+from typing import Final
 
-from typing import Final, NoReturn
-
-from nodeflow._base.checks import ALL as ALL
-from nodeflow.compat.dgl import contrib as contrib
-from nodeflow.compat.dgl import function as function
-from nodeflow.compat.dgl import init as init
-from nodeflow.compat.dgl import nodeflow as nodeflow
-from nodeflow.compat.dgl import random as random
-from nodeflow.compat.dgl import utils as utils
+from nodeflow._base.checks import ALL
+from nodeflow.compat.dgl import contrib, function, init, nodeflow, random, utils
 from nodeflow.compat.dgl._elsewhere import refuse
-from nodeflow.compat.dgl._functions import EdgeBatch as EdgeBatch
-from nodeflow.compat.dgl._functions import NodeBatch as NodeBatch
-from nodeflow.compat.dgl._graph import DGLGraph as DGLGraph
-from nodeflow.compat.dgl._nodeflow import NodeFlow as NodeFlow
+from nodeflow.compat.dgl._functions import EdgeBatch, NodeBatch
+from nodeflow.compat.dgl._graph import DGLGraph
+from nodeflow.compat.dgl._nodeflow import NodeFlow
 
 __all__ = [
     "ALL",
@@ -49,7 +42,4 @@ __all__ = [
 
 __version__: Final = "0.4.3"
 """The version of DGL whose NodeFlow code runs here."""
-
-
-def __getattr__(name: str) -> NoReturn:
-    refuse("dgl", name)
+__getattr__ = partial(refuse, "dgl")

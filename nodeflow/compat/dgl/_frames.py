@@ -22,7 +22,7 @@ class Scheme(NamedTuple):
 
 
 class Space(NamedTuple):
-    """What ``g.nodes[v]``, ``g.edges[e]``, ``nf.layers[i]`` and ``nf.blocks[i]`` return: their columns ``data``."""
+    """Result of ``g.nodes[v]`` and ``g.edges[e]``: their columns ``data``."""
 
     data: MutableMapping[str, Tensor]
 

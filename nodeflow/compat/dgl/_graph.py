@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, MutableMapping
-from typing import Any, NoReturn, Self
+from collections.abc import Callable, Mapping, MutableMapping, Sequence
+from typing import TYPE_CHECKING, Any, NoReturn, Self, TypeAlias
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from nodeflow._base.checks import ALL, _All, as_count, as_ids
-from nodeflow.compat.dgl import _matrices as matrices
+from nodeflow._base.checks import ALL, Ints, _All, as_count, as_ids, check_one_of
 from nodeflow.compat.dgl._elsewhere import refuse
 from nodeflow.compat.dgl._frames import Rows, Scheme, Space, as_initializer, in_place, schemes
-from nodeflow.compat.dgl._functions import Registered
+from nodeflow.compat.dgl._functions import DEFAULT
 from nodeflow.compat.dgl._queries import BaseGraph, as_vector
-from nodeflow.compat.dgl._structure import directed, of_networkx, structure_of
+from nodeflow.compat.dgl._structure import bare, of_networkx, ones, structure_of
 from nodeflow.compat.dgl._whole import EDGES, NODES, apply_edges, apply_nodes, update_nodes
 from nodeflow.graph import Frame, Graph
 
-DEFAULT = "default"
+if TYPE_CHECKING:
+    import scipy.sparse
+
+_Addition: TypeAlias = tuple[int, Ints, Ints]
+"""Number of added nodes, and the ends of added edges."""
 
 
 class DGLGraph(BaseGraph):
@@ -47,20 +50,27 @@ class DGLGraph(BaseGraph):
     """
 
     def __init__(
-        self, graph_data: Any = None, node_frame: Mapping[str, Any] | None = None,
-        edge_frame: Mapping[str, Any] | None = None, multigraph: bool | None = None, readonly: bool = False,
-        sort_csr: bool = False, batch_num_nodes: Any = None, batch_num_edges: Any = None, parent: Any = None,
-    ) -> None:  # fmt: skip
-        if any(given is not None for given in (batch_num_nodes, batch_num_edges, parent)):
+        self,
+        graph_data: Any = None,
+        node_frame: Mapping[str, Any] | None = None,
+        edge_frame: Mapping[str, Any] | None = None,
+        multigraph: bool | None = None,
+        readonly: bool = False,
+        sort_csr: bool = False,
+        batch_num_nodes: Any = None,
+        batch_num_edges: Any = None,
+        parent: Any = None,
+    ) -> None:
+        if (batch_num_nodes, batch_num_edges, parent) != (None, None, None):
             raise ValueError("batches of graphs and subgraphs are outside of this layer: see nodeflow.sampling")
+        super().__init__(num_blocks=1)
         self._sorted, self._readonly = bool(sort_csr), bool(readonly)
         self._initializers: list[tuple[str, Any, str | None]] = []
         shared = isinstance(graph_data, DGLGraph)
-        self._graph = self._made(_bare(graph_data.graph) if shared else structure_of(graph_data))
+        self._graph = self._finished(bare(graph_data.graph) if shared else structure_of(graph_data))
         self._graph.ndata.update(node_frame)
         self._graph.edata.update(edge_frame)
-        self._registered = Registered(1)
-        self._added: list[tuple[int, np.ndarray[Any, Any], np.ndarray[Any, Any], Mapping[str, Any] | None]] = []
+        self._added: list[_Addition] = []
 
     # ---- structure
 
@@ -68,7 +78,7 @@ class DGLGraph(BaseGraph):
     def graph(self) -> Graph:
         """The graph of nodeflow, after all that was added so far."""
         if self._added:
-            self._grow()
+            self._graph, self._added = self._grown(self._added), []
         return self._graph
 
     @property
@@ -107,63 +117,54 @@ class DGLGraph(BaseGraph):
             raise TypeError(
                 f"column {sparse[0]!r} is sparse and takes no rows: set it after the last node or edge is added"
             )
-        self._added.append((num, src, dst, data))
         if data:  # columns that do not fit raise here, and then nothing is added
-            try:
-                self._grow()
-            except Exception:
-                self._added.pop()
-                raise
+            self._graph, self._added = self._grown([*self._added, (num, src, dst)], data), []
+        else:  # programs add edges one by one, so that a graph per edge would take time in their square
+            self._added.append((num, src, dst))
 
-    def _made(self, structure: Graph) -> Graph:
-        """The graph of a structure, with edges sorted and initialisers set as in this one."""
-        made = structure
+    def _finished(self, graph: Graph) -> Graph:
+        """Return a graph with edges sorted and initialisers set as in this one."""
         if self._sorted:
-            made = _bare(structure, sort=True)
-            made.ndata.update(structure.ndata)
-            made.edata.update(structure.edata)
+            columns = graph.ndata, graph.edata
+            graph = bare(graph, sort=True)
+            graph.ndata.update(columns[0])
+            graph.edata.update(columns[1])
         for side, initial, name in self._initializers:
-            getattr(made, side).set_initializer(initial, name)
-        return made
+            getattr(graph, side).set_initializer(initial, name)
+        return graph
 
-    def _grow(self) -> None:
-        """Make the graph with all that was added since the last one."""
-        old, added = self._graph, self._added
+    def _grown(self, added: Sequence[_Addition], data: Mapping[str, Any] | None = None) -> Graph:
+        """Return the graph with all that was added since the last one; ``data`` are columns of the last addition."""
+        old = self._graph
         size = old.num_nodes + sum(num for num, *_ in added)
-        ends = [torch.cat([end, *(torch.from_numpy(np.array(part[k])) for part in added)])
-                for k, end in enumerate(old.edges(), 1)]  # fmt: skip
-        made = self._made(Graph.from_edges(*ends, num_nodes=size))
-        nodes, edges = old.num_nodes, old.num_edges
-        for frame, before in ((made.ndata, old.ndata), (made.edata, old.edata)):
+        ends = [
+            torch.cat([end, *(torch.from_numpy(np.array(part[k])) for part in added)])
+            for k, end in enumerate(old.edges(), 1)
+        ]
+        new = self._finished(Graph.from_edges(*ends, num_nodes=size))
+        for frame, before in ((new.ndata, old.ndata), (new.edata, old.edata)):
             for name, column in before.items():
-                new = frame.num_rows - len(column)
-                frame[name] = torch.cat([column, frame.initial(name, new, column)]) if new else column
-        for num, src, _, data in added:
-            rows = Rows(made.ndata, torch.arange(nodes, nodes + num), NODES) if num else Rows(
-                made.edata, torch.arange(edges, edges + len(src)), EDGES
-            )  # fmt: skip
-            rows.update(data or {})
-            nodes, edges = nodes + num, edges + len(src)
-        self._graph, self._added = made, []
+                count = frame.num_rows - len(column)
+                frame[name] = torch.cat([column, frame.initial(name, count, column)]) if count else column
+        if data:
+            num, src, _ = added[-1]
+            frame, count, where = (new.ndata, num, NODES) if num else (new.edata, len(src), EDGES)
+            Rows(frame, torch.arange(frame.num_rows - count, frame.num_rows), where).update(data)
+        return new
 
     def from_networkx(self, nx_graph: Any, node_attrs: Any = None, edge_attrs: Any = None) -> None:
         """Become the graph of a networkx graph, with its nodes in sorted order and attributes as columns."""
         import networkx
 
-        nx_graph = directed(networkx.convert_node_labels_to_integers(nx_graph, ordering="sorted"))
-        made, edges = of_networkx(nx_graph), list(nx_graph.edges(data=True))
-        ids = [data["id"] for _, _, data in edges] if edges and "id" in edges[0][2] else range(len(edges))
-        by_id = [data for _, data in sorted(zip(ids, (data for *_, data in edges), strict=True), key=lambda x: x[0])]
-        nodes = {name: _column([nx_graph.nodes[i][name] for i in range(made.num_nodes)]) for name in node_attrs or ()}
-        columns = {name: _column([data[name] for data in by_id]) for name in edge_attrs or ()}
-        made = self._made(made)
-        made.ndata.update(nodes)
-        made.edata.update(columns)
-        self._graph, self._added = made, []
+        nx_graph = networkx.convert_node_labels_to_integers(nx_graph, ordering="sorted")
+        self._become(of_networkx(nx_graph, node_attrs or (), edge_attrs or ()))
 
     def from_scipy_sparse_matrix(self, spmat: Any, multigraph: bool | None = None) -> None:
         """Become the graph of a scipy matrix, without columns."""
-        self._graph, self._added = self._made(structure_of(spmat)), []
+        self._become(structure_of(spmat))
+
+    def _become(self, graph: Graph) -> None:
+        self._graph, self._added = self._finished(graph), []
 
     # ---- frames
 
@@ -178,14 +179,14 @@ class DGLGraph(BaseGraph):
         return self.graph.edata
 
     @property
-    def nodes(self) -> _Nodes:
+    def nodes(self) -> _Items:
         """``g.nodes()`` are the ids of all nodes, ``g.nodes[v].data`` the columns at nodes ``v``."""
-        return _Nodes(self)
+        return _Items(self.ndata, lambda: torch.arange(self.graph.num_nodes), as_vector, "node")
 
     @property
-    def edges(self) -> _Edges:
+    def edges(self) -> _Items:
         """``g.edges()`` is ``all_edges``, ``g.edges[e].data`` are the columns at edges: ids, or a pair ``(u, v)``."""
-        return _Edges(self)
+        return _Items(self.edata, self.all_edges, self.edge_ids_at, "edge")
 
     def node_attr_schemes(self) -> dict[str, Scheme]:
         """Return shape and dtype of every node column."""
@@ -197,15 +198,16 @@ class DGLGraph(BaseGraph):
 
     def set_n_initializer(self, initializer: Any, field: str | None = None) -> None:
         """Set what fills the rows of new node columns that nobody sets: a function of (shape, dtype, device, range)."""
-        self._initialize("ndata", as_initializer(initializer), field)
+        self._initialize("ndata", initializer, field)
 
     def set_e_initializer(self, initializer: Any, field: str | None = None) -> None:
         """Set what fills the rows of new edge columns that nobody sets: a function of (shape, dtype, device, range)."""
-        self._initialize("edata", as_initializer(initializer), field)
+        self._initialize("edata", initializer, field)
 
-    def _initialize(self, side: str, made: Any, field: str | None) -> None:
-        getattr(self.graph, side).set_initializer(made, field)
-        self._initializers.append((side, made, field))
+    def _initialize(self, side: str, initializer: Any, field: str | None) -> None:
+        setting = side, as_initializer(initializer), field
+        getattr(self.graph, side).set_initializer(*setting[1:])
+        self._initializers.append(setting)
 
     def set_n_repr(self, data: Mapping[str, Any], u: Any = ALL, inplace: bool = False) -> None:
         """Set node columns, at all nodes or at the nodes ``u``."""
@@ -241,22 +243,6 @@ class DGLGraph(BaseGraph):
 
     # ---- message passing
 
-    def register_message_func(self, func: Any) -> None:
-        """Set the message function of calls without one."""
-        self._registered.set("message", func, range(1))
-
-    def register_reduce_func(self, func: Any) -> None:
-        """Set the reduce function of calls without one."""
-        self._registered.set("reduce", func, range(1))
-
-    def register_apply_node_func(self, func: Any) -> None:
-        """Set the function that calls without one apply to nodes."""
-        self._registered.set("apply node", func, range(1))
-
-    def register_apply_edge_func(self, func: Any) -> None:
-        """Set the function that ``apply_edges`` applies without one."""
-        self._registered.set("apply edge", func, range(1))
-
     def update_all(
         self, message_func: Any = DEFAULT, reduce_func: Any = DEFAULT, apply_node_func: Any = DEFAULT
     ) -> None:
@@ -264,9 +250,13 @@ class DGLGraph(BaseGraph):
         self._compute(ALL, message_func, reduce_func, apply_node_func)
 
     def pull(
-        self, v: Any, message_func: Any = DEFAULT, reduce_func: Any = DEFAULT, apply_node_func: Any = DEFAULT,
+        self,
+        v: Any,
+        message_func: Any = DEFAULT,
+        reduce_func: Any = DEFAULT,
+        apply_node_func: Any = DEFAULT,
         inplace: bool = False,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Compute the nodes ``v`` from messages along their in-edges; repeats count once.
 
         Without any in-edge only ``apply_node_func`` is applied.
@@ -277,7 +267,7 @@ class DGLGraph(BaseGraph):
 
     def _compute(self, v: Any, *functions: Any) -> None:
         roles = ("message", "reduce", "apply node")
-        chosen = [self._registered.chosen(*pair) for pair in zip(roles, functions, strict=True)]
+        chosen = [self.function(*pair) for pair in zip(roles, functions, strict=True)]
         if self.graph.num_edges and (isinstance(v, _All) or int(self.graph.in_degrees(v).sum())):
             update_nodes(self.graph, v, chosen, self._node_frame)
         elif chosen[2] is not None:
@@ -293,29 +283,59 @@ class DGLGraph(BaseGraph):
 
     def apply_nodes(self, func: Any = DEFAULT, v: Any = ALL, inplace: bool = False) -> None:
         """Apply a function to nodes and store what it returns; None does nothing."""
-        func = self._registered.chosen("apply node", func)
+        func = self.function("apply node", func)
         if func is not None:
             with in_place(self.ndata, inplace):
                 apply_nodes(self.graph, func, as_vector(v))
 
     def apply_edges(self, func: Any = DEFAULT, edges: Any = ALL, inplace: bool = False) -> None:
         """Apply a function to edges (ids, or a pair of their ends) and store what it returns."""
-        func = self._registered.chosen("apply edge", func)
+        func = self.function("apply edge", func)
         with in_place(self.edata, inplace):
             apply_edges(self.graph, func, self.edge_ids_at(edges))
 
-    def edge_ids_at(self, edges: Any) -> Any:
-        """Return the ids of edges that are given by ids, or by a pair ``(u, v)`` of their ends; ALL stays."""
-        if isinstance(edges, tuple):
-            u, v = edges
-            return self.edge_ids(u, v, return_uv=True)[2]
-        return as_vector(edges)
-
     # ---- matrices
 
-    adjacency_matrix_scipy = matrices.adjacency_matrix_scipy
-    adjacency_matrix = matrices.adjacency_matrix
-    incidence_matrix = matrices.incidence_matrix
+    def adjacency_matrix_scipy(
+        self, transpose: bool | None = None, fmt: str = "csr", return_edge_ids: bool | None = None
+    ) -> scipy.sparse.spmatrix:
+        """Return the scipy matrix whose entry (v, u) is the id of the edge u -> v, ``[num_nodes, num_nodes]``.
+
+        With ``transpose`` the entry is (u, v), with ``return_edge_ids=False`` all entries are 1. Repeated edges stay
+        apart. ``fmt``: "csr" or "coo".
+        """
+        import scipy.sparse
+
+        check_one_of(fmt, "fmt", ("csr", "coo"))
+        src, dst = (end.numpy() for end in self.graph.edges())
+        rows, columns = (src, dst) if transpose else (dst, src)
+        values = np.ones(len(rows), np.int64) if return_edge_ids is False else np.arange(len(rows))
+        shape = (self.graph.num_nodes, self.graph.num_nodes)
+        if fmt == "coo":
+            return scipy.sparse.coo_matrix((values, (rows, columns)), shape=shape)
+        order = np.argsort(rows, kind="stable")  # scipy's own conversion would add up repeated edges
+        indptr = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=shape[0]))])
+        return scipy.sparse.csr_matrix((values[order], columns[order], indptr), shape=shape)
+
+    def adjacency_matrix(self, transpose: bool | None = None, ctx: torch.device | str = "cpu") -> Tensor:
+        """Return the sparse tensor of ones whose entry (v, u) is the edge u -> v; with ``transpose`` (u, v)."""
+        src, dst = self.graph.edges()
+        size = self.graph.num_nodes
+        return ones(torch.stack((src, dst) if transpose else (dst, src)), (size, size), ctx)
+
+    def incidence_matrix(self, typestr: str, ctx: torch.device | str = "cpu") -> Tensor:
+        """Return the sparse tensor ``[num_nodes, num_edges]`` that is 1 where an edge enters ("in") a node.
+
+        With "out" it is 1 where an edge leaves; with "both" 1 where one enters, -1 where it leaves, 0 for self-loops.
+        """
+        check_one_of(typestr, "typestr", ("in", "out", "both"))
+        src, dst = self.graph.edges()
+        shape, eid = (self.graph.num_nodes, len(src)), torch.arange(len(src))
+        if typestr == "both":
+            kept = eid[src != dst]
+            entering, leaving = (ones(torch.stack((end[kept], kept)), shape, ctx) for end in (dst, src))
+            return (entering - leaving).coalesce()
+        return ones(torch.stack((dst if typestr == "in" else src, eid)), shape, ctx)
 
     def __getattr__(self, name: str) -> NoReturn:
         refuse("a DGLGraph", name)
@@ -325,57 +345,22 @@ class DGLGraph(BaseGraph):
         return f"DGLGraph({sizes}, ndata_schemes={self.node_attr_schemes()}, edata_schemes={self.edge_attr_schemes()})"
 
 
-class _Nodes:
-    def __init__(self, g: DGLGraph) -> None:
-        self._g = g
+class _Items:
+    """All nodes or edges of a graph: called for their ids, measured, and asked for the columns at some of them."""
 
-    def __call__(self) -> Tensor:
-        return torch.arange(self._g.graph.num_nodes)
-
-    def __len__(self) -> int:
-        return self._g.graph.num_nodes
-
-    def __getitem__(self, v: Any) -> Space:
-        frame = self._g.ndata
-        if _is_all(v):
-            return Space(frame)
-        ids = torch.from_numpy(as_ids(as_vector(v), "nodes", frame.num_rows))
-        return Space(Rows(frame, ids, NODES))
-
-
-class _Edges:
-    def __init__(self, g: DGLGraph) -> None:
-        self._g = g
+    def __init__(self, frame: Frame, every: Callable[..., Any], ids: Callable[[Any], Any], what: str) -> None:
+        self._frame, self._every, self._ids, self._what = frame, every, ids, what
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return self._g.all_edges(*args, **kwargs)
+        return self._every(*args, **kwargs)
 
     def __len__(self) -> int:
-        return self._g.graph.num_edges
+        return self._frame.num_rows
 
-    def __getitem__(self, edges: Any) -> Space:
-        frame = self._g.edata
-        if _is_all(edges):
-            return Space(frame)
-        ids = torch.from_numpy(as_ids(self._g.edge_ids_at(edges), "edges", frame.num_rows, "edge"))
-        return Space(Rows(frame, ids, EDGES))
-
-
-def _is_all(key: Any) -> bool:
-    if isinstance(key, slice) and key != slice(None):
-        raise ValueError(f"only the full slice ':' is taken, got {key}: pass ids")
-    return isinstance(key, (slice, _All))
-
-
-def _column(values: list[Any]) -> Tensor:
-    return torch.stack(values) if values and isinstance(values[0], Tensor) else torch.tensor(values)
-
-
-def _bare(graph: Graph, *, sort: bool = False) -> Graph:
-    """Return a graph of the same structure without columns; with ``sort``, edges into a node are sorted by source."""
-    indptr, indices, edge_ids = graph.csc()
-    if sort:
-        row = np.repeat(np.arange(graph.num_nodes), np.diff(indptr))
-        order = np.lexsort((indices, row))
-        indices, edge_ids = indices[order], order if edge_ids is None else edge_ids[order]
-    return Graph(indptr, indices, edge_ids=edge_ids)
+    def __getitem__(self, key: Any) -> Space:
+        if isinstance(key, slice) and key != slice(None):
+            raise ValueError(f"only the full slice ':' is taken, got {key}: pass ids")
+        if isinstance(key, (slice, _All)):
+            return Space(self._frame)
+        ids = as_ids(self._ids(key), f"{self._what}s", len(self), self._what)
+        return Space(Rows(self._frame, torch.from_numpy(ids), f"the graph's {self._what}s"))

@@ -10,11 +10,12 @@ import torch
 from torch import Tensor
 
 from nodeflow._base.checks import ALL, _All, as_ids, as_index, check_one_of, describe
-from nodeflow.compat.dgl._frames import Scheme, Space, as_initializer, in_place, schemes
-from nodeflow.compat.dgl._functions import Registered, of_edges, of_nodes
-from nodeflow.compat.dgl._graph import DEFAULT, DGLGraph
-from nodeflow.compat.dgl._matrices import ones
+from nodeflow.compat.dgl._frames import Scheme, as_initializer, in_place, schemes
+from nodeflow.compat.dgl._functions import DEFAULT, of_edges, of_nodes
+from nodeflow.compat.dgl._graph import DGLGraph
 from nodeflow.compat.dgl._queries import BaseGraph, as_vector
+from nodeflow.compat.dgl._structure import ones
+from nodeflow.flow import Flow, Layer
 from nodeflow.flow import NodeFlow as Batch
 from nodeflow.graph import Frame, Graph
 
@@ -41,9 +42,9 @@ class NodeFlow(BaseGraph):
     is_readonly = True
 
     def __init__(self, parent: DGLGraph, nfobj: Batch) -> None:
+        super().__init__(nfobj.num_flows)
         graph = parent.graph  # draws with probabilities of their own come from another one
         self._parent, self.batch = parent, nfobj if nfobj.parent is graph else nfobj.with_parent(graph)
-        self._registered = Registered(nfobj.num_flows)
 
     @cached_property
     def graph(self) -> Graph:
@@ -59,9 +60,6 @@ class NodeFlow(BaseGraph):
 
     def _block(self, block_id: int) -> int:
         return as_index(block_id, "block_id", self.num_blocks)
-
-    def _blocks(self, block_id: Any) -> range:
-        return range(self.num_blocks) if isinstance(block_id, _All) else range(i := self._block(block_id), i + 1)
 
     def _local(self, ids: Any, name: str, part: int, *, edges: bool = False) -> Any:
         """Ids of a layer's nodes, or of a block's edges, as rows of its frame; raises IndexError for other ids."""
@@ -84,14 +82,14 @@ class NodeFlow(BaseGraph):
         return self.batch.num_flows
 
     @property
-    def layers(self) -> _View:
+    def layers(self) -> Sequence[Layer]:
         """``nf.layers[i].data`` are the columns of layer i."""
-        return _View(lambda: [layer.data for layer in self.batch.layers])
+        return self.batch.layers
 
     @property
-    def blocks(self) -> _View:
+    def blocks(self) -> Sequence[Flow]:
         """``nf.blocks[i].data`` are the columns of block i."""
-        return _View(lambda: [flow.data for flow in self.batch.flows])
+        return self.batch.flows
 
     def layer_size(self, layer_id: int) -> int:
         """Return the number of nodes of a layer."""
@@ -138,10 +136,8 @@ class NodeFlow(BaseGraph):
 
         With ``remap_local`` ids are rows of the layer.
         """
-        found = self.batch.map_from_parent_nid(
-            layer_id, as_vector(parent_nids), remap_local=remap_local, allow_missing=True
-        )
-        return found.cpu()
+        nodes = as_vector(parent_nids)
+        return self.batch.map_from_parent_nid(layer_id, nodes, remap_local=remap_local, allow_missing=True).cpu()
 
     def block_edges(self, block_id: int, remap_local: bool = False) -> tuple[Tensor, Tensor, Tensor]:
         """Return ``(src, dst, eid)`` of a block, int64, by destination; with ``remap_local`` local ids."""
@@ -192,7 +188,7 @@ class NodeFlow(BaseGraph):
         self, initializer: Callable[..., Tensor], block_id: Any = ALL, field: str | None = None
     ) -> None:
         """Set the function of (shape, dtype, device, range) that fills rows of new columns that nobody sets."""
-        for i in self._blocks(block_id):
+        for i in self.blocks_of(block_id):
             self.batch.flows[i].data.set_initializer(as_initializer(initializer), field)
 
     def copy_from_parent(
@@ -208,12 +204,11 @@ class NodeFlow(BaseGraph):
         A frame of the parent without columns replaces nothing. Raises ValueError for a list of another length.
         """
         g = self._parent
-        nodes, edges = (
-            _chosen(node_embed_names, g.ndata, self.num_layers),
-            _chosen(edge_embed_names, g.edata, self.num_blocks),
-        )
-        device = _device(ctx, g.ndata if nodes else g.edata)
-        moved = self.batch if device is None or device == self.batch.device else self.batch.to(device)
+        nodes = _chosen(node_embed_names, g.ndata, self.num_layers)
+        edges = _chosen(edge_embed_names, g.edata, self.num_blocks)
+        columns = (g.ndata if nodes else g.edata).values()
+        device = torch.device(ctx) if ctx is not None else next((c.device for c in columns), self.batch.device)
+        moved = self.batch if device == self.batch.device else self.batch.to(device)
         moved.copy_from_parent(nodes, edges)
         for chosen, parts in ((nodes, moved.layers), (edges, moved.flows)):
             for i, names in chosen.items():
@@ -228,28 +223,14 @@ class NodeFlow(BaseGraph):
         """
         sides = (node_embed_names, self.batch.layers), (edge_embed_names, self.batch.flows)
         chosen = [
-            {i: list(parts[i].data) for i in range(len(parts))} if isinstance(names, _All) else
-            _chosen(names, None, len(parts)) for names, parts in sides
-        ]  # fmt: skip
+            {i: list(parts[i].data) for i in range(len(parts))}
+            if isinstance(names, _All)
+            else _chosen(names, None, len(parts))
+            for names, parts in sides
+        ]
         self.batch.copy_to_parent(*chosen)
 
     # ---- message passing
-
-    def register_message_func(self, func: Any, block_id: Any = ALL) -> None:
-        """Set the message function of a block, or of all, for calls without one."""
-        self._registered.set("message", func, self._blocks(block_id))
-
-    def register_reduce_func(self, func: Any, block_id: Any = ALL) -> None:
-        """Set the reduce function of a block, or of all, for calls without one."""
-        self._registered.set("reduce", func, self._blocks(block_id))
-
-    def register_apply_node_func(self, func: Any, block_id: Any = ALL) -> None:
-        """Set the function that is applied to the destinations of a block, or of all, by calls without one."""
-        self._registered.set("apply node", func, self._blocks(block_id))
-
-    def register_apply_edge_func(self, func: Any, block_id: Any = ALL) -> None:
-        """Set the function that ``apply_block`` applies to a block, or to all, without one."""
-        self._registered.set("apply edge", func, self._blocks(block_id))
 
     def apply_layer(self, layer_id: int, func: Any = DEFAULT, v: Any = ALL, inplace: bool = False) -> None:
         """Apply a function to the nodes of a layer, or to the nodes ``v`` of it, and store what it returns.
@@ -258,7 +239,7 @@ class NodeFlow(BaseGraph):
         """
         i = self._layer(layer_id)
         if isinstance(func, str) and func == DEFAULT:
-            func = None if i == 0 else self._registered.chosen("apply node", func, i - 1)
+            func = None if i == 0 else self.function("apply node", func, i - 1)
         if func is None:
             how = f"pass one, or register one for block {i - 1}" if i else "pass one, for there is no block before it"
             raise ValueError(f"there is no function for layer {i}: {how}")
@@ -268,60 +249,51 @@ class NodeFlow(BaseGraph):
     def apply_block(self, block_id: int, func: Any = DEFAULT, edges: Any = ALL, inplace: bool = False) -> None:
         """Apply a function to edges of a block (ids, or a pair of their ends) and store what it returns."""
         i = self._block(block_id)
-        func = self._registered.chosen("apply edge", func, i)
-        if isinstance(edges, tuple):
-            u, w = edges
-            edges = self.edge_ids(u, w, return_uv=True)[2]
+        func, edges = self.function("apply edge", func, i), self.edge_ids_at(edges)
         with in_place(self.batch.flows[i].data, inplace):
             self.batch.apply_flows(i, of_edges(func), self._local(edges, "edges", i, edges=True))
 
     def block_compute(
-        self, block_id: int, message_func: Any = DEFAULT, reduce_func: Any = DEFAULT, apply_node_func: Any = DEFAULT,
-        v: Any = ALL, inplace: bool = False,
-    ) -> None:  # fmt: skip
+        self,
+        block_id: int,
+        message_func: Any = DEFAULT,
+        reduce_func: Any = DEFAULT,
+        apply_node_func: Any = DEFAULT,
+        v: Any = ALL,
+        inplace: bool = False,
+    ) -> None:
         """Compute layer i + 1, or the nodes ``v`` of it, from messages along block i."""
         i = self._block(block_id)
-        chosen = self._registered.chosen
-        message, reduce = chosen("message", message_func, i), chosen("reduce", reduce_func, i)
-        update, rows = chosen("apply node", apply_node_func, i), self._local(v, "v", i + 1)
+        message, reduce = self.function("message", message_func, i), self.function("reduce", reduce_func, i)
+        update, rows = self.function("apply node", apply_node_func, i), self._local(v, "v", i + 1)
         with in_place(self.batch.layers[i + 1].data, inplace and rows is not ALL):
             self.batch.flow_compute(i, of_edges(message), of_nodes(reduce), of_nodes(update), rows)
 
     def prop_flow(
-        self, message_funcs: Any = DEFAULT, reduce_funcs: Any = DEFAULT, apply_node_funcs: Any = DEFAULT,
-        flow_range: Any = ALL, inplace: bool = False,
-    ) -> None:  # fmt: skip
+        self,
+        message_funcs: Any = DEFAULT,
+        reduce_funcs: Any = DEFAULT,
+        apply_node_funcs: Any = DEFAULT,
+        flow_range: Any = ALL,
+        inplace: bool = False,
+    ) -> None:
         """Run ``block_compute`` over blocks: ALL, one number, or a slice of consecutive ones.
 
         Each argument is one function, or a list with one for every block of the NodeFlow.
         """
-        blocks = range(self.num_blocks)[flow_range] if isinstance(flow_range, slice) else self._blocks(flow_range)
+        blocks = range(self.num_blocks)[flow_range] if isinstance(flow_range, slice) else self.blocks_of(flow_range)
         if blocks.step != 1:
             raise ValueError(f"flow_range must take consecutive blocks, got {flow_range}")
-        given = (message_funcs, reduce_funcs, apply_node_funcs)
-        for functions in given:
+        roles = (message_funcs, reduce_funcs, apply_node_funcs)
+        for functions in roles:
             if isinstance(functions, list) and len(functions) != self.num_blocks:
                 raise ValueError(f"a list must have a function per block ({self.num_blocks}), got {len(functions)}")
         for i in blocks:
-            message, reduce, update = (each[i] if isinstance(each, list) else each for each in given)
+            message, reduce, update = (each[i] if isinstance(each, list) else each for each in roles)
             self.block_compute(i, message, reduce, update, inplace=inplace)
 
     def __repr__(self) -> str:
         return f"dgl.{self.batch!r}"
-
-
-class _View(Sequence[Space]):
-    """The frames of layers or blocks."""
-
-    def __init__(self, frames: Callable[[], list[Frame]]) -> None:
-        self._frames = frames
-
-    def __getitem__(self, index: Any) -> Any:
-        frames = self._frames()
-        return Space(frames[as_index(index, "number", len(frames))])
-
-    def __len__(self) -> int:
-        return len(self._frames())
 
 
 def _chosen(names: Names, parent: Frame | None, count: int) -> dict[int, list[str]]:
@@ -333,10 +305,3 @@ def _chosen(names: Names, parent: Frame | None, count: int) -> dict[int, list[st
     if not isinstance(names, (list, tuple)) or len(names) != count or any(isinstance(each, str) for each in names):
         raise ValueError(f"names must be a list of {count} lists of columns, got {describe(names)}")
     return {i: list(each) for i, each in enumerate(names)}
-
-
-def _device(ctx: torch.device | str | None, frame: Frame) -> torch.device | None:
-    """The device of a copy: ``ctx``, else that of the parent's columns, else None."""
-    if ctx is not None:
-        return torch.device(ctx)
-    return next((column.device for column in frame.values()), None)

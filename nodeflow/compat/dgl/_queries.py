@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from nodeflow._base.checks import ALL, as_ids, check_one_of, describe
+from nodeflow.compat.dgl._functions import Registered
 from nodeflow.graph import Graph
 
 
@@ -23,8 +24,8 @@ def _formed(edges: tuple[Tensor, Tensor, Tensor], form: str) -> Any:
     return edges if form == "all" else edges[2] if form == "eid" else edges[:2]
 
 
-class BaseGraph(ABC):
-    """The questions. Ids are those of ``graph``: of the nodes and edges of a graph, or NodeFlow ids."""
+class BaseGraph(Registered, ABC):
+    """The questions, and registered functions. Ids are those of ``graph``: its own, or NodeFlow ids."""
 
     @property
     @abstractmethod
@@ -134,6 +135,13 @@ class BaseGraph(ABC):
     def out_degrees(self, v: Any = ALL) -> Tensor:
         """Return the numbers of out-edges of nodes (default all), int64 ``[k]``."""
         return self.graph.out_degrees(as_vector(v))
+
+    def edge_ids_at(self, edges: Any) -> Any:
+        """Return the ids of edges that are given by ids, or by a pair ``(u, v)`` of their ends; ALL stays."""
+        if not isinstance(edges, tuple):
+            return as_vector(edges)
+        u, v = edges
+        return self.edge_ids(u, v, return_uv=True)[2]
 
     def _pairs(self, u: Any, v: Any) -> tuple[Any, Any]:
         """Two arrays of nodes of equal length; one node stands for all."""

@@ -11,25 +11,84 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nodeflow._base.checks import as_count, as_ids, as_int, check_one_of, describe
-from nodeflow._runtime import unseeded
-from nodeflow.compat.dgl._draws import LayerDraws, NeighborDraws
+from nodeflow import sampling
+from nodeflow._base.checks import Ints, as_count, as_ids, as_int, check_one_of, describe
+from nodeflow._runtime import objects
 from nodeflow.compat.dgl._graph import DGLGraph
 from nodeflow.compat.dgl._nodeflow import NodeFlow
 from nodeflow.graph import Graph
 from nodeflow.loader import NodeFlowLoader
 from nodeflow.random import Random, derive_key
 from nodeflow.sampling import check_size, check_sizes
-from nodeflow.sampling.base import SamplerBase
+from nodeflow.sampling.base import Choice, SamplerBase, Step
+
+
+class NeighborDraws(sampling.NeighborSampler):
+    """Neighbour sampling whose drawn edges keep the order of the graph, with self-loops if wanted."""
+
+    def __init__(
+        self, graph: Graph, fanouts: Any, *, prob: str | None, direction: str, seed: int, add_self_loop: bool
+    ) -> None:
+        super().__init__(graph, fanouts, prob=prob, direction=direction, include_dst=False, seed=seed)
+        self._loops = self._loops_of(graph) if add_self_loop else None
+
+    def _loops_of(self, graph: Graph) -> Ints:
+        """The first self-loop of every node, by parent id; -1 for a node without."""
+        first = np.full(graph.num_nodes, -1)
+        src, dst = (end.numpy() for end in graph.edges())
+        loops = np.flatnonzero(src == dst)[::-1]  # the lowest id is written last
+        first[src[loops]] = loops
+        return first
+
+    def choose(self, dst: Tensor, step: Step) -> Choice:
+        drawn = super().choose(dst, step)
+        edges, indptr = self.reader.edges, drawn.indptr
+        row = np.repeat(np.arange(len(dst)), np.diff(indptr))
+        # one number for row and position, so that one sort orders both
+        start = row * np.int64(len(edges.indices))
+        key = start + np.asarray(drawn.positions)
+        positions = (key if (key[1:] >= key[:-1]).all() else np.sort(key)) - start
+        src = edges.indices[positions].astype(np.int64)
+        if self._loops is None:
+            return Choice.of_kernel(indptr, positions, src, None, needs_weight=False)
+        nodes = dst.numpy()
+        has_own = np.zeros(len(nodes), np.bool_)
+        has_own[row[src == nodes[row]]] = True
+        new = np.flatnonzero(~has_own)
+        eid = np.insert(edges.parent_eid(positions).numpy(), indptr[new + 1], self._loops[nodes[new]])
+        src = np.insert(src, indptr[new + 1], nodes[new])
+        indptr = indptr + np.concatenate([[0], np.cumsum(~has_own)])
+        return Choice(indptr, src=src, eid=eid)
+
+
+class LayerDraws(sampling.LayerSampler):
+    """Layer-wise sampling whose edges into a node are in the order of their sources."""
+
+    def __init__(self, graph: Graph, layer_sizes: Any, *, direction: str, seed: int) -> None:
+        super().__init__(graph, layer_sizes, direction=direction, include_dst=False, seed=seed)
+
+    def choose(self, dst: Tensor, step: Step) -> Choice:
+        drawn = super().choose(dst, step)
+        src = drawn.take_sources(self.reader.edges)
+        row = np.repeat(np.arange(len(dst)), np.diff(drawn.indptr))
+        order = np.argsort(row * np.int64(self.graph.num_nodes) + src, kind="stable")
+        positions = np.asarray(drawn.positions)[order]
+        return Choice.of_kernel(drawn.indptr, positions, src[order], None, needs_weight=False)
 
 
 class _NodeFlows(ABC):
     """NodeFlows of consecutive batches of seeds; each iteration over it draws afresh, in the same order of seeds."""
 
     def __init__(
-        self, g: DGLGraph, batch_size: int, neighbor_type: str, seed_nodes: Any, shuffle: bool, num_workers: int,
+        self,
+        g: DGLGraph,
+        batch_size: int,
+        neighbor_type: str,
+        seed_nodes: Any,
+        shuffle: bool,
+        num_workers: int,
         prefetch: bool,
-    ) -> None:  # fmt: skip
+    ) -> None:
         if not isinstance(g, DGLGraph):
             raise TypeError(f"g must be a nodeflow.compat.dgl.DGLGraph, got {describe(g)}")
         check_one_of(neighbor_type, "neighbor_type", ("in", "out"))
@@ -38,7 +97,7 @@ class _NodeFlows(ABC):
         self._num_workers = as_count(num_workers, "num_workers", 1)
         size = g.number_of_nodes()
         seeds = np.arange(size) if seed_nodes is None else as_ids(seed_nodes, "seed_nodes", size)
-        self._key, self._iterations = derive_key(*unseeded.take()), 0
+        self._key, self._iterations = derive_key(*objects.take_seed()), 0
         if shuffle:
             seeds = seeds[Random(derive_key(self._key, "order")).permutation(len(seeds)).numpy()]
         self.seed_nodes: Tensor = torch.from_numpy(seeds)
@@ -53,9 +112,12 @@ class _NodeFlows(ABC):
     def __iter__(self) -> Iterator[NodeFlow]:
         """Draw NodeFlows in the order of the seeds; they do not depend on the number of workers."""
         loader = NodeFlowLoader(
-            self._sampler(self.g.graph), self.seed_nodes, self.batch_size, prefetch=2 if self._prefetch else 0,
+            self._sampler(self.g.graph),
+            self.seed_nodes,
+            self.batch_size,
+            prefetch=2 if self._prefetch else 0,
             num_workers=min(self._num_workers, os.cpu_count() or 1),
-        )  # fmt: skip
+        )
         loader.set_epoch(self._iterations)
         self._iterations += 1
         return (NodeFlow(self.g, batch) for batch in loader)
@@ -96,10 +158,19 @@ class NeighborSampler(_NodeFlows):
     """
 
     def __init__(
-        self, g: DGLGraph, batch_size: int, expand_factor: int | None = None, num_hops: int = 1,
-        neighbor_type: str = "in", transition_prob: Any = None, seed_nodes: Any = None, shuffle: bool = False,
-        num_workers: int = 1, prefetch: bool = False, add_self_loop: bool = False,
-    ) -> None:  # fmt: skip
+        self,
+        g: DGLGraph,
+        batch_size: int,
+        expand_factor: int | None = None,
+        num_hops: int = 1,
+        neighbor_type: str = "in",
+        transition_prob: Any = None,
+        seed_nodes: Any = None,
+        shuffle: bool = False,
+        num_workers: int = 1,
+        prefetch: bool = False,
+        add_self_loop: bool = False,
+    ) -> None:
         super().__init__(g, batch_size, neighbor_type, seed_nodes, shuffle, num_workers, prefetch)
         number = check_size(as_int(expand_factor, "expand_factor"), "expand_factor")
         self._fanouts = [number] * as_count(num_hops, "num_hops", 1)
@@ -113,9 +184,13 @@ class NeighborSampler(_NodeFlows):
             graph = Graph(indptr, indices, edge_ids=edge_ids, edata={"transition_prob": prob}, ndata=graph.ndata)
             prob = "transition_prob"
         return NeighborDraws(
-            graph, self._fanouts, prob=prob, direction=self._direction, seed=self._key,
+            graph,
+            self._fanouts,
+            prob=prob,
+            direction=self._direction,
+            seed=self._key,
             add_self_loop=self._add_self_loop,
-        )  # fmt: skip
+        )
 
 
 class LayerSampler(_NodeFlows):
@@ -137,9 +212,17 @@ class LayerSampler(_NodeFlows):
     """
 
     def __init__(
-        self, g: DGLGraph, batch_size: int, layer_sizes: Any, neighbor_type: str = "in", node_prob: None = None,
-        seed_nodes: Any = None, shuffle: bool = False, num_workers: int = 1, prefetch: bool = False,
-    ) -> None:  # fmt: skip
+        self,
+        g: DGLGraph,
+        batch_size: int,
+        layer_sizes: Any,
+        neighbor_type: str = "in",
+        node_prob: None = None,
+        seed_nodes: Any = None,
+        shuffle: bool = False,
+        num_workers: int = 1,
+        prefetch: bool = False,
+    ) -> None:
         if node_prob is not None:
             raise ValueError("node_prob must be None, as in DGL 0.4: see nodeflow.LayerSampler(score=...)")
         super().__init__(g, batch_size, neighbor_type, seed_nodes, shuffle, num_workers, prefetch)
@@ -148,3 +231,19 @@ class LayerSampler(_NodeFlows):
 
     def _sampler(self, graph: Graph) -> SamplerBase:
         return LayerDraws(graph, self._layer_sizes, direction=self._direction, seed=self._key)
+
+
+def create_full_nodeflow(g: DGLGraph, num_layers: int, add_self_loop: bool = False) -> NodeFlow:
+    """Return the NodeFlow of all nodes as seeds, with all their in-edges, of ``num_layers`` blocks.
+
+    A layer other than the last holds the nodes that have an edge into the next layer. Raises ValueError for a graph
+    without nodes.
+
+    >>> from nodeflow.compat import dgl
+    >>> nf = create_full_nodeflow(dgl.DGLGraph([(0, 1), (1, 2)]), 2)
+    >>> [nf.layer_parent_nid(i).tolist() for i in range(3)]
+    [[0], [0, 1], [0, 1, 2]]
+    """
+    if g.number_of_nodes() == 0:
+        raise ValueError("a graph without nodes has no NodeFlow")
+    return next(iter(NeighborSampler(g, g.number_of_nodes(), -1, num_layers, add_self_loop=add_self_loop)))

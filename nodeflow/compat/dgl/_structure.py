@@ -1,10 +1,14 @@
-"""The structure of a graph from what DGL 0.4 takes: edge lists, scipy matrices, networkx graphs."""
+"""The structure of a graph from what DGL 0.4 takes (edge lists, scipy matrices, networkx graphs), and sparse ones."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
+import torch
+from torch import Tensor
 
 from nodeflow._base.checks import describe
 from nodeflow.convert import from_scipy
@@ -18,35 +22,25 @@ def structure_of(data: Any) -> Graph:
     if isinstance(data, Graph):
         return data
     if isinstance(data, (list, tuple)):
-        return _of_edge_list(data)
-    if hasattr(data, "tocoo"):
-        return from_scipy(_square(data))
-    return of_networkx(data)
+        pair = isinstance(data, tuple) and len(data) == 2
+        src, dst = map(np.asarray, data if pair else zip(*data, strict=True) if len(data) else ([], []))
+        if len(src) and (lowest := min(src.min(), dst.min())) != 0:
+            raise ValueError(f"nodes of an edge list must start from 0, got {lowest} as the lowest")
+        return Graph.from_edges(src, dst)
+    if not hasattr(data, "tocoo"):
+        return of_networkx(data)
+    size = max(data.shape)
+    if data.shape != (size, size):  # missing rows or columns are empty
+        data = data.tocoo(copy=True)
+        data.resize(size, size)
+    return from_scipy(data)
 
 
-def _of_edge_list(edges: Any) -> Graph:
-    pair = isinstance(edges, tuple) and len(edges) == 2
-    src, dst = edges if pair else zip(*edges, strict=True) if len(edges) else ([], [])
-    src, dst = np.asarray(src), np.asarray(dst)
-    if len(src) and min(src.min(), dst.min()) != 0:
-        raise ValueError(f"nodes of an edge list must start from 0, got {min(src.min(), dst.min())} as the lowest")
-    return Graph.from_edges(src, dst)
-
-
-def _square(matrix: Any) -> Any:
-    """Return a scipy matrix with as many rows as columns; those that are missing are empty."""
-    size = max(matrix.shape)
-    if matrix.shape != (size, size):
-        matrix = matrix.tocoo(copy=True)
-        matrix.resize(size, size)
-    return matrix
-
-
-def of_networkx(data: Any, *, relabel: bool = False) -> Graph:
-    """Return the graph of a networkx graph, or of what ``networkx.DiGraph`` takes.
+def of_networkx(data: Any, node_attrs: Iterable[str] = (), edge_attrs: Iterable[str] = ()) -> Graph:
+    """Return the graph of a networkx graph, or of what ``networkx.DiGraph`` takes, with attributes as columns.
 
     Edge ids are the attribute ``id`` of the edges where they have it, else networkx's order. An undirected edge becomes
-    two. ``relabel`` numbers the nodes in sorted order; else they must be 0 to n - 1.
+    two. The nodes must be 0 to n - 1.
     """
     import networkx
 
@@ -57,18 +51,35 @@ def of_networkx(data: Any, *, relabel: bool = False) -> Graph:
             raise TypeError(
                 f"a graph is made of an edge list, a scipy matrix or a networkx graph, got {describe(data)}"
             ) from error
-    if relabel:
-        data = networkx.convert_node_labels_to_integers(data, ordering="sorted")
-    edges = list(directed(data).edges(data=True))
+    edges = list((data if data.is_directed() else data.to_directed()).edges(data=True))
     ends = np.array([(u, v) for u, v, _ in edges]).reshape(-1, 2)
     if len(ends) and ends.dtype.kind not in "iu":
         raise TypeError("networkx nodes must be the integers 0 to n - 1; DGLGraph().from_networkx(...) numbers others")
+    attributes = [own for _, _, own in edges]
+    ids = [own["id"] for own in attributes] if edges and "id" in attributes[0] else None
+    if ids is not None:
+        attributes = [own for _, own in sorted(zip(ids, attributes, strict=True), key=itemgetter(0))]
     src, dst = ends.astype(np.int64).T
-    named = len(edges) > 0 and "id" in edges[0][2]
-    ids = [attributes["id"] for _, _, attributes in edges] if named else None
-    return Graph.from_edges(src, dst, num_nodes=data.number_of_nodes(), edge_ids=ids)
+    graph = Graph.from_edges(src, dst, num_nodes=data.number_of_nodes(), edge_ids=ids)
+    graph.ndata.update({name: _column([data.nodes[i][name] for i in range(graph.num_nodes)]) for name in node_attrs})
+    graph.edata.update({name: _column([own[name] for own in attributes]) for name in edge_attrs})
+    return graph
 
 
-def directed(data: Any) -> Any:
-    """Return a networkx graph with every undirected edge in both directions."""
-    return data if data.is_directed() else data.to_directed()
+def _column(values: list[Any]) -> Tensor:
+    return torch.stack(values) if values and isinstance(values[0], Tensor) else torch.tensor(values)
+
+
+def bare(graph: Graph, *, sort: bool = False) -> Graph:
+    """Return a graph of the same structure without columns; with ``sort``, edges into a node are sorted by source."""
+    indptr, indices, edge_ids = graph.csc()
+    if sort:
+        row = np.repeat(np.arange(graph.num_nodes), np.diff(indptr))
+        order = np.lexsort((indices, row))
+        indices, edge_ids = indices[order], order if edge_ids is None else edge_ids[order]
+    return Graph(indptr, indices, edge_ids=edge_ids)
+
+
+def ones(index: Tensor, shape: tuple[int, int], ctx: torch.device | str) -> Tensor:
+    """Return the sparse tensor with a one, float32, at every entry of ``index`` ``[2, k]``."""
+    return torch.sparse_coo_tensor(index, torch.ones(index.shape[1]), shape, check_invariants=False).to(ctx)

@@ -21,15 +21,10 @@ NODES, EDGES = "the graph's nodes", "the graph's edges"
 
 
 def update_nodes(graph: Graph, v: Any, functions: Sequence[Any], target: Callable[[int], Frame]) -> None:
-    """Compute columns of the nodes ``v`` from messages along their in-edges, and store them in ``graph.ndata``.
+    """Compute columns of the nodes ``v``, distinct ids or ALL, from messages along their in-edges, and store them.
 
-    Args:
-        graph: the graph.
-        v: distinct ids, or ALL.
-        functions: message, reduce and update functions as DGL takes them; ids that they see are those of the graph.
-        target: makes an empty frame of so many nodes.
-
-    Functions of the program's own see all edges in the order of their ids, and those into some nodes node by node.
+    ``functions`` are for messages, reduction and update, as DGL takes them; those of the program's own see ids of the
+    graph, all edges in the order of their ids, and those into some nodes node by node. ``target`` makes an empty frame.
     """
     whole = isinstance(v, _All)
     message, reduce, update = functions
@@ -58,13 +53,7 @@ def update_nodes(graph: Graph, v: Any, functions: Sequence[Any], target: Callabl
     dst.update({name: column if whole else take_rows(column, nodes) for name, column in graph.ndata.items()})
     try:
         columns = flow.message_passing(
-            edges,
-            messages,
-            of_nodes(reduce, nodes),
-            of_nodes(update, nodes),
-            src=graph.ndata,
-            dst=dst,
-            edge=edge,
+            edges, messages, of_nodes(reduce, nodes), of_nodes(update, nodes), src=graph.ndata, dst=dst, edge=edge
         )
     except Exception as error:
         error.add_note(f"layers 0 and 1 are {NODES} here, and flow 0->1 is {EDGES}")

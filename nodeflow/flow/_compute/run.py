@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -146,34 +146,44 @@ def forward(
             run(Part.whole(batch.flows[i]), *functions)
 
 
-def check_computation(layer: int, message: object, reduce: object, update: object) -> None:
-    """Raise ValueError for functions that are missing or too many: ``update`` alone, or message and reduce functions.
+def register_layer_computation(
+    batch: NodeFlow,
+    layer: int,
+    message: MessageLike | None = None,
+    reduce: ReduceLike | None = None,
+    update: ColumnsOfNodes | None = None,
+) -> None:
+    """Set how a layer is computed from the one before it; ``compute`` runs all such computations in layer order.
 
-    Layer 0 takes ``update`` alone only.
+    Arguments are those of ``flow_compute``. With ``update`` alone, which is all that layer 0 takes, ``compute`` applies
+    it to the layer as ``apply_layers`` does. Another call for the same layer replaces the first.
+
+    Raises ValueError for functions that are missing or too many.
     """
+    i = as_index(layer, "layer", batch.num_layers)
     if message is None:
         if reduce is not None:
             raise ValueError("a reduce function needs a message function: give both, or update alone")
         if update is None:
-            raise ValueError(f"layer {layer} needs a computation: message and reduce functions, or an update function")
-    elif layer == 0:
+            raise ValueError(f"layer {i} needs a computation: message and reduce functions, or an update function")
+    elif i == 0:
         raise ValueError(
             "layer 0 has no flow into it, so it takes an update function only: leave out message and reduce"
         )
     elif reduce is None:
         raise ValueError("a message function needs a reduce function: give both")
+    batch.computations[i] = Computation(message, reduce, update)
 
 
-def compute(batch: NodeFlow, registry: Mapping[int, Computation]) -> None:
-    """Compute every registered layer, in layer order: layer i through flow i - 1.
+def compute(batch: NodeFlow) -> None:
+    """Compute every layer that has a registered computation, in layer order: layer i through flow i - 1.
 
     Raises ValueError when nothing is registered. If anything raises, no frame has changed.
     """
-    if not registry:
+    if not batch.computations:
         raise ValueError("no layer has a computation: call register_layer_computation(layer, ...) first")
     with atomic(batch):
-        for layer in sorted(registry):
-            message, reduce, update = registry[layer]
+        for layer, (message, reduce, update) in sorted(batch.computations.items(), key=lambda item: item[0]):
             if message is None or reduce is None:
                 _apply_layer(batch, layer, update, ALL)
             else:

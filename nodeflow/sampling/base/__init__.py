@@ -22,11 +22,10 @@ tensor([2., 2., 2.])
 from nodeflow._edges.edges import Edges, edges_along
 from nodeflow.sampling._assemble import assemble
 from nodeflow.sampling._base import SamplerBase
-from nodeflow.sampling._bound import BoundSampler
+from nodeflow.sampling._bound import BoundSampler, Candidates
 from nodeflow.sampling._choice import Choice
-from nodeflow.sampling._inclusion import inclusion_probabilities
 from nodeflow.sampling._options import LayerOptions, SamplerOptions, SubgraphOptions
-from nodeflow.sampling._reader import Candidates
+from nodeflow.sampling._pps import inclusion_probabilities
 from nodeflow.sampling._rows import DrawingRows, Drawn, RowSampler
 from nodeflow.sampling._sampler import Step
 from nodeflow.sampling._scores import LayerCandidates

@@ -1,14 +1,9 @@
 """Contributed modules of DGL 0.4, of which there is ``sampling``."""
 
-from __future__ import annotations
-
-from typing import NoReturn
+from functools import partial
 
 from nodeflow.compat.dgl._elsewhere import refuse
-from nodeflow.compat.dgl.contrib import sampling as sampling
+from nodeflow.compat.dgl.contrib import sampling
 
 __all__ = ["sampling"]
-
-
-def __getattr__(name: str) -> NoReturn:
-    refuse("dgl.contrib", name)
+__getattr__ = partial(refuse, "dgl.contrib")

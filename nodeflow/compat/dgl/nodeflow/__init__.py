@@ -1,5 +1,5 @@
 """The NodeFlow of DGL 0.4."""
 
-from nodeflow.compat.dgl._nodeflow import NodeFlow as NodeFlow
+from nodeflow.compat.dgl._nodeflow import NodeFlow
 
 __all__ = ["NodeFlow"]

@@ -1,16 +1,10 @@
 """The samplers of DGL 0.4 that make NodeFlows."""
 
-from __future__ import annotations
-
-from typing import NoReturn
+from functools import partial
 
 from nodeflow.compat.dgl._elsewhere import refuse
-from nodeflow.compat.dgl._samplers import LayerSampler as LayerSampler
-from nodeflow.compat.dgl._samplers import NeighborSampler as NeighborSampler
-from nodeflow.compat.dgl.contrib.sampling import sampler as sampler
+from nodeflow.compat.dgl._samplers import LayerSampler, NeighborSampler
+from nodeflow.compat.dgl.contrib.sampling import sampler
 
 __all__ = ["LayerSampler", "NeighborSampler", "sampler"]
-
-
-def __getattr__(name: str) -> NoReturn:
-    refuse("dgl.contrib.sampling", name)
+__getattr__ = partial(refuse, "dgl.contrib.sampling")

@@ -1,0 +1,158 @@
+"""Pictures: a NodeFlow on matplotlib axes, and the tables of NodeFlows, layers and flows in notebooks."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from nodeflow._base.checks import as_count
+from nodeflow._display.axes import axes_for
+from nodeflow._display.columns import chosen, column_table, names_of
+from nodeflow._display.html import funnel, page
+from nodeflow._display.layered import FlowSummary, Layered, Summary, draw_layers, figure_size
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from nodeflow.flow._flow import Flow
+    from nodeflow.flow._layer import Layer
+    from nodeflow.flow._node_flow import NodeFlow
+
+_EDGES_PER_NODE = 10  # up to so many edges for each of max_nodes are drawn one by one
+_IDS = 10  # parent ids in the table of a layer
+
+
+def plot(
+    batch: NodeFlow,
+    ax: Axes | None = None,
+    *,
+    label: str | Callable[[Layer], Any] | None = None,
+    color: str | Callable[[Layer], Any] | None = None,
+    width: str | Callable[[Flow], Any] | None = None,
+    max_nodes: int = 200,
+) -> Axes:
+    """Plot this NodeFlow with matplotlib: layers as columns, the seeds marked in orange; returns the axes.
+
+    A small NodeFlow shows every node and an arrow per edge; a dotted line joins a node to its own row in the next
+    layer. Nodes show their parent ids; nodes without one (pooled) are hollow and show their local id, as ``#0``. One
+    with more than ``max_nodes`` nodes, or ten times as many edges, is summarised: a bar per layer, split by whether
+    its nodes are in the next layer too, and the edges and in-degrees of every flow.
+
+    Args:
+        ax: the matplotlib axes to draw on. None: those of a new ``pyplot`` figure, which a notebook shows.
+        label: the text in the nodes: the name of a column of the layers with one number per node, or a function of a
+            ``Layer`` that returns one number per node. Layers without the column show ids. None: ids.
+        color: the colours of the nodes, given in the same way. Whole numbers of at most ten kinds are classes, others
+            lie on a scale. The seeds then have thick rims. None: inputs and hidden layers are blue, seeds orange.
+        width: the widths of the arrows in proportion to their sizes: the name of a column of the flows, or a function
+            of a ``Flow``. ``width=lambda flow: flow.weight`` shows estimator weights. The legend has the smallest and
+            the largest; flows without the column have thin arrows. None: one width.
+        max_nodes: the number of nodes up to which every node is drawn.
+
+    ``label``, ``color`` and ``width`` are checked and used where every node is drawn only.
+
+    Raises KeyError for a column that no layer or flow has, TypeError or ValueError for anything but a number per node
+    or edge, TypeError for an ``ax`` that is no axes, ImportError without matplotlib.
+
+    >>> from matplotlib.figure import Figure
+    >>> from nodeflow import Graph, NeighborSampler
+    >>> batch = NeighborSampler(Graph.from_edges([0, 1, 2], [1, 2, 0]), [2, 2])([1])
+    >>> axis = batch.plot(Figure().subplots(), width=lambda flow: flow.weight)
+    >>> [tick.get_text() for tick in axis.get_xticklabels()]
+    ['layer 0', 'layer 1', 'layer 2']
+    """
+    picture = picture_of(batch, label=label, color=color, width=width, max_nodes=max_nodes)
+    axis = axes_for(ax, figure_size(picture))
+    draw_layers(axis, picture)
+    return axis
+
+
+def picture_of(
+    batch: NodeFlow,
+    *,
+    label: str | Callable[[Layer], Any] | None = None,
+    color: str | Callable[[Layer], Any] | None = None,
+    width: str | Callable[[Flow], Any] | None = None,
+    max_nodes: int = 200,
+) -> Layered | Summary:
+    """Return what is drawn of a NodeFlow; the arguments are those of ``plot``."""
+    most = as_count(max_nodes, "max_nodes")
+    flows = [flow for _, flow in batch.flows.items()]
+    if sum(batch.layer_sizes) > most or sum(flow.num_edges for flow in flows) > _EDGES_PER_NODE * most:
+        return Summary(list(batch.layer_sizes), [_summary(flow) for flow in batch.flows])
+    layers = list(batch.layers)
+    sizes, frames = list(batch.layer_sizes), [layer.data for layer in layers]
+    labels, colors = (
+        chosen(choice, argument, layers, frames, sizes) for choice, argument in ((label, "label"), (color, "color"))
+    )
+    widths = chosen(width, "width", flows, [flow.data for flow in flows], [flow.num_edges for flow in flows])
+    by_pair = {
+        pair: [math.nan] * flow.num_edges if values is None else values
+        for (pair, flow), values in zip(batch.flows.items(), widths, strict=True)
+    }
+    return Layered(
+        names=[names_of(_ids(layer), values) for layer, values in zip(layers, labels, strict=True)],
+        hollow=[not layer.has_parent for layer in layers],
+        edges={pair: (src.tolist(), dst.tolist()) for pair, flow in batch.flows.items() for src, dst in [flow.edges()]},
+        same={i: _same(flow) for i, flow in enumerate(batch.flows) if _joins_parents(flow)},
+        colors=None if color is None else colors,
+        color_name=color if isinstance(color, str) else "color",
+        widths=None if width is None else by_pair,
+        width_name=width if isinstance(width, str) else "width",
+    )
+
+
+def _ids(layer: Layer) -> list[str]:
+    if not layer.has_parent:
+        return [f"#{i}" for i in range(layer.num_nodes)]
+    return [str(v) for v in layer.parent_nid.tolist()]
+
+
+def _joins_parents(flow: Flow) -> bool:
+    return flow.src_layer.has_parent and flow.dst_layer.has_parent
+
+
+def _same(flow: Flow) -> list[tuple[int, int]]:
+    return [(src, dst) for dst, src in enumerate(flow.dst_in_src.tolist()) if src >= 0]
+
+
+def _summary(flow: Flow) -> FlowSummary:
+    degrees = flow.in_degrees
+    largest = int(degrees.max()) if len(degrees) else 0
+    shared = int((flow.dst_in_src >= 0).sum()) if _joins_parents(flow) else None
+    return FlowSummary(flow.num_edges, flow.num_edges / max(flow.num_dst, 1), largest, shared)
+
+
+def node_flow_html(batch: NodeFlow) -> str:
+    """Return the sizes of layers and flows as a small picture, and the columns of their frames."""
+    flows = list(batch.flows.items())
+    skips = "".join(f", {i} → {j}: {flow.num_edges:,} edges" for (i, j), flow in flows if j != i + 1)
+    words = f"{batch.num_flows} flows, {sum(batch.layer_sizes):,} nodes, {sum(batch.flow_sizes):,} edges{skips}"
+    frames = [(f"layer {i}", layer.data) for i, layer in enumerate(batch.layers)]
+    frames += [(f"flow {i}" if j == i + 1 else f"flow {i}, {j}", flow.data) for (i, j), flow in flows]
+    frames.append(("seeds", batch.seed_data))
+    return page("NodeFlow", words, funnel(batch.layer_sizes, batch.flow_sizes), column_table(frames, "frame"))
+
+
+def layer_html(layer: Layer) -> str:
+    """Return the number of nodes, the first parent ids, and the columns."""
+    words = f"{layer.num_nodes:,} nodes"
+    if not layer.has_parent:
+        words += ", without parent ids"
+    elif layer.parent_nid.device.type == "cpu":
+        ids = ", ".join(map(str, layer.parent_nid[:_IDS].tolist()))
+        words += f", parent ids {ids}{', …' if layer.num_nodes > _IDS else ''}"
+    if layer.context is not None:
+        words += ", in contexts"
+    return page("Layer", words, column_table([("", layer.data)]))
+
+
+def flow_html(flow: Flow) -> str:
+    """Return the numbers of nodes and edges, and the columns; parts that are made when asked for stay unmade."""
+    mean = flow.num_edges / max(flow.num_dst, 1)
+    words = (
+        f"layer {flow.layers[0]} → layer {flow.layers[1]}: {flow.num_src:,} sources, {flow.num_dst:,} destinations, "
+        f"{flow.num_edges:,} edges ({mean:.3g} per destination)"
+    )
+    return page("Flow", words, column_table([("", flow.data)]))

@@ -1,0 +1,292 @@
+"""Nodes and edges of the partitions in memory, in slots; the files of a folder of partitions that they come from."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Collection, Sequence
+from itertools import groupby
+from pathlib import Path
+from typing import Any, NamedTuple
+from urllib.parse import quote
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from nodeflow import _kernels as kernels
+from nodeflow._base.checks import Ints, check_indptr, check_range
+from nodeflow._base.types import Array
+from nodeflow._disk.arrays import ArrayFile, map_csr, numpy_type, read_header
+from nodeflow._disk.streams import ArrayWriter
+from nodeflow._rows.rows import as_array, concat_rows, from_numpy
+from nodeflow.graph import Graph
+from nodeflow.partitions._partitions import Partitions
+from nodeflow.partitions._split import sums
+
+NODES = "nodes"
+"""The folder of the node columns."""
+
+
+def node_file(column: str, partition: int, generation: int) -> str:
+    """Return the name of the file of a partition of a node column. A partition that is written anew gets a new name."""
+    return f"{NODES}/{quote(column, safe='')}.{partition}.{generation}.npy"
+
+
+def read_rows(path: Path, out: Array, first: int = 0, *, page_cache: bool = True) -> int:
+    """Fill ``out`` with the rows of a file from row ``first`` on; return the number of bytes read.
+
+    Without ``page_cache`` the system forgets the file before and after, so that it is the disk that is read. Raises
+    ValueError for a file that is too short or has rows of another type, FileNotFoundError.
+    """
+    try:
+        dtype, shape, start = read_header(path)
+    except FileNotFoundError:
+        raise FileNotFoundError(
+            f"{path} is missing: the folder is not whole, or was replaced while it was read"
+        ) from None
+    except ValueError as error:
+        raise ValueError(f"{path} is damaged or was cut off: {error}") from None
+    if dtype != out.dtype or shape[1:] != out.shape[1:] or shape[0] < first + len(out):
+        raise ValueError(
+            f"{path} holds {dtype} {list(shape)}, but {len(out)} rows of {out.dtype} {list(out.shape[1:])} from row "
+            f"{first} on are to be read"
+        )
+    data = memoryview(out.reshape(-1).view(np.uint8))  # type: ignore[arg-type]
+    with path.open("rb", buffering=0) as file:
+        _forget(file.fileno(), page_cache)
+        file.seek(start + first * math.prod(shape[1:]) * dtype.itemsize)
+        done = 0
+        while done < len(data):
+            size = file.readinto(data[done:])
+            if not size:
+                raise ValueError(f"{path} was cut off while it was read")
+            done += size
+        _forget(file.fileno(), page_cache)
+    return len(data)
+
+
+def read_sparse(folder: Path, array: ArrayFile, *, page_cache: bool = True) -> Tensor:
+    """Return a sparse column read from its files into memory; raises as ``read_rows``, and for rows that are none."""
+    parts = [torch.empty(plain.shape, dtype=plain.torch_type) for plain in array.plain]
+    for part, plain in zip(parts, array.plain, strict=True):
+        read_rows(folder / plain.file, as_array(part), page_cache=page_cache)
+    indptr, indices, values = parts
+    try:
+        check_indptr(indptr.numpy(), len(indices))
+        check_range(indices.numpy(), "the columns of a sparse column", array.shape[1], "column")
+        return map_csr(indptr, indices, values, (array.shape[0], array.shape[1]))
+    except (ValueError, IndexError) as error:
+        raise ValueError(f"{folder / array.file} is damaged: {error}") from None
+
+
+def _forget(descriptor: int, page_cache: bool) -> None:
+    if not page_cache and hasattr(os, "posix_fadvise"):
+        os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
+
+
+_PIECE = 2**20  # bytes exchanged at a time
+
+
+class NodeSlots:
+    """Memory for the node columns of ``slots`` resident partitions, and of ``spare`` partitions that come or go.
+
+    Places from ``slots`` on are the spare ones. A partition that comes in is read into one of them while the slots are
+    in use. ``exchange`` puts it into its slot, and the one that was there into the spare place, from which ``write``
+    takes it. Writing makes files of a new generation, which nobody reads but this object until they are committed;
+    ``written`` are those of this epoch, by their names in the manifest.
+
+    Args:
+        partitions: the folder.
+        columns: names of the columns to hold.
+        writable: those of them that are written back.
+        slots, spare: numbers of partitions.
+        page_cache: see ``PartitionBuffer``.
+    """
+
+    def __init__(
+        self,
+        partitions: Partitions,
+        columns: Sequence[str],
+        writable: Collection[str],
+        slots: int,
+        spare: int,
+        *,
+        page_cache: bool,
+    ) -> None:
+        self._partitions, self._page_cache, self._slots, self.spare = partitions, page_cache, slots, spare
+        self._writable = [name for name in columns if name in writable]
+        self._arrays = {name: partitions.node_array(name, 0) for name in columns}
+        for name in self._writable:
+            if self._arrays[name].csr is not None:
+                raise TypeError(f"writable names column {name!r}, whose rows are sparse; learned rows are dense")
+        self._memory = {name: _memory(slots + spare, array) for name, array in self._arrays.items()}
+        self.written: dict[str, ArrayFile] = {}
+
+    def begin_epoch(self, partitions: Partitions) -> None:
+        """Forget the files of the last epoch: what is read now are those that the folder names."""
+        self._partitions, self.written = partitions, {}
+
+    def read(self, partition: int, place: int) -> int:
+        """Read a partition into a place; return the number of bytes."""
+        folder, bytes_read = self._partitions.folder, 0
+        for name, memory in self._memory.items():
+            key = f"ndata/{name}/{partition}"
+            array = self.written.get(key) or self._partitions.node_array(name, partition)
+            if array.csr is None:
+                read_rows(folder / array.file, memory[place], page_cache=self._page_cache)
+            else:
+                memory[place] = read_sparse(folder, array, page_cache=self._page_cache)
+            bytes_read += array.nbytes
+        return bytes_read
+
+    def write(self, partition: int, place: int) -> int:
+        """Write the writable columns of the partition at a place into files of this epoch.
+
+        Returns the number of bytes. Raises OSError where the disk cannot hold them.
+        """
+        folder, bytes_written = self._partitions.folder, 0
+        for name in self._writable:
+            rows = self._memory[name][place]
+            path = folder / node_file(name, partition, self._partitions.epoch + 1)
+            try:
+                writer = ArrayWriter(path, self._arrays[name].torch_type, rows.shape[1:], len(rows))
+                writer.append(rows)
+                self.written[f"ndata/{name}/{partition}"] = writer.finish(folder, flush=not self._page_cache)
+            except OSError as error:
+                why = f"{error.strerror}: partition {partition} of column {name!r}; the epoch is not committed"
+                why += f", the folder stays as after epoch {self._partitions.epoch}"
+                raise OSError(error.errno, why, str(path)) from error
+            bytes_written += rows.nbytes
+        return bytes_written
+
+    def exchange(self, slot: int, place: int) -> None:
+        """Put the rows at a spare place into a slot; the writable rows of the slot go to the spare place."""
+        for name, memory in self._memory.items():
+            inside, outside = memory[slot], memory[place]
+            if self._arrays[name].csr:
+                memory[slot], memory[place] = outside, None
+            elif name not in self._writable:
+                inside[:] = outside
+            else:  # in pieces, so that no copy of a whole partition is needed
+                step = max(_PIECE // max(inside[:1].nbytes, 1), 1)
+                for first in range(0, len(inside), step):
+                    piece = slice(first, first + step)
+                    kept = inside[piece].copy()
+                    inside[piece] = outside[piece]
+                    outside[piece] = kept
+
+    def columns(self) -> dict[str, Tensor]:
+        """Return new tensors ``[slots * size, ...]`` that share the memory of the slots; read-only unless writable.
+
+        Sparse columns are copies.
+        """
+        columns = {}
+        for name, memory in self._memory.items():
+            if self._arrays[name].csr:
+                columns[name] = concat_rows(memory[: self._slots])
+            else:
+                view: Array = memory[: self._slots].reshape(-1, *memory.shape[2:])
+                view.flags.writeable = name in self._writable
+                columns[name] = from_numpy(view, self._arrays[name].torch_type)
+        return columns
+
+
+def _memory(count: int, array: ArrayFile) -> Any:
+    """Return places for the rows of partitions; sparse rows, which have no size of their own, are put there whole."""
+    if array.csr is not None:
+        return [None] * count
+    return np.zeros((count, *array.shape), numpy_type(array.torch_type))
+
+
+Bucket = dict[str, Array]
+"""``src`` and ``dst`` of its edges, rows within their partitions, and the columns by their names in the manifest."""
+
+
+class StateEdges(NamedTuple):
+    """The graph of the edges of one state.
+
+    ``buckets`` are the numbers of the buckets (``j * num_parts + i`` holds the edges from partition i to partition j)
+    in the order of the edge ids: those of bucket ``buckets[k]`` go from ``begin[k]`` to ``begin[k + 1] - 1``.
+    """
+
+    graph: Graph
+    buckets: Ints
+    begin: Ints
+
+
+class EdgeSlots:
+    """Reads the buckets between resident partitions; those of two partitions that stay are kept."""
+
+    def __init__(self, partitions: Partitions, columns: Sequence[str], *, page_cache: bool) -> None:
+        self._partitions, self._page_cache = partitions, page_cache
+        arrays = {name: partitions.manifest.arrays[name] for name in ("src", "dst")}
+        self._columns = {f"edata/{name}": name for name in columns}
+        self._arrays: dict[str, ArrayFile] = arrays | {f"edata/{name}": partitions.edge_array(name) for name in columns}
+        self._kept: dict[int, Bucket] = {}
+
+    def load(self, held: Sequence[int]) -> tuple[StateEdges, int]:
+        """Read what is missing of the edges between the partitions in the slots ``held``, and make their graph.
+
+        Returns also the number of bytes read.
+        """
+        parts = self._partitions
+        count, size = parts.num_parts, parts.size
+        numbers = np.add.outer(np.array(held) * count, np.array(held)).ravel()  # by slots: destination, source
+        kept = {bucket: self._kept[bucket] for bucket in numbers.tolist() if bucket in self._kept}
+        self._kept = kept  # before others are read, so that those that are not needed make room
+        bytes_read = self._read(sorted(set(numbers.tolist()) - kept.keys()))
+        buckets = [self._kept[bucket] for bucket in numbers.tolist()]
+        begin = sums(np.array([len(bucket["src"]) for bucket in buckets]))
+        indptr = np.zeros(len(held) * size + 1, np.int64)
+        starts = [(dst * size, src * size) for dst in range(len(held)) for src in range(len(held))]
+        for bucket, (dst_start, _) in zip(buckets, starts, strict=True):
+            kernels.buckets.count_bucket(bucket["dst"], dst_start, indptr)
+        np.cumsum(indptr, out=indptr)
+        indices = np.empty(begin[-1], _id_type(len(indptr)))
+        edge_ids = np.empty(begin[-1], _id_type(begin[-1]))
+        head = indptr[:-1].copy()
+        for bucket, (dst_start, src_start), first in zip(buckets, starts, begin[:-1].tolist(), strict=True):
+            ends = bucket["src"], bucket["dst"], src_start, dst_start
+            kernels.buckets.place_bucket(*ends, first, head, indices, edge_ids)
+        edata = {name: self._joined(key, buckets) for key, name in self._columns.items()}
+        graph = Graph(indptr, indices, edge_ids=edge_ids, edata=edata, copy=False)
+        return StateEdges(graph, numbers, begin), bytes_read
+
+    def _read(self, missing: list[int]) -> int:
+        """Read buckets, those beside each other in the files at once; return the number of bytes."""
+        ptr, bytes_read = self._partitions.bucket_ptr, 0
+        for _, run in groupby(enumerate(missing), lambda pair: pair[1] - pair[0]):
+            buckets = [bucket for _, bucket in run]
+            first, last = int(ptr[buckets[0]]), int(ptr[buckets[-1] + 1])
+            whole: Bucket = {}
+            for key, array in self._arrays.items():
+                whole[key] = np.empty((last - first, *array.shape[1:]), numpy_type(getattr(torch, array.dtype)))
+                path = self._partitions.folder / array.file
+                bytes_read += read_rows(path, whole[key], first, page_cache=self._page_cache)
+            self._check(whole, first)
+            for bucket in buckets:
+                part = slice(int(ptr[bucket]) - first, int(ptr[bucket + 1]) - first)
+                # copies, so that a bucket that is dropped leaves no memory behind that others share
+                self._kept[bucket] = {key: array[part].copy() for key, array in whole.items()}
+        return bytes_read
+
+    def _check(self, whole: Bucket, first: int) -> None:
+        """Raise ValueError for ends that are no rows of a partition: the loops that place edges trust them."""
+        for end in ("src", "dst"):
+            rows = whole[end].view(np.uint32)  # a negative number is a large one
+            if rows.max(initial=0) >= self._partitions.size and self._partitions.size:
+                at = int(rows.argmax())
+                path = self._partitions.folder / self._arrays[end].file
+                raise ValueError(
+                    f"{path} is damaged: edge {first + at} ends at row {whole[end][at]} of a partition that has "
+                    f"{self._partitions.size}"
+                )
+
+    def _joined(self, key: str, buckets: list[Bucket]) -> Tensor:
+        tensor = torch.from_numpy(np.concatenate([bucket[key] for bucket in buckets]))
+        return tensor.view(torch.bfloat16) if self._arrays[key].dtype == "bfloat16" else tensor
+
+
+def _id_type(upper: int) -> type[np.signedinteger[Any]]:
+    return np.int32 if upper < 2**31 else np.int64

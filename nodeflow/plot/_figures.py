@@ -1,0 +1,138 @@
+"""Whole figures, which are written to files: a NodeFlow, training curves, the parts of a graph."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from nodeflow._base.checks import describe
+from nodeflow._display.axes import require_matplotlib, small_legend, whole_ticks
+from nodeflow._display.layered import draw_layers, figure_size
+from nodeflow.flow import NodeFlow, picture_of
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from nodeflow.distributed import PartsReport
+
+
+def plot_node_flow(batch: NodeFlow, path: Path | str | None = None, **options: Any) -> Figure:
+    """Make a figure of a NodeFlow, as ``batch.plot`` draws it, and write it; returns the matplotlib Figure.
+
+    Args:
+        batch: the NodeFlow.
+        path: where to write the picture (PNG, SVG or PDF, by its ending), or None. A notebook shows the figure after
+            ``%matplotlib inline``.
+        options: ``label``, ``color``, ``width`` and ``max_nodes`` of ``NodeFlow.plot``.
+
+    The figure does not belong to ``pyplot``, so programs that write many need not close them. Raises TypeError for
+    anything but a NodeFlow, what ``NodeFlow.plot`` raises, ImportError without matplotlib.
+
+    >>> from nodeflow import Graph, NeighborSampler
+    >>> figure = plot_node_flow(NeighborSampler(Graph.from_edges([0, 1], [1, 0]), [2, 2])([1]))
+    >>> len(figure.axes)
+    1
+    """
+    if not isinstance(batch, NodeFlow):
+        raise TypeError(
+            f"batch must be a NodeFlow, got {describe(batch)}; a sampler makes one from a graph and seeds, "
+            "create_full_node_flow(graph, num_layers) one of the whole graph"
+        )
+    picture = picture_of(batch, **options)
+    figure = require_matplotlib()(figsize=figure_size(picture), layout="constrained")
+    draw_layers(figure.subplots(), picture)
+    return _written(figure, path, dpi=150)
+
+
+class _Epoch(Protocol):
+    """One point of the curves, such as a ``nodeflow.training.EpochRecord``."""
+
+    @property
+    def epoch(self) -> int: ...
+    @property
+    def loss(self) -> float: ...
+    @property
+    def score(self) -> float: ...
+
+
+def plot_curves(
+    runs: Mapping[str, Sequence[_Epoch]], path: Path | str | None = None, *, metric: str = "score", title: str = ""
+) -> Figure:
+    """Plot training loss and validation score by epoch, side by side; returns the matplotlib Figure.
+
+    Args:
+        runs: the records of each run by its name; one name is not shown, more are in a legend. A record has ``epoch``,
+            ``loss`` and ``score``, as those of ``nodeflow.training`` have. Epochs whose score is NaN have none.
+        path: where to write the picture (PNG, SVG or PDF, by its ending), or None.
+        metric: name of the score, for the axis.
+        title: above the picture.
+
+    Raises ImportError without matplotlib.
+
+    >>> from nodeflow.training import EpochRecord
+    >>> records = [EpochRecord(epoch, 1 / epoch, 0.5, 1.0, 10.0, 100.0) for epoch in (1, 2, 3)]
+    >>> len(plot_curves({"sage": records}).axes)
+    2
+    """
+    figure, left, right = _two_axes()
+    for name, records in runs.items():
+        scored = [record for record in records if not math.isnan(record.score)]
+        for axis, shown, value in ((left, records, "loss"), (right, scored, "score")):
+            points = [record.epoch for record in shown], [getattr(record, value) for record in shown]
+            axis.plot(*points, marker="o", markersize=3, label=name)
+    left.set(xlabel="epoch", ylabel="training loss")
+    right.set(xlabel="epoch", ylabel=f"validation {metric.replace('_', ' ')}")
+    for axis in (left, right):
+        axis.grid(alpha=0.3)
+        whole_ticks(axis)
+    if len(runs) > 1:
+        figure.legend(*left.get_legend_handles_labels(), loc="outside lower center", ncols=3, fontsize=8, frameon=False)
+    figure.suptitle(title)
+    return _written(figure, path)
+
+
+def plot_parts(report: PartsReport, path: Path | str | None = None) -> Figure:
+    """Draw the sizes of the parts of a graph, bars of masters and mirrors, and of edges; returns the Figure.
+
+    Args:
+        report: as ``GraphParts.report`` gives it.
+        path: where to write the picture (PNG, SVG or PDF, by its ending), or None.
+
+    Raises TypeError for anything but a report, ImportError without matplotlib.
+
+    >>> from nodeflow.distributed import PartsReport
+    >>> report = PartsReport(4, 4, 2, (2, 2), (2, 2), (1, 1), (1, 1), None)
+    >>> [axis.get_ylabel() for axis in plot_parts(report).axes]
+    ['nodes', 'edges']
+    """
+    from nodeflow.distributed import PartsReport
+
+    if not isinstance(report, PartsReport):
+        raise TypeError(f"report must be a PartsReport, as parts.report() gives it, got {describe(report)}")
+    figure, left, right = _two_axes()
+    parts = range(len(report.masters))
+    left.bar(parts, report.masters, color="tab:blue", label="masters")
+    left.bar(parts, report.mirrors, bottom=report.masters, color="tab:orange", label="mirrors")
+    right.bar(parts, report.edges, color="0.5", label="edges")
+    for axis, word in ((left, "nodes"), (right, "edges")):
+        axis.set(xlabel="part", ylabel=word)
+        whole_ticks(axis)
+    small_legend(left)
+    cut = f"replication factor {report.replication_factor:.2f}, {report.cut:.1%} of the edges cut"
+    figure.suptitle(cut, fontsize=10)
+    return _written(figure, path)
+
+
+def _two_axes() -> tuple[Figure, Axes, Axes]:
+    figure = require_matplotlib()(figsize=(8, 3.4), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    return figure, left, right
+
+
+def _written(figure: Figure, path: Path | str | None, dpi: int = 120) -> Figure:
+    if path is not None:
+        figure.savefig(path, dpi=dpi)
+    return figure

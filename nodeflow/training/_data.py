@@ -1,0 +1,139 @@
+"""The data set of a run: read from a folder, from parts in several processes, and its edges where links are learned."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import torch
+import torch.distributed as dist
+from torch import Tensor
+
+from nodeflow._rows.rows import fetch_rows
+from nodeflow.datasets import Dataset, debian, read_folder
+from nodeflow.distributed import DistributedGraph, GraphParts
+from nodeflow.graph import Graph
+from nodeflow.random import derive_key
+from nodeflow.training._checkpoints import read_tensors, write_tensors
+from nodeflow.training._graph import edge_types, hash_of
+from nodeflow.transform import filter_edges, random_split
+
+PARTS = ("train", "val", "test")
+"""The parts of a split."""
+SPLIT = "split"
+"""Edge column with the part of every edge: 0 train, 1 validation, 2 test."""
+_FILE = "links.safetensors"
+
+
+class LinkEdges(NamedTuple):
+    """The edges of a data set that task link learns.
+
+    Args:
+        relation: the edge column of relations, or None.
+        triples: by part of the split ``[n, 3]`` (source, relation, destination), or without relations ``[n, 2]``.
+        graph: the graph of the training edges, in the direction of the data set.
+    """
+
+    relation: str | None
+    triples: dict[str, Tensor]
+    graph: Graph
+
+    def write(self, folder: Path) -> None:
+        """Write relation and triples beside the parts of the graph."""
+        write_tensors(folder / _FILE, self.triples, {"relation": self.relation})
+
+
+@dataclass(frozen=True)
+class CutLinks(Dataset):
+    """A data set whose graph, of training edges alone, lies on several processes, and the triples of all edges."""
+
+    links: LinkEdges | None = None
+
+
+def read_links(folder: str, graph: Graph) -> CutLinks:
+    """Return the data set of a folder of parts that ``nodeflow partition --links`` wrote, whose graph is open."""
+    path = Path(folder) / _FILE
+    if not path.is_file():
+        raise ValueError(f"{folder} has no {path.name}, so links cannot be learned: write it with --links")
+    facts, triples = read_tensors(path)
+    none = torch.zeros(0, dtype=torch.int64)
+    return CutLinks(Path(folder).name, graph, none, none, none, 0, links=LinkEdges(facts["relation"], triples, graph))
+
+
+def split_edges(dataset: Dataset, edge_type: str) -> LinkEdges:
+    """Return the edges of a data set by part, those of the column "split" or drawn at random."""
+    if isinstance(dataset, CutLinks) and dataset.links is not None:
+        return dataset.links
+    relation, parts = edge_types(dataset.graph, edge_type), _parts(dataset.graph)
+    src, dst = dataset.graph.edges()
+    columns = [src, dst] if relation is None else [src, torch.as_tensor(dataset.graph.edata[relation]).long(), dst]
+    triples = {part: torch.stack([column[ids] for column in columns], 1) for part, ids in parts.items()}
+    kept = torch.zeros(dataset.graph.num_edges, dtype=torch.bool)
+    kept[parts["train"]] = True
+    graph = filter_edges(dataset.graph, kept)
+    for name in {SPLIT, "parent_eid"} & set(graph.edata):
+        del graph.edata[name]
+    if relation is not None:
+        graph.edata[relation] = torch.as_tensor(graph.edata[relation]).long()
+    return LinkEdges(relation, triples, graph)
+
+
+def _parts(graph: Graph) -> dict[str, Tensor]:
+    """Return the ids of the edges of every part, ascending."""
+    if SPLIT not in graph.edata:
+        return dict(zip(PARTS, random_split(graph, [0.8, 0.1, 0.1], of="edges"), strict=True))
+    split = torch.as_tensor(graph.edata[SPLIT])
+    if split.is_floating_point() or ((split < 0) | (split > 2)).any():
+        raise ValueError(f"edge column {SPLIT!r} must hold 0 (train), 1 (validation) or 2 (test) for every edge")
+    return {part: (split == number).nonzero().flatten() for number, part in enumerate(PARTS)}
+
+
+def read_dataset(name: str) -> Dataset:
+    """Return the data set "debian", or that of a folder; a missing column of labels is for the task to report."""
+    return debian() if name == "debian" else read_folder(name, labels=False)
+
+
+def read_parts(folder: str, *, links: bool) -> Dataset:
+    """Return the data set in a folder of parts, of which each process opens its own; collective.
+
+    Labels of all nodes, or with ``links`` the triples of all edges, are in the memory of every process.
+
+    Raises what ``DistributedGraph.open`` raises, and ValueError without a process for every part, for edges that do not
+    lie with their destinations, and for a folder without what is learned.
+    """
+    if not dist.is_initialized():
+        raise ValueError(
+            f"partitions is for parts in several processes, and this is one: start torchrun --nproc-per-node N -m "
+            f"nodeflow train --partitions {folder}; for a partition buffer give storage 'partitions'"
+        )
+    graph = DistributedGraph.open(folder)
+    parts = GraphParts.open(folder)
+    if parts.edges != "in":
+        raise ValueError(
+            f"{folder} has edges {parts.edges!r}, but training finds neighbours where the edges into a node lie "
+            "together: write it with nodeflow partition --for processes --edges in"
+        )
+    if links:
+        return read_links(folder, graph)
+    if "label" not in graph.ndata:
+        raise ValueError(f"{folder} has no labels, so a model cannot be trained on it")
+    label = fetch_rows(graph.ndata["label"], torch.from_numpy(np.arange(graph.num_nodes)))
+    if label.ndim == 1:
+        num_classes = 0 if label.is_floating_point() or not len(label) else int(label.max()) + 1
+    else:
+        num_classes = label.shape[1]
+    train, val, test = (
+        torch.from_numpy(np.zeros(0, np.int64) if ids is None else np.array(ids, np.int64))
+        for ids in (parts.train, parts.val, parts.test)
+    )
+    graph.ndata["label"] = label
+    return Dataset(Path(folder).name, graph, train, val, test, num_classes)
+
+
+def fingerprint_of_parts(dataset: Dataset) -> str:
+    """Return a hash of labels, split and sizes: the same for any parts of the graph, unless they are renumbered."""
+    graph = dataset.graph
+    columns = [graph.ndata["label"], *dataset.splits.values()]
+    return f"{derive_key(graph.num_nodes, graph.num_edges, *(hash_of(column) for column in columns)):016x}"

@@ -1,0 +1,194 @@
+"""Training on a partition buffer: its batches state after state, and whether a folder holds the data set."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterator
+from contextlib import closing
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from nodeflow._base.checks import as_count
+from nodeflow._disk.arrays import map_tensor
+from nodeflow._rows.rows import as_dense, fetch_rows, take_rows
+from nodeflow.datasets import Dataset
+from nodeflow.flow import NodeFlow
+from nodeflow.graph import Graph
+from nodeflow.loader import Epochs, NodeFlowLoader, Pass
+from nodeflow.partitions import BufferState, EdgeGroups, GroupedEdges, PartitionBuffer, Partitions
+from nodeflow.random import derive_key, hash_ids
+from nodeflow.training._models import kind_of
+from nodeflow.training._settings import Settings
+
+_COMPARED = 256  # nodes whose features are compared
+_EDGES = 2**22  # edges whose types are read at a time
+
+
+class PartitionBatches(Epochs):
+    """Goes through the batches of the states of a partition buffer; an iteration is an epoch.
+
+    A state is a pure function of the epoch and its number, and so are its batches: an epoch goes on at any batch,
+    without reading the states before. The number of batches depends on the epoch, since states have different numbers
+    of training nodes, and a last batch each that is smaller than the others.
+
+    Args:
+        buffer: writes nothing back, and has training nodes.
+        batch_size: seeds per batch of ``make``.
+        make: returns the loader of a state, whose first epoch are the batches of that state. They must not share the
+            memory of the state.
+    """
+
+    def __init__(self, buffer: PartitionBuffer, batch_size: int, make: Callable[[BufferState], NodeFlowLoader]) -> None:
+        super().__init__()
+        self.buffer, self.batch_size = buffer, as_count(batch_size, "batch_size", 1)
+        self._make = make
+        self._counts: dict[int, list[int]] = {}
+
+    def num_batches(self, epoch: int) -> int:
+        """Return the number of batches of an epoch, counted from 0; reads no partition."""
+        return sum(self._batches_per_state(epoch))
+
+    def __iter__(self) -> Iterator[NodeFlow]:
+        return self._iterate(self.begin())
+
+    def _iterate(self, this: Pass) -> Generator[NodeFlow, None, None]:
+        epoch, start = this.epoch, this.start
+        counts = self._batches_per_state(epoch)
+        ends = np.cumsum(counts)
+        if start >= sum(counts):
+            return
+        first = int(np.searchsorted(ends, start, side="right"))  # the state that has batch ``start``
+        done, number = start - int(ends[first]) + counts[first], start
+        self.buffer.set_epoch(epoch, first)
+        states: Any = iter(self.buffer)
+        with closing(states):
+            for state in states:
+                if not counts[state.number]:
+                    continue
+                loader = self._make(state)
+                loader.set_epoch(0)
+                loader.load_state_dict({**loader.state_dict(), "batch_number": done})
+                done, batches = 0, iter(loader)
+                # closed before the next state, whose rows take the memory that threads of this loader read
+                with closing(batches):  # type: ignore[type-var]  # iterations of a loader are generators
+                    for batch in batches:
+                        number += 1
+                        self.reached(this, number)
+                        yield batch
+
+    def _batches_per_state(self, epoch: int) -> list[int]:
+        if epoch not in self._counts:
+            self._counts[epoch] = [-(-seeds // self.batch_size) for seeds in self.buffer.seeds_per_state(epoch)]
+        return self._counts[epoch]
+
+    def settings(self) -> dict[str, Any]:
+        """Return what the batches depend on, by name."""
+        buffer = self.buffer
+        partitions = buffer.partitions.num_parts
+        return {"batch_size": self.batch_size, "num_partitions": partitions, "slots": buffer.slots, "seed": buffer.seed}
+
+    @property
+    def digest(self) -> int:
+        """A hash of the folder, by the checksums of its files: of its cut, its edges and the columns of training."""
+        parts = self.buffer.partitions
+        arrays = parts.manifest.arrays
+        columns = [f"ndata/{name}/{p}" for name in ("feat", "label") for p in range(parts.num_parts)]
+        columns += sorted(name for name in arrays if name.startswith("edata/"))
+        files = [arrays[name] for name in ("rows", "src", "dst", "train", *columns)]
+        return derive_key(hash_ids(np.array([file.checksum for file in files], np.int64)))
+
+    def __repr__(self) -> str:
+        parts, slots = self.buffer.partitions.num_parts, self.buffer.slots
+        states = len(self.buffer.order_of(max(self.epoch, 0)).states)
+        return (
+            f"PartitionBatches({slots} of {parts} partitions in memory, {states} states, {len(self)} batches of "
+            f"{self.batch_size})"
+        )
+
+
+def open_partitions(dataset: Dataset, graph: Graph, settings: Settings, edge_columns: list[str]) -> PartitionBuffer:
+    """Return the partition buffer of a run, with features, labels and ``edge_columns``.
+
+    The folder must hold the partitions of ``graph``, the one along whose edges messages go: as many nodes, as many
+    edges in every bucket, the same training nodes with the same labels, and features of the same width and type, of
+    which those of some nodes are compared. Raises ValueError where it does not, and the errors of ``PartitionBuffer``.
+    """
+    storage = settings.storage
+    parts = Partitions.open(storage.partitions)
+    problem = _columns_problem(parts, dataset, graph, edge_columns) or _nodes_problem(parts, dataset)
+    problem = problem or _edges_problem(parts, graph, settings, edge_columns)
+    if problem:
+        raise ValueError(
+            f"{storage.partitions} does not hold the partitions of data set {dataset.name!r}: {problem}; write them "
+            "again with nodeflow partition"
+        )
+    options: dict[str, Any] = {"order": storage.order, "seed": settings.run.seed, "epoch": 0}
+    columns: dict[str, Any] = {"ndata": ("feat", "label"), "edata": edge_columns}
+    return PartitionBuffer(storage.partitions, storage.slots, **options, **columns)
+
+
+def _columns_problem(parts: Partitions, dataset: Dataset, graph: Graph, edge_columns: list[str]) -> str:
+    if parts.num_nodes != graph.num_nodes:
+        return f"it has {parts.num_nodes:,} nodes, and the data set {graph.num_nodes:,}"
+    for kind, needed, held in (("node", ("feat", "label"), parts.ndata), ("edge", edge_columns, parts.edata)):
+        missing = [name for name in needed if name not in held]
+        if missing:
+            return f"it has no {kind} column {missing[0]!r}"
+    x, column = dataset.graph.ndata["feat"], parts.column("feat")
+    widths = [f"{each.dtype} {list(each.shape)}" for each in (column, x)]
+    return "" if widths[0] == widths[1] else f"its features are {widths[0]}, and those of the data set {widths[1]}"
+
+
+def _nodes_problem(parts: Partitions, dataset: Dataset) -> str:
+    own = np.zeros(0, np.int64) if parts.train is None else np.asarray(parts.train)
+    train = np.unique(dataset.train.numpy())
+    if other := np.setxor1d(own, train)[:1].tolist():
+        whose = "the folder" if other[0] in own else "the data set"
+        return f"node {other[0]} is a training node of {whose} only"
+    nodes = torch.from_numpy(train)
+    labels = [fetch_rows(column, nodes) for column in (parts.column("label"), dataset.graph.ndata["label"])]
+    if wrong := _first_other(*labels):
+        return f"the label of training node {int(nodes[wrong[0]])} is another one"
+    some = torch.from_numpy(np.unique(np.linspace(0, parts.num_nodes - 1, _COMPARED).astype(np.int64)))
+    x = take_rows(dataset.graph.ndata["feat"], some)
+    if wrong := _first_other(as_dense(parts.column("feat").fetch(some)), as_dense(x)):
+        return f"the features of node {int(some[wrong[0]])} are others"
+    return ""
+
+
+def _first_other(one: Tensor, other: Tensor) -> list[int]:
+    """Return the number of the first row in which two columns differ, nothing where they are equal."""
+    if one.shape != other.shape:
+        return [0]
+    same = (one == other) | ((one != one) & (other != other))  # a missing value is NaN in both
+    rows: list[int] = (~same.reshape(len(one), -1).all(1)).nonzero().flatten()[:1].tolist()
+    return rows
+
+
+def _edges_problem(parts: Partitions, graph: Graph, settings: Settings, edge_columns: list[str]) -> str:
+    direction = (
+        f"messages go along {graph.num_edges:,} edges with direction {settings.graph.direction!r}, which must be that "
+        "of the partitions too"
+    )
+    if parts.num_edges != graph.num_edges:
+        return f"it has {parts.num_edges:,} edges, and {direction}"
+    count = parts.num_parts
+    groups = GroupedEdges(graph, parts.owner, EdgeGroups.of("buckets", count))
+    sizes = groups.count().reshape(count, count).T
+    if other := np.argwhere(sizes != parts.bucket_sizes)[:1].tolist():
+        i, j = other[0]
+        edges = f"{parts.bucket_sizes[i, j]:,} edges from partition {i} to partition {j}"
+        return f"it has {edges}, and the data set {sizes[i, j]:,}, where {direction}"
+    if kind_of(settings.model.name).typed:
+        (name,) = edge_columns
+        largest = [_largest(map_tensor(parts.folder, parts.edge_array(name))), _largest(graph.edata[name])]
+        if largest[0] != largest[1]:
+            types = f"the largest type of an edge in column {name!r}"
+            return f"{types} is {largest[0]}, and that of the data set {largest[1]}"
+    return ""
+
+
+def _largest(types: Tensor) -> int:
+    return max((int(piece.max()) for piece in types.split(_EDGES)), default=0) if len(types) else 0

@@ -1,0 +1,214 @@
+"""The subcommands of finished runs: evaluate, predict and compare."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from nodeflow._base.checks import as_count, as_ids
+from nodeflow.datasets import Dataset, has_label
+from nodeflow.plot import plot_curves
+from nodeflow.training._checkpoints import read_tensors
+from nodeflow.training._data import PARTS, read_dataset
+from nodeflow.training._folder import CHECKPOINT, LOG, RESULT, Run, read_log
+from nodeflow.training._graph import stays_in_file, with_columns
+from nodeflow.training._methods import METHODS
+from nodeflow.training._nodes import NodeTask
+from nodeflow.training._predictions import check_predictions, write_predictions, write_top_links
+from nodeflow.training._settings import Settings
+from nodeflow.training._train_command import Say, scores_line
+from nodeflow.training._trainer import Trainer
+
+SIDES = {"dst": "destination", "src": "source"}
+"""The ends of a link that ``predict`` asks for, by the name of the option."""
+
+
+def evaluate(options: argparse.Namespace, say: Say) -> None:
+    """Print all metrics of the best epoch of a run, on every part of the split."""
+    trainer, dataset = _best(options)
+    of_nodes = isinstance(trainer.task, NodeTask)
+    if of_nodes and "label" not in dataset.graph.ndata:
+        raise ValueError(f"data set {dataset.name!r} has no labels, so a model cannot be measured on it")
+    say(repr(dataset))
+    for part, scores in trainer.scores().items():
+        made_up = of_nodes and not len(dataset.splits[part])
+        say(scores_line(part, {} if made_up else scores))
+
+
+def predict(options: argparse.Namespace, say: Say) -> None:
+    """Write the outputs of nodes into a file, or of a run that learned links the best answers of nodes."""
+    check_predictions(options.output)
+    of_links = Run.read(options.folder).settings.run.task == "link"
+    query = _query(options, of_links)
+    trainer, dataset = _best(options)
+    nodes = _nodes(options.nodes, dataset)
+    if of_links:
+        write_top_links(options.output, trainer, nodes, **query)
+    else:
+        write_predictions(options.output, trainer, nodes)
+    say(f"wrote {options.output}: {len(nodes):,} nodes")
+
+
+def _query(options: argparse.Namespace, of_links: bool) -> dict[str, Any]:
+    """Return which links are wanted, as arguments; raises ValueError for options that do not fit the run."""
+    chosen = {name: getattr(options, name) for name in ("top", "side", "relation", "with_known")}
+    chosen = {name: value for name, value in chosen.items() if value is not None}
+    if chosen and not of_links:
+        option = next(iter(chosen)).replace("_", "-")
+        raise ValueError(
+            f"--{option} is for runs that learned links, but the run in {options.folder} learned labels of nodes; "
+            "leave it out"
+        )
+    if of_links and options.nodes in (*PARTS, "unlabelled"):
+        raise ValueError(
+            f"--nodes must be all or a file .npy of ids, because the run in {options.folder} learned links, not "
+            f"labels of nodes; got {options.nodes!r}"
+        )
+    if "top" in chosen:
+        chosen["k"] = as_count(chosen.pop("top"), "--top", 1)
+    if "side" in chosen:
+        chosen["side"] = SIDES[chosen["side"]]
+    return chosen
+
+
+def _best(options: argparse.Namespace) -> tuple[Trainer, Dataset]:
+    """Return a trainer with the weights of the best epoch of a run, and the data set."""
+    folder: Path = options.folder
+    run = Run.read(folder).shared_by(1)
+    if not (folder / CHECKPOINT).is_file():
+        raise FileNotFoundError(f"the run in {folder} is not finished: nodeflow train --resume {folder}")
+    if run.is_of_parts and options.data is None:
+        raise ValueError(
+            f"the run in {folder} trained on parts of a graph: give the data set that they were cut from with --data"
+        )
+    dataset = run.dataset() if options.data is None else read_dataset(options.data)
+    facts, weights = read_tensors(folder / CHECKPOINT)
+    stays = stays_in_file(dataset.graph)
+    changes = {"task": facts["task"], "device": options.device or run.settings.compute.device}
+    if run.settings.storage.kind == "partitions":  # which only training reads
+        changes["storage"] = "file" if stays else "memory"
+    if run.settings.storage.partitions:
+        changes |= {"partitions": "", "share": "even"}
+    if options.data is not None and not stays:
+        changes["storage"] = "memory"
+    settings = run.settings.replace(**changes)
+    as_trained = options.data is None or facts["task"] == "link"
+    trainer = Trainer(dataset if as_trained else _for_outputs(dataset, facts), settings)
+    try:
+        trainer.network.load_state_dict(weights)
+    except RuntimeError as error:
+        reason = str(error).splitlines()[-1].strip()  # of one of its tensors
+        raise ValueError(f"the model in {folder} does not fit data set {dataset.name!r}: {reason}") from error
+    return trainer, dataset
+
+
+def _for_outputs(dataset: Dataset, facts: Mapping[str, Any]) -> Dataset:
+    """Return a data set for a trainer that shall not train: what it lacks of labels and training nodes is made up."""
+    width = (facts["network"]["model"] or {}).get("out_features", dataset.num_classes)
+    graph, train = dataset.graph, dataset.train
+    if "label" not in graph.ndata:
+        one_each = facts["task"] == "classification"
+        label = torch.zeros(graph.num_nodes, dtype=torch.int64) if one_each else torch.zeros(graph.num_nodes, width)
+        graph = with_columns(graph, {"label": label})
+    if len(train) == 0:
+        train = next((nodes for nodes in dataset.splits.values() if len(nodes)), torch.arange(graph.num_nodes))[:1]
+    return replace(dataset, graph=graph, train=train, num_classes=max(dataset.num_classes, width))
+
+
+def _nodes(which: str, dataset: Dataset) -> torch.Tensor:
+    if which == "all":
+        return torch.arange(dataset.graph.num_nodes)
+    if which in dataset.splits:
+        return dataset.splits[which]
+    if which == "unlabelled":
+        if "label" not in dataset.graph.ndata:
+            return torch.arange(dataset.graph.num_nodes)
+        return (~has_label(dataset.graph.ndata["label"])).nonzero().flatten()
+    path = Path(which)
+    if path.suffix != ".npy":
+        raise ValueError(f"nodes must be all, train, val, test, unlabelled or a file .npy of ids, got {which!r}")
+    try:
+        ids = np.load(path, allow_pickle=False)
+    except ValueError as error:
+        raise ValueError(f"{path} is no .npy file of ids: {error}") from error
+    return torch.from_numpy(as_ids(ids, str(path), dataset.graph.num_nodes))
+
+
+def compare(options: argparse.Namespace, say: Say) -> None:
+    """Print a table of runs, with the settings that differ, and draw their curves."""
+    results = {str(folder): _result(folder) for folder in options.folders}
+    metric = _metric_of_all(results)
+    logs = {name: read_log(Path(name) / LOG, metric) for name in results}
+    read = {name: Settings.from_dict(one["settings"]).by_name(read=True) for name, one in results.items()}
+    validated = {name: _validation(settings) for name, settings in read.items()}
+    settings = [{**each, "validate": validated[name]} for name, each in read.items()]
+    names = dict.fromkeys(name for each in settings for name in each)
+    differing = [name for name in names if len({str(each.get(name, "-")) for each in settings}) > 1]
+    facts = [name for name in ("dataset", "metric") if len({one[name] for one in results.values()}) > 1]
+    header = ["run", *("data" if name == "dataset" else "best by" for name in facts)]
+    rows = [[*header, f"test {metric}", f"val {metric}", "best epoch", "seconds", "edges", *differing]]
+    for (name, one), own in zip(results.items(), settings, strict=True):
+        seconds = sum(record.seconds for record in logs[name])
+        edges = sum(record.seconds * record.edges_per_second for record in logs[name])
+        scores = (one["scores"].get(part, {}).get(metric) for part in ("test", "val"))
+        shown = ["-" if score is None else f"{score:.4f}" for score in scores]
+        cost = f"{seconds:.1f}", f"{edges / 1e6:.3g}M"
+        cells = [name, *(one[which] for which in facts), *shown, str(one["best_epoch"]), *cost]
+        rows.append([*cells, *(str(own.get(setting, "-")) for setting in differing)])
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        say("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+    if "validate" in differing:
+        say(
+            "validated differently: test and val above are from all neighbours, but best epochs and curves are of each "
+            "run's own validation; train all with --validate full to compare these"
+        )
+    if options.output is not None:
+        if "validate" in differing:
+            logs = {f"{name} (validation {validated[name]})": records for name, records in logs.items()}
+        plot_curves(logs, options.output, metric=metric)
+        say(f"wrote {options.output}")
+
+
+def _result(folder: Path) -> dict[str, Any]:
+    """Return the result of a finished run."""
+    path = folder / RESULT
+    if not path.is_file():
+        Run.read(folder)
+        raise FileNotFoundError(f"the run in {folder} is not finished: nodeflow train --resume {folder}")
+    try:
+        result: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        _ = [result[name] for name in ("dataset", "metric", "best_epoch", "best_val_score", "scores")]
+        Settings.from_dict(result["settings"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise ValueError(f"{path} is damaged, or no result of a run: {type(error).__name__}: {error}") from error
+    return result
+
+
+def _metric_of_all(results: Mapping[str, Mapping[str, Any]]) -> str:
+    """Return the metric that chose the best epochs, or else the first of the first run that all runs have."""
+    chosen = list(dict.fromkeys(one["metric"] for one in results.values()))
+    if len(chosen) == 1:
+        return str(chosen[0])
+    measured = [list(one["scores"].get("test") or one["scores"].get("val") or {}) for one in results.values()]
+    shared = [name for name in (*chosen, *measured[0]) if all(name in names for names in measured)]
+    if not shared:
+        raise ValueError(f"the runs have different metrics, {', '.join(sorted(chosen))}, and none in common")
+    return str(shared[0])
+
+
+def _validation(settings: Mapping[str, Any]) -> str:
+    """Return "full" or "sampled": what a run was validated on, which "auto" leaves to its sampler."""
+    validate, method = settings.get("validate", "sampled"), METHODS.get(str(settings.get("sampler")))
+    if settings.get("task") == "link":
+        return "full"  # ranks are always of rows from all neighbours
+    if validate != "auto" or method is None:
+        return str(validate)
+    return "full" if method.validates_fully else "sampled"

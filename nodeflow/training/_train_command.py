@@ -1,0 +1,228 @@
+"""The subcommand ``nodeflow train``: a run from its start or its last checkpoint, alone or under torchrun."""
+
+from __future__ import annotations
+
+import argparse
+import math
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext
+from dataclasses import replace
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from nodeflow._display.axes import require_matplotlib
+from nodeflow.training._checkpoints import FREE, Checkpoints
+from nodeflow.training._folder import LOG, SETTINGS, Run, begin, output_folder, save, write_log
+from nodeflow.training._partitions import PartitionBatches
+from nodeflow.training._processes import Processes, process_group, restarts
+from nodeflow.training._result import EpochRecord
+from nodeflow.training._settings import FIELDS, read_toml
+from nodeflow.training._trainer import Stopped, Trainer
+
+Say: TypeAlias = Callable[[str], None]
+Command: TypeAlias = Callable[[argparse.Namespace, Say], None]
+
+
+class Silent(Exception):  # noqa: N818  the first process has the error
+    """Exit silently with this status; rank 0 reports the error."""
+
+
+def train(options: argparse.Namespace, say: Say) -> None:
+    """Train a model, from the start or from the last checkpoint of a folder; with the others under torchrun."""
+    with process_group() as processes:
+        try:
+            _train(options, say if processes.is_first else lambda _: None, processes)
+        except (Stopped, KeyboardInterrupt) as error:
+            if not processes.is_first:
+                raise Silent(143 if isinstance(error, Stopped) else 130) from None
+            raise
+        except Exception:
+            if not processes.is_first and processes.told:
+                raise Silent(2) from None
+            raise
+
+
+def _train(options: argparse.Namespace, say: Say, processes: Processes) -> None:
+    chosen = {name: getattr(options, name) for name in FIELDS if hasattr(options, name)}
+    values: dict[str, Any] = {}
+    if options.resume is not None:
+        folder, run, goes_on = options.resume, _resumed(options, chosen, processes), True
+    else:
+        values = {} if options.config is None else read_toml(options.config)
+        run = _new_run(options, values, chosen, processes)
+        folder = options.output or Path("runs/latest")
+        goes_on = restarts(processes) > 0 and processes.of_first(lambda: _holds(folder, run))
+    with processes.together():
+        run = run.shared_by(processes.size)
+        dataset = run.dataset()
+        checkpoints = Checkpoints.every(folder, run.checkpoint_every)
+    trainer = Trainer(dataset, run.settings, checkpoints=checkpoints)
+    if goes_on:
+        checkpoints.restore(trainer)
+    with output_folder(folder) if processes.is_first and not goes_on else nullcontext():
+        replaces = processes.of_first(lambda: run.write(folder) if goes_on else begin(folder, run))
+        say(repr(dataset))
+        if replaces:
+            say(f"replaces the earlier run in {folder}")
+        if unread := run.settings.left_out(values):
+            say(f"not read by this run, and left out of {options.config}: {', '.join(unread)}")
+        if goes_on and trainer.is_finished:
+            say(f"the run in {folder} is finished; its files are written again")
+        elif goes_on:
+            say(f"goes on after epoch {trainer.epoch} and batch {trainer.batches_done} of the next")
+        _run(trainer, run, folder, options, say)
+
+
+def _resumed(options: argparse.Namespace, chosen: Mapping[str, Any], processes: Processes) -> Run:
+    fixed = [name for name in chosen if name not in FREE]
+    fixed += [name for name in ("data", "config", "output", "checkpoint_every") if getattr(options, name)]
+    if fixed:
+        raise ValueError(
+            f"--resume takes the settings of its folder, but {fixed[0]} was given too; leave it out. Only "
+            f"{', '.join(FREE)} may change"
+        )
+    run = Run.of(processes.of_first(lambda: Run.read(options.resume).values()))
+    return replace(run, settings=run.settings.replace(**chosen))
+
+
+def _new_run(
+    options: argparse.Namespace, values: dict[str, Any], chosen: Mapping[str, Any], processes: Processes
+) -> Run:
+    for name in ("data", "checkpoint_every"):
+        if getattr(options, name) is not None:
+            values[name] = getattr(options, name)
+    try:
+        with processes.together():
+            run = Run.of({"processes": processes.size, **values}, chosen)
+            return (replace(run, processes=processes.size) if "batch_size" in chosen else run).shared_by(processes.size)
+    except (ValueError, TypeError) as error:
+        if options.config is None:
+            raise
+        raise type(error)(f"{options.config}: {error}") from error
+
+
+def _holds(folder: Path, run: Run) -> bool:
+    """Whether a folder holds this run; then one that torchrun starts again goes on with it."""
+    return (folder / SETTINGS).is_file() and Run.read(folder).values() == run.values()
+
+
+def _run(trainer: Trainer, run: Run, folder: Path, options: argparse.Namespace, say: Say) -> None:
+    if not trainer.processes.is_first:
+        with _stop_on_term(trainer):
+            trainer.run()
+        return
+    settings, metric = run.settings, trainer.task.metric.name
+    for line in _header(trainer, run, folder):
+        say(line)
+    picture = not options.no_plot and _can_draw()
+    if not picture and not options.no_plot:
+        say("no picture of the curves: it needs matplotlib (pip install matplotlib; --no-plot hides this line)")
+    age = f" {'age':>7}" if trainer.task.method.has_history else ""
+    score = f"{'val ' + metric:>{_width(metric)}}"
+    say(f"\n{'epoch':>5} {'loss':>8} {score} {'seconds':>8} {'seeds/s':>9} {'edges/s':>10}{age}")
+    start = time.perf_counter()
+    with _event_writer(folder, trainer.epoch + 1) as write_event, _stop_on_term(trainer):
+
+        def report(record: EpochRecord) -> None:
+            say(_row(record, metric))
+            write_event(record)
+            write_log(folder / LOG, trainer.records)
+
+        try:
+            result = trainer.run(report)
+        except Stopped as stopped:
+            raise Stopped(f"{stopped}; its state is saved: nodeflow train --resume {folder}") from None
+        except KeyboardInterrupt:
+            raise KeyboardInterrupt(f"goes on from its last checkpoint: nodeflow train --resume {folder}") from None
+    tested = "no test nodes" if math.isnan(result.test_score) else f"test {metric} {result.test_score:.4f}"
+    say("")
+    for part, scores in result.scores.items():
+        say(scores_line(part, scores))
+    if result.is_best_last and settings.run.epochs > 1:
+        say(f"the best epoch is the last one, {result.best_epoch}: more epochs may give a better model")
+    title = f"{trainer.task.dataset.name}, {settings.model.name}: {tested}"
+    written = save(result, folder, curves=title if picture else None)
+    seconds = time.perf_counter() - start
+    say(f"best epoch {result.best_epoch}, {tested}; {seconds:.1f} s; wrote {', '.join(map(str, written))}")
+
+
+def _header(trainer: Trainer, run: Run, folder: Path) -> Iterator[str]:
+    settings, sampler = run.settings, run.settings.sampler
+    drawn = f", sampler {sampler.name}, fanouts {list(sampler.fanouts)}" if settings.model.name != "none" else ""
+    weighted = ", means with estimator weights" if trainer.task.weighted else ""
+    yield f"run {folder}: {settings.model.name}{drawn}, seed {settings.run.seed}{weighted}"
+    yield from trainer.task.description()
+    if run.processes > 1:
+        yield f"{run.processes} processes share every step: {sampler.batch_size} seeds each"
+    if isinstance(trainer.batches, PartitionBatches):
+        buffer, storage = trainer.batches.buffer, settings.storage
+        yield (
+            f"{storage.slots} of {buffer.partitions!r} in memory, order {storage.order}: at most "
+            f"{buffer.held_bytes / 1e6:,.0f} MB"
+        )
+
+
+def _width(metric: str) -> int:
+    return max(len(metric) + 4, 8)
+
+
+def _row(record: EpochRecord, metric: str) -> str:
+    score = "-" if math.isnan(record.score) else f"{record.score:.4f}"
+    age = "" if record.age is None else f" {record.age:>7.1f}"
+    return (
+        f"{record.epoch:>5} {record.loss:>8.4f} {score:>{_width(metric)}} {record.seconds:>8.2f} "
+        f"{record.seeds_per_second:>9,.0f} {record.edges_per_second:>10,.0f}{age}"
+    )
+
+
+def scores_line(part: str, scores: Mapping[str, float]) -> str:
+    """Return the line of the metrics of a part of the split."""
+    return f"{part:>5}  " + ("  ".join(f"{name} {value:.4f}" for name, value in scores.items()) or "no nodes")
+
+
+@contextmanager
+def _stop_on_term(trainer: Trainer) -> Iterator[None]:
+    """Within the block, SIGTERM lets the run save its state and stop."""
+    if threading.current_thread() is not threading.main_thread():  # only the main thread may set handlers
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, lambda *_: trainer.stop())
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+@contextmanager
+def _event_writer(folder: Path, first: int) -> Iterator[Callable[[EpochRecord], None]]:
+    """Give a function that writes the record of an epoch; it does nothing where tensorboard is not installed.
+
+    ``first`` is the epoch that comes first: events of later ones, which a run wrote before it was cut off, are hidden.
+    """
+    if find_spec("tensorboard") is None:
+        yield lambda record: None
+        return
+    from torch.utils.tensorboard import SummaryWriter
+
+    with SummaryWriter(str(folder), purge_step=first) as writer:
+
+        def write(record: EpochRecord) -> None:
+            writer.add_scalar("train/loss", record.loss, record.epoch)
+            writer.add_scalar("train/seeds per second", record.seeds_per_second, record.epoch)
+            for name, value in record.scores.items():
+                writer.add_scalar(f"val/{name}", value, record.epoch)
+            writer.flush()
+
+        yield write
+
+
+def _can_draw() -> bool:
+    try:
+        require_matplotlib()
+    except ImportError:
+        return False
+    return True

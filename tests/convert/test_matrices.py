@@ -1,0 +1,144 @@
+"""Sparse matrices of scipy and of torch, and edge index tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse
+import torch
+from _support.conversions import assert_same_column, assert_same_graph, filled
+from _support.graphs import ends_of
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nodeflow import Graph
+from nodeflow.convert import from_scipy, from_torch_sparse, to_scipy, to_torch_sparse
+from nodeflow.testing import graphs
+
+WAYS = {"scipy": (to_scipy, from_scipy), "torch": (to_torch_sparse, from_torch_sparse)}
+FORMATS = ["csr", "csc", "coo", "lil", "dok", "bsr"]
+both = pytest.mark.parametrize("library", WAYS)
+
+
+def entries(matrix: Any) -> list[tuple[int, int, float]]:
+    """Row, column and value of the stored entries, in their order."""
+    if isinstance(matrix, torch.Tensor):
+        return list(zip(*matrix._indices().tolist(), matrix._values().tolist(), strict=True))
+    return list(zip(matrix.row.tolist(), matrix.col.tolist(), matrix.data.tolist(), strict=True))
+
+
+@both
+@given(graph=graphs())
+def test_a_matrix_and_back_keeps_every_edge_its_id_and_its_entry(library: str, graph: Graph) -> None:
+    to, back = WAYS[library]
+    filled(graph).edata["whole"] = torch.arange(graph.num_edges)
+    graph.edata["precise"] = torch.rand(graph.num_edges, dtype=torch.float64)
+    columns = {name: column for name, column in graph.edata.items() if library == "torch" or column.ndim == 1}
+    for name, column in columns.items():
+        matrix = to(graph, weight=name)
+        assert tuple(matrix.shape[:2]) == (graph.num_nodes, graph.num_nodes)
+        wanted = Graph.from_edges(*graph.edges(), num_nodes=graph.num_nodes, edata={name: column})
+        assert_same_graph(back(matrix, weight=name), wanted)
+    ones = to(graph)
+    assert entries(ones) == [(u, v, 1.0) for u, v in ends_of(graph)]
+    assert not back(ones).edata
+    assert back(ones, ndata={"y": np.arange(graph.num_nodes)}).ndata["y"].tolist() == list(range(graph.num_nodes))
+
+
+@given(graphs(multi_edges=False, edge_columns={"w": ()}), st.sampled_from(FORMATS))
+def test_every_format_has_the_same_edges(graph: Graph, format: str) -> None:
+    made = to_scipy(graph).asformat("csr" if graph.num_nodes == 0 and format == "bsr" else format)
+    assert sorted(ends_of(from_scipy(made))) == sorted(ends_of(graph))
+    matrix = to_torch_sparse(graph, weight="w").coalesce()
+    expected = sorted((*ends, w) for ends, w in zip(ends_of(graph), graph.edata["w"].tolist(), strict=True))
+    for made, key in (
+        (matrix.to_sparse_csr(), lambda edge: edge[:2]),
+        (matrix.to_sparse_csc(), lambda edge: edge[1::-1]),
+    ):
+        back = from_torch_sparse(made, weight="w")
+        edges = [(*ends, w) for ends, w in zip(ends_of(back), back.edata["w"].tolist(), strict=True)]
+        assert edges == sorted(expected, key=key)
+
+
+@given(graphs(edge_columns={"w": ()}))
+def test_the_dense_matrix_adds_up_the_edges(graph: Graph) -> None:
+    dense = torch.zeros(graph.num_nodes, graph.num_nodes)
+    for (u, v), w in zip(ends_of(graph), graph.edata["w"].tolist(), strict=True):
+        dense[u, v] += w
+    assert torch.equal(to_torch_sparse(graph, weight="w").to_dense(), dense)
+    assert np.array_equal(to_scipy(graph, weight="w").toarray(), dense.numpy())
+
+
+def test_zeros_that_fill_up_blocks_are_no_edges() -> None:
+    dense = np.array([[0, 1, 0, 0], [0, 0, 0, 0], [0, 0, 0, 2], [0, 0, 0, 0]])
+    matrix = scipy.sparse.bsr_array(dense, blocksize=(2, 2))
+    assert matrix.data.size == 8
+    graph = from_scipy(matrix, weight="w")
+    assert (ends_of(graph), graph.edata["w"].tolist()) == ([(0, 1), (2, 3)], [1, 2])
+
+
+CSR = [5.0, 0.0, 7.0], [1, 0, 1], [0, 3, 3]
+REPEATED: dict[str, Callable[[], Any]] = {
+    "csr": lambda: scipy.sparse.csr_array(CSR, shape=(2, 2)),
+    "coo": lambda: scipy.sparse.coo_array((np.array(CSR[0]), ([0, 0, 0], CSR[1])), shape=(2, 2)),
+    "torch": lambda: torch.sparse_csr_tensor(*map(torch.tensor, CSR[::-1]), size=(2, 2), check_invariants=False),
+}
+
+
+@pytest.mark.parametrize("name", REPEATED)
+def test_entries_stored_twice_and_stored_zeros_are_edges(name: str) -> None:
+    back = WAYS["torch" if name == "torch" else "scipy"][1]
+    graph = back(REPEATED[name](), weight="w")
+    assert (ends_of(graph), graph.edata["w"].tolist()) == ([(0, 1), (0, 0), (0, 1)], [5, 0, 7])
+
+
+@both
+def test_matrix_and_graph_share_no_memory(library: str) -> None:
+    to, back = WAYS[library]
+    graph = Graph.from_edges([0, 0], [1, 1], edata={"w": torch.tensor([1.0, 2.0], requires_grad=True)})
+    matrix = to(graph, weight="w")
+    other = back(matrix, weight="w")
+    if library == "torch":
+        assert not matrix.requires_grad
+        matrix._values().mul_(5)
+    else:
+        matrix.data[:] = 9
+        matrix.row[:] = 1
+    for own in (graph, other):
+        assert (ends_of(own), own.edata["w"].tolist()) == ([(0, 1), (0, 1)], [1, 2])
+
+
+def test_mistakes() -> None:
+    for wrong in (torch.eye(2), [[0]], torch.eye(4).to_sparse_bsr((2, 2))):
+        with pytest.raises(TypeError, match="matrix must be a sparse COO, CSR or CSC tensor, got"):
+            from_torch_sparse(wrong)
+    with pytest.raises(TypeError, match="matrix must be a scipy sparse matrix, got ndarray"):
+        from_scipy(np.eye(2))
+    for wrong in (torch.ones(2, 3).to_sparse(), torch.ones(3, 3, 3).to_sparse(), torch.ones(2).to_sparse()):
+        with pytest.raises(ValueError, match="must be square, got shape"):
+            from_torch_sparse(wrong)
+    with pytest.raises(ValueError, match=r"must be square, got shape \(2, 3\)"):
+        from_scipy(scipy.sparse.csr_array((2, 3)))
+    with pytest.raises(ValueError, match="not a batch of them"):
+        from_torch_sparse(torch.ones(2, 2, 2).to_sparse_csr())
+    edata = {"f": torch.ones(1, 2), "s": torch.ones(1, 2).to_sparse_csr(), "b": torch.ones(1).bfloat16()}
+    graph = Graph.from_edges([0], [1], edata=edata)
+    for to, _ in WAYS.values():
+        with pytest.raises(KeyError, match="no column 'w'"):
+            to(graph, weight="w")
+    with pytest.raises(ValueError, match=r"one number per edge, 'f' is \(1, 2\)"):
+        to_scipy(graph, weight="f")
+    with pytest.raises(ValueError, match=r"weight must be a dense column, 's' has layout torch.sparse_csr"):
+        to_torch_sparse(graph, weight="s")
+    with pytest.raises(TypeError, match=r"no numbers of type torch.bfloat16, which 'b' has; .* with .float\(\)"):
+        to_scipy(graph, weight="b")
+
+
+@given(graphs())
+def test_an_edge_index_needs_no_converter(graph: Graph) -> None:
+    edge_index = torch.stack(graph.edges())
+    back = Graph.from_edges(*edge_index, num_nodes=graph.num_nodes)
+    assert_same_column(torch.stack(back.edges()), edge_index, "edge_index")

@@ -1,0 +1,166 @@
+"""Estimator weights in layers: used without bias, of any type, or ignored with a warning."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import torch
+from _support.graphs import random_graph
+
+from nodeflow import Flow, FullSampler, Graph, LaborSampler, NeighborSampler, NodeFlow, nn, transform
+from nodeflow.control_variates import ControlVariateSampler, History
+from nodeflow.nn import FlowModel, GraphSAGE, SAGEConv
+
+
+def drawn(weighted: bool) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return the expectation over the 3 draws of one neighbour with prob 0.5, 0.3, 0.2, and the mean over all."""
+    graph = Graph.from_edges([1, 2, 3], [0, 0, 0], edata={"p": torch.tensor([0.5, 0.3, 0.2])})
+    graph.ndata.update(transform.degrees(graph))
+    x = torch.tensor([[0.0], [1.0], [10.0], [100.0]], dtype=torch.float64)
+    conv = SAGEConv(1, 1, bias=False, weighted=weighted).double()
+    torch.nn.init.ones_(conv.neigh.weight)
+    torch.nn.init.zeros_(conv.own.weight)
+    sampler, found = NeighborSampler(graph, [1], prob="p"), {}
+    for epoch in range(200):
+        batch = sampler([0], epoch=epoch)
+        batch.copy_from_parent(["in_degree"], None)
+        found[int(batch.flows[0].parent_eid[0])] = conv(batch, 0, x[batch.front.parent_nid])
+        if len(found) == 3:
+            break
+    p = graph.edata["p"].double()
+    return sum(p[e] * out for e, out in found.items()), torch.tensor([[37.0]], dtype=torch.float64)
+
+
+def test_the_weighted_mean_is_unbiased_and_the_plain_one_is_not() -> None:
+    torch.testing.assert_close(*drawn(True), rtol=1e-5, atol=0)
+    with pytest.warns(nn.IgnoredWeightWarning):
+        expected, mean = drawn(False)
+    assert (expected - mean).abs() > 1
+
+
+def test_with_all_edges_it_is_the_mean(graph: Graph) -> None:
+    graph.ndata.update(transform.degrees(graph))
+    plain, weighted = GraphSAGE(2, 4, 3), GraphSAGE(2, 4, 3, weighted=True)
+    weighted.load_state_dict(plain.state_dict())
+    x = torch.rand(graph.num_nodes, 2)
+    torch.testing.assert_close(weighted.inference(graph, x), plain.inference(graph, x))
+    batch = FullSampler(graph, 2)([0, 3])
+    h = x[batch.front.parent_nid]
+    with pytest.raises(ValueError, match="weighted=True needs the column 'in_degree'"):
+        weighted(batch, h)
+    batch.copy_from_parent(["in_degree"], None)
+    torch.testing.assert_close(weighted(batch, h), plain(batch, h))
+
+
+def outputs_of(model: torch.nn.Module, batch: NodeFlow) -> torch.Tensor:
+    batch.copy_from_parent(["in_degree", "out_degree"], ["type"])
+    out: torch.Tensor = model(batch, torch.rand(batch.layer_sizes[0], 4))
+    return out
+
+
+def typed_graph() -> Graph:
+    """Every node of 0 to 9 has 9 in-edges, of types 0 and 1, with different numbers "p"."""
+    src, dst = (torch.arange(100) // 10, torch.arange(100) % 10)
+    kept = src != dst
+    count = int(kept.sum())
+    edata = {"p": torch.rand(count) + 0.1, "type": torch.arange(count) % 2}
+    graph = Graph.from_edges(src[kept], dst[kept], edata=edata)
+    graph.ndata.update(transform.degrees(graph))
+    return graph
+
+
+IGNORING: dict[str, tuple[Callable[[], FlowModel], str]] = {
+    "sage": (lambda: nn.GraphSAGE(4, 4, 4), "SAGEConv ignores flow.weight.*GraphSAGE\\(weighted=True\\)"),
+    "sage, gcn": (lambda: nn.GraphSAGE(4, 4, 4, aggregator="gcn"), "with aggregator='mean'"),
+    "gcn": (lambda: nn.GCN(4, 4, 4), "GraphConv ignores .*GCN\\(degrees='parent'\\)"),
+    "gat": (lambda: nn.GAT(4, 4, 4), "GATConv ignores .*a layer that reads flow.weight"),
+    "gin": (lambda: FlowModel([nn.GINConv(torch.nn.Identity()) for _ in range(2)]), "GINConv ignores"),
+    "rgcn": (lambda: nn.RGCN(4, 4, 4, num_relations=2), "RGCNConv ignores .* node and type alike"),
+}
+USING: dict[str, Callable[[], FlowModel]] = {
+    "sage": lambda: nn.GraphSAGE(4, 4, 4, weighted=True),
+    "gcn": lambda: nn.GCN(4, 4, 4, degrees="parent"),
+    "max": lambda: nn.GraphSAGE(4, 4, 4, aggregator="pool"),
+    "propagation": lambda: FlowModel([nn.PropagationConv(4, 4) for _ in range(2)]),
+}
+
+
+@pytest.mark.parametrize("name", IGNORING)
+def test_ignored_weights_warn_once_per_model(name: str) -> None:
+    graph = typed_graph()
+    make, text = IGNORING[name]
+    model, sampler = make(), NeighborSampler(graph, [3, 3], prob="p")
+    with pytest.warns(nn.IgnoredWeightWarning, match=text) as caught:
+        outputs_of(model, sampler([0, 1]))
+    assert len(caught) == 1
+    outputs_of(model, sampler([2]))  # warnings are errors in tests
+    model.inference(graph, torch.rand(10, 4), weight="p")
+    for fair in (NeighborSampler(graph, [3, 3]), FullSampler(graph, 2), LaborSampler(graph, [3, 3])):
+        outputs_of(make(), fair([0, 1]))
+
+
+@pytest.mark.parametrize("name", USING)
+def test_layers_that_use_weights_do_not_warn(name: str) -> None:
+    outputs_of(USING[name](), NeighborSampler(typed_graph(), [3, 3], prob="p")([0, 1]))
+
+
+def test_fanouts_per_type_do_not_bias_the_means_of_types() -> None:
+    sampler = NeighborSampler(typed_graph(), [{0: 2, 1: 3}] * 2, edge_type="type")
+    batch = sampler([0, 1])
+    assert batch.flows[0].needs_weight
+    outputs_of(nn.RGCN(4, 4, 4, num_relations=2), batch)
+
+
+# ---- weights of a float64 edge column
+
+
+@pytest.fixture
+def weighted() -> Graph:
+    graph = random_graph(0, 20, 100)
+    graph.edata["exact"] = transform.edge_norm(graph, "right").double()
+    graph.ndata.update(transform.degrees(graph))
+    graph.edata["single"] = graph.edata["exact"].float()
+    return graph
+
+
+@pytest.mark.parametrize("estimator", ["none", "ns", "cv", "cvd"])
+@pytest.mark.parametrize("aggregated", ["on demand", "stored"])
+def test_models_of_float32_use_them(estimator: str, aggregated: str, weighted: Graph) -> None:
+    torch.manual_seed(0)
+    x = torch.randn(20, 4)
+    models: list[FlowModel] = [nn.GraphSAGE(4, 5, 3, 2, weighted=True), nn.GCN(4, 5, 3, 2, degrees="parent")]
+    if estimator != "none":
+        models = [kind(4, 5, 3, num_layers=2, estimator=estimator).eval() for kind in (nn.VRGCN, nn.VRGraphSAGE)]
+    for model in models:
+        outputs = []
+        for column in ("exact", "single"):
+            sampler = NeighborSampler(weighted, [2, 2], weight=column)
+            if isinstance(model, nn.VRModel):
+                history = History(weighted, {0: 4, 1: 5}, weight=column, aggregated=aggregated)
+                sampler = ControlVariateSampler(weighted, [2, 2], history)
+            batch = sampler(range(20))
+            batch.copy_from_parent()
+            out = model(batch, x[batch.front.parent_nid])
+            assert out.dtype == torch.float32
+            out.sum().backward()
+            outputs.append((out, model.inference(weighted, x, weight=column)))
+        torch.testing.assert_close(*outputs)
+
+
+def test_a_layer_of_ones_own_is_told_what_to_do(weighted: Graph) -> None:
+    class Mean(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.linear = torch.nn.Linear(2, 2)
+
+        def forward(self, flow: Flow, h: torch.Tensor) -> torch.Tensor:
+            return self.linear(flow.aggregate(h, "sum", weight=flow.weight))
+
+    model, x = FlowModel([Mean()]), torch.ones(weighted.num_nodes, 2)
+    batch = NeighborSampler(weighted, [2], weight="exact")([3])
+    for call in (lambda: model(batch, x[batch.front.parent_nid]), lambda: model.inference(weighted, x, weight="exact")):
+        with pytest.raises(RuntimeError, match="same dtype") as caught:
+            call()
+        assert any("takes flow.weight.to(h.dtype)" in note for note in caught.value.__notes__)
+    assert model.inference(weighted, x, weight="single").dtype == torch.float32

@@ -1,0 +1,100 @@
+"""``direction="both"`` draws as from the graph to which the reverse of every edge was added, from every family."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from _support.sampler_families import LAYERED, graph_of_all, sampled
+
+from nodeflow import (
+    ClusterSampler,
+    Graph,
+    LinkSampler,
+    NeighborSampler,
+    NodeFlow,
+    RandomWalkSampler,
+    SaintSampler,
+    ShadowSampler,
+    TemporalNeighborSampler,
+)
+from nodeflow.propagation import Propagation
+from nodeflow.sampling import induced
+from nodeflow.testing import assert_unbiased
+from nodeflow.transform import add_reverse_edges
+
+OTHERS = {
+    "random walk": lambda g, **o: RandomWalkSampler(g, 2, 3, **o),
+    "temporal": lambda g, **o: TemporalNeighborSampler(g, [2, 3], **o),
+    "temporal, prob": lambda g, **o: TemporalNeighborSampler(g, [2, 3], prob="p", since=8, **o),
+    "saint, node": lambda g, **o: SaintSampler(g, 2, kind="node", budget=12, **o),
+    "saint, walk": lambda g, **o: SaintSampler(g, 2, kind="walk", budget=4, walk_length=2, num_presamples=20, **o),
+    "cluster": lambda g, **o: ClusterSampler(g, 2, np.arange(g.num_nodes) % 7, **o),
+    "shadow": lambda g, **o: ShadowSampler(g, 2, depth=2, fanout=2, **o),
+}
+
+
+def both_ways() -> tuple[Graph, Graph, torch.Tensor]:
+    """A graph, the one with reverses, and the edge of the first one that each edge of the second one is."""
+    graph = graph_of_all()
+    src, dst = graph.edges()
+    return graph, add_reverse_edges(graph), torch.cat([torch.arange(len(src)), (src != dst).nonzero().squeeze(1)])
+
+
+def assert_same(batch: NodeFlow, other: NodeFlow, edge: torch.Tensor) -> None:
+    batch.validate()
+    for layer, wanted in zip(batch.layers, other.layers, strict=True):
+        assert torch.equal(layer.parent_nid, wanted.parent_nid)
+    for flow, reference in zip(batch.flows, other.flows, strict=True):
+        assert torch.equal(flow.indptr, reference.indptr)
+        assert torch.equal(flow.indices, reference.indices)
+        assert torch.equal(flow.weight, reference.weight)
+        eid = reference.parent_eid
+        assert torch.equal(flow.parent_eid, torch.where(eid < 0, eid, edge[eid]))
+
+
+@pytest.mark.parametrize("name", [*LAYERED, *OTHERS])
+def test_draws_are_those_of_the_graph_with_reverses(name: str) -> None:
+    graph, doubled, edge = both_ways()
+    make = {**LAYERED, **OTHERS}[name]
+    options = {} if name in ("random walk", "neighbor, filter") else {"weight": "w", "edge_filter": "old"}
+    sampler, reference = make(graph, direction="both", **options), make(doubled, **options)
+    for epoch in range(3):
+        assert_same(sampled(name, sampler, epoch=epoch), sampled(name, reference, epoch=epoch), edge)
+
+
+@pytest.mark.parametrize("name", [name for name in LAYERED if name != "full"])
+def test_an_edge_left_out_is_left_out_both_ways(name: str) -> None:
+    graph, doubled, edge = both_ways()
+    left_out = torch.arange(0, graph.num_edges, 3)
+    sampler = LAYERED[name](graph, direction="both").without_edges(left_out)
+    reference = LAYERED[name](doubled).without_edges(torch.isin(edge, left_out).nonzero().squeeze(1))
+    batch = sampled(name, sampler)
+    assert_same(batch, sampled(name, reference), edge)
+    assert_same(induced(batch, sampler), induced(sampled(name, reference), reference), edge)
+
+
+@pytest.mark.parametrize("kind", ["node", "edge"])
+def test_probabilities_of_subgraphs(kind: str) -> None:
+    graph, doubled, _ = both_ways()
+    sampler = SaintSampler(graph, 1, kind=kind, budget=9, direction="both")
+    reference = SaintSampler(doubled, 1, kind=kind, budget=9)
+    torch.testing.assert_close(sampler.node_probability(), reference.node_probability())
+    torch.testing.assert_close(sampler.edge_probability(), reference.edge_probability()[: graph.num_edges])
+    assert_unbiased(sampler, range(200), nodes=[1, 2, 3], batch_size=1)
+
+
+@pytest.mark.parametrize("name", ["neighbor, prob", "labor, 1", "ladies"])
+def test_sums_are_unbiased_for_those_over_edges_both_ways(name: str) -> None:
+    assert_unbiased(LAYERED[name](graph_of_all(), direction="both", weight="w"), [5, 11], draws=1500)
+
+
+def test_link_batches_leave_seeds_out() -> None:
+    graph = graph_of_all()
+    links = LinkSampler(NeighborSampler(graph, [-1], direction="both"), exclude="self")
+    assert not np.isin([7, 9], links([7, 9]).flows[0].parent_eid).any()
+
+
+def test_full_passes_refuse_the_word() -> None:
+    with pytest.raises(ValueError, match="direction must be"):
+        Propagation(Graph.from_edges([0], [1]), direction="both")

@@ -1,0 +1,230 @@
+"""Settings are the arguments of ``__init__``: shown by ``repr``, which makes the sampler again, and set once."""
+
+from __future__ import annotations
+
+import inspect
+import pickle
+from typing import Unpack
+
+import numpy as np
+import pytest
+import torch
+from _support.sampler_families import FAMILIES, degrees, fingerprint, graph_of_all, sampled
+from _support.sampler_reference import star
+
+import nodeflow
+from nodeflow import (
+    FullSampler,
+    Graph,
+    LaborSampler,
+    LadiesSampler,
+    LinkSampler,
+    NeighborSampler,
+    RandomWalkSampler,
+    Sampler,
+)
+from nodeflow.control_variates import ControlVariateSampler, History
+from nodeflow.loader import NodeFlowLoader
+from nodeflow.sampling._bound import Reader
+from nodeflow.sampling._options import SamplerOptions
+from nodeflow.sampling.base import Edges, RowSampler, SamplerBase
+
+GRAPH = graph_of_all()
+SHOWN_IN_SHORT = ("edge_filter", "parts", "score")  # by a hash or a name, from which nothing can be made again
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_settings_are_arguments(name):
+    sampler = FAMILIES[name](GRAPH)
+    parameters = inspect.signature(type(sampler)).parameters
+    later = {key for key, p in parameters.items() if p.default is None or key == "disjoint"}  # shown if not the default
+    left_out = later - set(sampler.settings)
+    assert [key for key in parameters if key in sampler.settings] == list(sampler.settings)
+    if name != "link":
+        assert ["graph", *sampler.settings] == [key for key in parameters if key not in left_out]
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_settings_stay(name):
+    sampler = FAMILIES[name](GRAPH)
+    before = repr(sampler)
+    for key in ("graph", *sampler.settings):
+        with pytest.raises(AttributeError, match=f"{key} of a sampler is fixed"):
+            setattr(sampler, key, None)
+    assert repr(sampler) == before
+
+
+@pytest.mark.parametrize("name", [n for n in FAMILIES if not set(SHOWN_IN_SHORT) & set(FAMILIES[n](GRAPH).settings)])
+def test_repr_makes_the_sampler_again(name):
+    sampler = FAMILIES[name](GRAPH)
+    again = eval(repr(sampler).replace(repr(GRAPH), "GRAPH"), vars(nodeflow) | {"GRAPH": GRAPH})
+    assert repr(again) == repr(sampler)
+    assert fingerprint(sampled(name, again)) == fingerprint(sampled(name, sampler))
+
+
+def test_a_full_sampler_shows_what_it_takes():
+    graph = star(2)
+    assert (
+        repr(FullSampler(graph, 2))
+        == f"FullSampler({graph}, num_flows=2, direction='in', include_dst=True, reuse=False)"
+    )
+    with pytest.raises(AttributeError, match="fanouts of a sampler is fixed"):
+        FullSampler(graph, 2).fanouts = (1, 1)
+
+
+class Own(NeighborSampler):
+    """Passes some arguments on, and has one of its own that may be left out."""
+
+    def __init__(self, graph: Graph, k: int, *, scale: float | None = None, **options) -> None:
+        super().__init__(graph, [k, k], replace=True, **options)
+        self.k, self.scale, self.words = k, scale, ["a", 1]
+
+
+def test_a_sampler_of_ones_own():
+    graph = star(3)
+    own = Own(graph, 2, seed=4)
+    assert own.settings == {  # what is left at None is not shown
+        "k": 2, "fanouts": (2, 2), "replace": True, "direction": "in", "include_dst": True, "reuse": False, "seed": 4,
+        "words": ["a", 1],
+    }  # fmt: skip
+    assert list(own.settings)[:3] == ["k", "fanouts", "replace"]
+    assert "Own(Graph(4 nodes, 3 edges), k=2, scale=0.5, " in repr(Own(graph, 2, scale=0.5))
+    assert repr(pickle.loads(pickle.dumps(own))) == repr(own)
+    for name in ("k", "scale", "fanouts", "seed", "graph"):
+        with pytest.raises(AttributeError, match=f"{name} of a sampler is fixed"):
+            setattr(own, name, 1)
+    own.words = ["b"]  # no argument
+
+
+def test_a_sampler_that_hides_the_arguments_of_its_base():
+    class Two(NeighborSampler):
+        def __init__(self, graph: Graph) -> None:
+            super().__init__(graph, [2, 2])
+
+    sampler = Two(star(3))
+    assert sampler.text() == f"Two({sampler.graph})"
+    state = NodeFlowLoader(sampler, [0]).state_dict()
+    NodeFlowLoader(Two(star(3)), [0]).load_state_dict(state)
+
+
+def test_functions_are_shown_by_name():
+    class Scored(SamplerBase):
+        def __init__(self, graph: Graph, score, net, table) -> None:
+            super().__init__(graph, 1)
+            self.score, self.net, self.table = score, net, table
+
+        def _sample(self, seeds, draw, inputs):
+            raise NotImplementedError
+
+    scored = Scored(star(2), degrees, torch.nn.Linear(1, 1), torch.ones(2))
+    assert scored.settings == {"score": "degrees", "net": "Linear"}
+
+
+def test_missing_of_a_control_variate_sampler_stays():
+    history = History(GRAPH, {1: 3}, weight="w")
+    sampler = ControlVariateSampler(GRAPH, [2, 2], history)
+    assert list(sampler.settings) == ["fanouts", "history", "missing", "replace", "include_dst", "reuse", "seed"]
+    assert sampler.settings["history"] == {"widths": {1: 3}, "weight": "w", "direction": "in"}
+    with pytest.raises(AttributeError, match="missing of a sampler is fixed"):
+        sampler.missing = "nonsense"
+    with pytest.raises(ValueError, match="missing must be"):
+        ControlVariateSampler(GRAPH, [2, 2], history, missing="nonsense")
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_what_is_read_from_the_graph_is_not_pickled(name):
+    sampler = FAMILIES[name](GRAPH)
+    sampler.bind()  # a second time, as where a subclass binds too
+    assert not any(isinstance(value, (np.ndarray, Edges, Reader)) for value in sampler.__getstate__().values())
+
+
+class FromHeavyEdges(Sampler):
+    """Takes the edges above the mean of a column."""
+
+    def __init__(self, graph: Graph, column: str, **options) -> None:
+        self.column = column
+        super().__init__(graph, 1, **options)
+
+    def read_graph(self) -> None:
+        super().read_graph()
+        self.heavy = self.graph.edata[self.column] > self.graph.edata[self.column].mean()
+
+    def choose(self, dst, step):
+        candidates = self.candidates(dst)
+        return candidates.select(self.heavy[candidates.eid])
+
+
+def test_a_sampler_of_ones_own_that_reads_a_column():
+    sampler = FromHeavyEdges(GRAPH, "w")
+    assert "heavy" not in sampler.__getstate__()
+    assert "heavy" not in sampler.settings
+    again = pickle.loads(pickle.dumps(sampler.without_edges([3])))
+    assert again.heavy.equal(sampler.heavy)
+    assert fingerprint(again(range(20))) == fingerprint(sampler.without_edges([3])(range(20)))
+
+
+SHARED = ["direction", "include_dst", "reuse", "edge_filter", "weight", "seed"]
+
+
+def test_signatures_have_all_options_once():
+    parameters = inspect.signature(NeighborSampler).parameters
+    assert list(parameters) == ["graph", "fanouts", "replace", "prob", "edge_type", "disjoint", *SHARED]
+    assert parameters["direction"].default == "in"
+    assert list(inspect.signature(RandomWalkSampler).parameters)[-5:] == [s for s in SHARED if s != "weight"]
+    assert next(iter(inspect.signature(NeighborSampler(star(2), [1])).parameters)) == "seeds"  # that of a call
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "words"),
+    [
+        (NeighborSampler, "num_neighbors", "called fanouts= here, one number per flow in flow order"),
+        (LadiesSampler, "fanouts", "called layer_sizes= here"),
+        (NeighborSampler, "random_state", "called seed= here"),
+        (NeighborSampler, "includedst", "called include_dst= here"),
+        (FullSampler, "seed", "it takes num_flows, direction"),
+        (LadiesSampler, "reuse", "it takes layer_sizes, draw"),
+        (Sampler, "colour", "it takes num_flows"),
+    ],
+)
+def test_an_unknown_name_teaches(kind, name, words):
+    with pytest.raises(TypeError, match=f"{kind.__name__} got an unexpected keyword argument '{name}'; .*{words}"):
+        kind(star(2), **{name: 1})
+
+
+def test_options_of_a_sampler_of_ones_own():
+    class Typed(RowSampler):
+        def __init__(self, graph: Graph, k: int, **options: Unpack[SamplerOptions]) -> None:
+            super().__init__(graph, k, **options)
+
+        def draw_rows(self, edges, rows, step):
+            raise NotImplementedError
+
+    class Untyped(Typed):
+        def __init__(self, graph: Graph, **options) -> None:
+            super().__init__(graph, 2, **options)
+
+    assert list(inspect.signature(Typed).parameters) == ["graph", "k", *SHARED]
+    assert list(inspect.signature(Untyped).parameters) == ["graph", *SHARED]
+    assert Untyped(star(2), seed=5).seed == 5
+    with pytest.raises(TypeError, match="Typed got an unexpected keyword argument 'fanout'"):
+        Typed(star(2), 2, fanout=1)
+    with pytest.raises(TypeError, match="unexpected keyword argument 'fanout'"):  # it might have taken it
+        Untyped(star(2), fanout=1)
+
+
+@pytest.mark.parametrize("name", ["replace", "disjoint", "include_dst", "reuse"])
+def test_flags_are_true_or_false(name):
+    with pytest.raises(TypeError, match=f"{name} must be True or False, got str 'no'"):
+        NeighborSampler(star(2), [1], **{name: "no"})
+
+
+def test_a_sampler_says_what_a_seed_draws():
+    graph = star(40)
+    words = "  # flow order: a seed draws 5, and its batch has 66 nodes or fewer"
+    assert repr(NeighborSampler(graph, [10, 5])).endswith(words)
+    for options, most in (({"reuse": True}, 56), ({"include_dst": False}, 50)):
+        assert f"{most} nodes or fewer" in repr(NeighborSampler(graph, [10, 5], **options))
+    assert repr(NeighborSampler(graph, [10, -1])).endswith("# flow order: a seed draws all its neighbours")
+    assert repr(LaborSampler(graph, [10, 5])).endswith("# flow order: a seed draws about 5")
+    assert "#" not in repr(LadiesSampler(graph, [5])) + repr(LinkSampler(NeighborSampler(graph, [5])))
+    assert "a seed draws 5" in NeighborSampler(graph, [10, 5])._repr_html_()

@@ -1,0 +1,216 @@
+"""From lists of edges, tables in text files and data sets in parts to a trained model, by commands alone."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from _support.cli_tools import SMALL, Cli, status
+from _support.pages import ROOT, blocks
+from _support.parts_tools import check_parts, renumbered
+
+from nodeflow import Graph
+from nodeflow.datasets import read_folder
+from nodeflow.distributed import GraphParts
+from nodeflow.partitions import Partitions
+from nodeflow.training import load_model
+from nodeflow.training._cli import main
+from nodeflow.transform import reverse
+
+
+def scores(text: str) -> list[str]:
+    return [line for line in text.splitlines() if line.split()[:1] in (["train"], ["val"], ["test"])]
+
+
+def test_from_edges_to_a_trained_model(data: Path, tmp_path: Path, cli: Cli) -> None:
+    with np.load(data / "edges.npz") as arrays:
+        ends = np.stack([arrays["src"], arrays["dst"]], 1)
+    np.savetxt(tmp_path / "a.csv", ends[:400], "%d", delimiter=",", header="src,dst", comments="")
+    np.save(tmp_path / "b.npy", ends[400:])
+    for name in ("features", "labels"):
+        np.save(tmp_path / f"{name}.npy", np.load(data / f"{name}.npy"))
+    split = read_folder(data).splits
+    for part, nodes in split.items():
+        np.save(tmp_path / f"{part}.npy", nodes.numpy())
+    files = [f"--{name}={tmp_path / name}.npy" for name in ("features", "labels", *split)]
+    papers = tmp_path / "papers"
+    arguments = ["build", str(tmp_path / "a.csv"), str(tmp_path / "b.npy"), "--output", str(papers), *files]
+    assert "120 nodes, 600 edges, 4 features, 2 classes, train/val/test 60/30/30" in cli(*arguments)
+    told = cli("info", papers)
+    assert told == cli("info", data).replace("two", "papers", 1)
+    from_folder = scores(cli.train(papers, tmp_path / "run", "--no-plot"))
+    assert from_folder == scores(cli.train(data, tmp_path / "other", "--no-plot"))
+    assert len(from_folder) == 3
+    assert status(["evaluate", str(tmp_path / "run")]) == 0
+
+
+def test_options_of_build(tmp_path: Path, cli: Cli) -> None:
+    (tmp_path / "e.tsv").write_text("x\t5\tann\tbob\nx\t6\tbob\tcid\n")
+    np.save(tmp_path / "age.npy", np.arange(3))
+    np.save(tmp_path / "when.npy", np.arange(2))
+    arguments = [
+        "build", str(tmp_path / "e.tsv"), "--output", str(tmp_path / "g"), "--named", "--no-header", "--memory", "1 GB",
+        "--node-column", f"age={tmp_path / 'age.npy'}", "--edge-column", f"when={tmp_path / 'when.npy'}",
+        "--columns", "_", "w", "src", "dst",
+    ]  # fmt: skip
+    assert status(arguments) == 0
+    graph = Graph.open(tmp_path / "g")
+    assert [*graph.ndata, *graph.edata] == ["age", "w", "when"]
+    assert graph.edata["w"].tolist() == [5, 6]
+    assert "exists; give --overwrite to replace it" in cli.failure(*arguments)
+    assert status([*arguments, "--overwrite"]) == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["e.csv"], "line 3: dst must be an integer from 0, got '-2'"),
+        (["e.csv", "--node-column", "x"], "--node-column must be NAME=FILE, got 'x'"),
+        (["e.csv", "--memory", "lots"], "memory must be a number and a unit"),
+        (["none.csv"], "there is no file none.csv"),
+    ],
+)
+def test_mistakes_are_one_line(
+    tmp_path: Path,
+    arguments: list[str],
+    message: str,
+    cli: Cli,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("e.csv").write_text("0,1\n\n1,-2\n")
+    told = cli.failure("build", *arguments, "--output", "g")
+    assert message in told
+    assert told.startswith("nodeflow build: ")
+    assert told.count("\n") == 1
+    assert not Path("g").exists()
+
+
+def write(folder: Path, labels: list[str]) -> None:
+    """Write 60 people in two teams who mostly cite their own team, in no order, with an age and a column left out."""
+    random = np.random.default_rng(0)
+    folder.mkdir()
+    names = [f"person {v:02d}" for v in range(60)]
+    with (folder / "nodes.csv").open("w", newline="") as file:
+        rows = csv.writer(file)
+        rows.writerow(["name", "label", "age", "_note"])
+        rows.writerows(
+            [names[v], labels[v], 0.01 * random.integers(20, 70) + v % 2, ""] for v in random.permutation(60)
+        )
+    with (folder / "edges.csv").open("w", newline="") as file:
+        rows = csv.writer(file)
+        rows.writerow(["from", "to", "how"])
+        for u, v in random.integers(0, 60, (300, 2)):
+            rows.writerow([names[u], names[v if (u - v) % 2 == 0 else (v + 1) % 60], ["cites", "praises"][u % 2]])
+
+
+def test_from_tables_to_predictions(tmp_path: Path, cli: Cli) -> None:
+    pytest.importorskip("matplotlib")
+    data, run, table = tmp_path / "people", tmp_path / "run", tmp_path / "table.csv"
+    write(data, [("red", "blue")[v % 2] if v > 3 else "" for v in range(60)])
+    printed = cli("info", data)
+    assert "  how         2, largest '" in printed
+    assert "; 4 nodes without label" in printed
+    assert main(["train", str(data), "--output", str(run), *SMALL, "--lr", "0.1", "--epochs", "10"]) == 0
+    assert main(["train", "--resume", str(run), "--epochs", "30"]) == 0
+    assert main(["evaluate", str(run)]) == 0
+    assert main(["predict", str(run), "--output", str(table)]) == 0
+    assert main(["predict", str(run), "--nodes", "unlabelled", "--output", str(tmp_path / "new.csv")]) == 0
+    with (tmp_path / "new.csv").open(newline="") as file:
+        assert sorted(row["name"] for row in csv.DictReader(file)) == [f"person {v:02d}" for v in range(4)]
+    assert (run / "curves.png").is_file()
+    with table.open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    right = sum(row["class_name"] == ("red", "blue")[int(row["name"].split()[1]) % 2] for row in rows)
+    assert (len(rows), right >= 54) == (60, True)
+
+
+def test_numbers_to_predict(tmp_path: Path, cli: Cli) -> None:
+    data = tmp_path / "people"
+    write(data, [f"{v % 2 + 0.5}" if v > 3 else "" for v in range(60)])
+    assert "rmse" in cli.train(data, tmp_path / "run", "--lr", "0.1", "--epochs", "10")
+
+
+def test_the_model_of_the_page_weights_its_means_by_a_column(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By name from a file, drawn by the column too; the outputs of the first layer beside dense matrices."""
+    data, run = tmp_path / "people", tmp_path / "run"
+    write(data, [("red", "blue")[v % 2] for v in range(60)])
+    rows = list(csv.reader((data / "edges.csv").read_text().splitlines()))
+    with (data / "edges.csv").open("w", newline="") as file:
+        csv.writer(file).writerows([*row[:2], "weight" if i == 0 else f"{0.5 + i % 4}"] for i, row in enumerate(rows))
+    (page,) = (block.text for block in blocks(ROOT / "docs" / "training.md") if "class WeightedMean" in block.text)
+    (tmp_path / "weighted_by_column.py").write_text(page)
+    monkeypatch.syspath_prepend(tmp_path)
+    options = ["--direction", "in", "--sampler-option", "prob=weight", "--epochs", "2", "--no-plot"]
+    arguments = ["--model", "weighted_by_column:make", "--fanouts", "3", "3", "--hidden", "8", *options]
+    assert main(["train", str(data), "--output", str(run), *arguments]) == 0
+
+    graph = read_folder(data).graph
+    src, dst = graph.edges()
+    dense = torch.zeros(60, 60, dtype=torch.float64)
+    dense.index_put_((dst, src), graph.edata["weight"].double(), accumulate=True)
+    mean = dense / dense.sum(1, keepdim=True).clamp(min=1e-12)
+    model = load_model(run / "checkpoint.safetensors").model.double()
+    first, second = model.convs
+    x = graph.ndata["feat"].double()
+    hidden = first.linear(torch.cat([x, mean @ x], 1)).relu()
+    expected = second.linear(torch.cat([hidden, mean @ hidden], 1))
+    torch.testing.assert_close(model.inference(graph, x), expected, rtol=1e-12, atol=1e-12)
+
+
+def test_parts_hold_the_data_set(data: Path, tmp_path: Path, cli: Cli) -> None:
+    words = ["partition", str(data), "--parts", "4", "--for", "processes", "--method", "random", "--direction", "out"]
+    said = cli(*words, "--output", tmp_path / "a", "--edges", "grid", "--balance", "--seed", "3")
+    parts, dataset = GraphParts.open(tmp_path / "a"), read_folder(data)
+    assert (parts.edges, parts.method, parts.grid) == ("grid", "random", (2, 2))
+    check_parts(reverse(dataset.graph), parts)
+    for own, nodes in zip((parts.train, parts.val, parts.test), dataset.splits.values(), strict=True):
+        assert own is not None
+        assert own.tolist() == sorted(nodes.tolist())
+    assert set(parts.report().train or ()) == {15}
+    assert str(parts.report()) in said
+    assert repr(parts) in said
+    assert status([*words, "--output", str(tmp_path / "b"), "--renumber", "--seed", "3"]) == 0
+    parts = GraphParts.open(tmp_path / "b")
+    assert (parts.edges, parts.renumbered) == ("in", True)
+    check_parts(renumbered(reverse(dataset.graph), parts), parts)
+
+
+def test_partitions_for_a_buffer_are_described(data: Path, tmp_path: Path, cli: Cli) -> None:
+    printed = cli("partition", data, "--parts", "4", "--output", tmp_path / "a")
+    parts = Partitions.open(tmp_path / "a")
+    assert f"edges, {parts.cut:.1%} cut, ndata" in repr(parts)
+    assert repr(parts) in printed
+
+
+def test_metis_is_what_processes_get(data: Path, tmp_path: Path) -> None:
+    pytest.importorskip("pymetis")
+    assert status(["partition", str(data), "--parts", "2", "--for", "processes", "--output", str(tmp_path / "a")]) == 0
+    assert GraphParts.open(tmp_path / "a").method == "metis"
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--edges", "in"], "--edges is for parts of processes; give --for processes, or leave it out"),
+        (["--renumber"], "--renumber is for parts of processes"),
+        (["--balance"], "--balance is for parts of processes"),
+        (["--links"], "--links is for parts of processes"),
+        (["--for", "processes", "--links", "--renumber"], "--links keeps the ids of the data set"),
+        (["--for", "processes", "--parts", "0"], "parts must be at least 1, got 0"),
+    ],
+)
+def test_mistakes_of_parts(data: Path, tmp_path: Path, cli: Cli, words: list[str], message: str) -> None:
+    said = cli.failure("partition", data, "--parts", "2", "--output", tmp_path / "a", *words)
+    assert message in said
+    assert not (tmp_path / "a").exists()
+
+
+def test_balance_needs_training_nodes(tmp_path: Path, cli: Cli) -> None:
+    np.savez(tmp_path / "edges.npz", src=np.arange(5), dst=np.arange(5)[::-1])
+    np.save(tmp_path / "features.npy", torch.eye(5).numpy())
+    words = ["partition", str(tmp_path), "--parts", "2", "--output", str(tmp_path / "a"), "--for", "processes"]
+    assert "--balance balances training nodes, and data set" in cli.failure(*words, "--balance")

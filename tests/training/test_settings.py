@@ -1,0 +1,327 @@
+"""Settings: their ranges, their file, and that every one is read by a run, or refused with the reason."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+import torch
+from _support.cli_tools import status
+from _support.training_tools import FAST, planted, with_columns
+
+from nodeflow.datasets import Dataset, read_folder
+from nodeflow.nn import GraphSAGE
+from nodeflow.training import Settings, Trainer
+from nodeflow.training._fields import Group, name_of
+from nodeflow.training._folder import Run
+from nodeflow.training._rules import FEATURES, LOSS, NO_FEATURES, NODES, ONE, OWN, OWN_LOSS, PARTS, READ, SEVERAL, WHOLE
+from nodeflow.training._settings import FIELDS, GROUPS, read_toml
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"model": "best"}, "model must be 'sage', .* or 'gatv2' .*module:factory|model must be"),
+        ({"model": "nowhere:"}, "model must be"),
+        ({"sampler": "best"}, "sampler must be 'neighbor', .* or 'cv', got 'best'"),
+        ({"task": "best"}, "task must be 'auto', .*, got 'best'"),
+        ({"direction": "up"}, "direction must be 'in', 'out' or 'both', got 'up'"),
+        ({"fanouts": ()}, "fanouts must have one number per flow, got none"),
+        ({"fanouts": (4, 0)}, r"fanouts\[1\] must be -1 .* or at least 1, got 0"),
+        ({"fanouts": (-2, 4)}, r"fanouts\[0\] must be -1"),
+        ({"batch_size": 0}, "batch_size must be at least 1, got 0"),
+        ({"hidden": 0}, "hidden must be at least 1, got 0"),
+        ({"epochs": 0}, "epochs must be at least 1, got 0"),
+        ({"workers": -1}, "workers must be at least 0, got -1"),
+        ({"accumulate": 0}, "accumulate must be at least 1, got 0"),
+        ({"dropout": 1.0}, "dropout must be at least 0.* and below 1, got 1.0"),
+        ({"dropout": -0.1}, "dropout must be"),
+        ({"dropout": math.nan}, "dropout must be"),
+        ({"lr": 0.0}, "lr must be finite and above 0, got 0.0"),
+        ({"lr": math.inf}, "lr must be finite and above 0, got inf"),
+        ({"weight_decay": -1.0}, "weight_decay must be finite and at least 0.*, got -1.0"),
+        ({"optimizer": "best"}, "optimizer must be 'adam', .*, got 'best'"),
+        ({"precision": "int8"}, "precision must be 'float32' or 'bf16', got 'int8'"),
+        (
+            {"sampler_options": {"replce": True}},
+            "'replce' .= True. is no option of sampler 'neighbor' here; .* replace, ",
+        ),
+        ({"sampler_options": {"seed": 1}}, "'seed' .= 1. is no option of sampler 'neighbor' here"),
+        ({"sampler_options": {"weight": "w"}}, "'weight' .= 'w'. cannot be set here: the model says what"),
+        ({"sampler": "labor", "sampler_options": {"include_dst": False}}, "'include_dst' .= False. cannot be set here"),
+        ({"sampler": "saint", "validate": "sampled"}, "validate 'sampled' does not go with .* its batches"),
+        ({"sampler": "shadow", "fanouts": (4, 3)}, "fanouts must be one number, repeated .*'shadow'; got .4, 3."),
+        ({"sampler": "cv", "fanouts": (4,)}, r"fanouts must have two numbers or more with sampler 'cv': .*; got \[4\]"),
+        ({"sampler": "cv", "model": "gat"}, "'cv' does not go with model 'gat': it needs .* a history, sage or gcn"),
+    ],
+    ids=str,
+)
+def test_settings_out_of_range(change: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        FAST.replace(**change)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"fanouts": 5}, {"hidden": 2.5}, {"seed": 1.5}, {"epochs": True}, {"dropout": "0.1"}, {"residual": 1},
+        {"metric": 3}, {"sampler_options": [1]}, {"lr": True},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_settings_of_the_wrong_type(change: dict[str, Any]) -> None:
+    with pytest.raises(TypeError, match=next(iter(change))):
+        FAST.replace(**change)
+
+
+def test_usual_fanouts_are_those_of_the_sampler() -> None:
+    assert Settings().sampler.fanouts == (10, 10)
+    assert Settings(sampler="fastgcn").sampler.fanouts == (512, 512)
+    assert Settings(fanouts=[3, 2]).sampler.fanouts == (3, 2)
+
+
+def test_a_file_holds_all_settings(tmp_path: Path) -> None:
+    settings = FAST.replace(seed=-(2**62), lr=1 / 3, sampler_options={"replace": True, "prob": 'a "b"\n'},
+        model_options={"order": "transform"}, metric="f1_macro", residual=True,
+    )  # fmt: skip
+    Run("debian", settings, "10min").write(tmp_path)
+    assert Run.read(tmp_path) == Run("debian", settings, "10min")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("epochs = 0", "epochs must be at least 1, got 0"),
+        ("epoch = 3", r"there is no setting 'epoch' \(= 3\); did you mean epochs\?"),
+        ('hidden = "8"', "hidden must be an integer, got str '8'"),
+        ("data = 7", "data must be a string, got int 7"),
+        ("epochs = ", "is no TOML"),
+    ],
+)
+def test_a_wrong_file_of_settings(text: str, message: str, tmp_path: Path) -> None:
+    (tmp_path / "run.toml").write_text(text)
+    with pytest.raises(ValueError, match=rf"run\.toml.*{message}"):
+        Run.read(tmp_path)
+
+
+def test_a_missing_file_of_settings(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match=r"no file of settings at .*other\.toml"):
+        read_toml(tmp_path / "other.toml")
+    with pytest.raises(FileNotFoundError, match=r"is no folder of a run: it has no run\.toml"):
+        Run.read(tmp_path)
+
+
+SMALL: dict[str, Any] = {"batch_size": 64, "epochs": 1, "direction": "in"}
+NODE = {**SMALL, "hidden": 8, "fanouts": (3, 3)}
+LINK = {**SMALL, "task": "link", "embedding": 8, "negatives": 4, "chunk": 16, "batch_size": 512}
+ROWS = {**LINK, "model": "none", "inputs": "embedding"}
+RUNS: dict[str, dict[str, Any]] = {
+    **{
+        name: {**NODE, "sampler": name}
+        for name in ("neighbor", "labor", "saint", "cluster", "shadow", "random-walk", "cv")
+    },
+    "ladies": {**NODE, "sampler": "ladies", "fanouts": (32, 32)},
+    **{name: {**NODE, "model": name} for name in ("gin", "gat", "rgcn", "own_of_this_test:make")},
+    "learned rows": {**NODE, "inputs": "embedding"},
+    "features": {**NODE, "inputs": "features"},
+    "no features": NODE,
+    "regression": {**NODE, "task": "regression"},
+    "auto, of numbers": NODE,
+    **{name: {**NODE, "storage": name} for name in ("file", "cached", "lookahead")},
+    "partitions": {**NODE, "storage": "partitions", "slots": 2, "batch_size": 5},
+    **{name: {**ROWS, "link_loss": name} for name in ("softmax", "logistic", "margin", "self-adversarial")},
+    "one-vs-all": {
+        **{name: value for name, value in ROWS.items() if name not in ("negatives", "chunk")},
+        "link_loss": "one-vs-all",
+    },
+    "dot": {**ROWS, "decoder": "dot"},
+    "links of features": {**LINK, "fanouts": (3,), "hidden": 8},
+    "links of shadow": {**LINK, "sampler": "shadow", "fanouts": (3,), "hidden": 8},
+}
+OTHER: dict[str, Any] = {
+    "task": "classification", "seed": 1, "direction": "out", "edge_type": "kind", "model": "gcn", "inputs": "both",
+    "embedding": 5, "hidden": 5, "dropout": 0.3, "norm": "layer", "residual": True,
+    "model_options": {"aggregator": "pool"}, "sampler": "bernoulli", "fanouts": (2, 2), "batch_size": 50,
+    "sampler_options": {"replace": True}, "decoder": "complex", "decoder_options": {"norm": 1}, "inverse": True,
+    "link_loss": "logistic", "negatives": 3, "negative_law": "degree", "chunk": 8, "corrupt": "source", "margin": 2.0,
+    "n3": 0.1, "temperature": 2.0, "label_smoothing": 0.1, "class_weights": "balanced", "optimizer": "sgd", "lr": 0.1,
+    "weight_decay": 0.1, "schedule": "linear", "warmup": 1.0, "clip": 1.0, "accumulate": 2, "epochs": 2, "patience": 1,
+    "validate_every": 2, "validate": "full", "metric": "f1_macro", "storage": "file", "memory": "3 KB",
+    "partitions": "/nowhere", "slots": 4, "order": "beta", "device": "cuda", "precision": "bf16", "compile": True,
+    "workers": 2, "share": "owned",
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("folders")
+    planted().save(place / "data")
+    words = ["partition", str(place / "data"), "--parts", "6", "--direction", "in"]
+    assert status([*words, "--output", str(place / "parts")]) == 0
+    return place
+
+
+def data_of(run: str, folders: Path) -> Dataset:
+    if run in ("file", "cached", "lookahead", "partitions"):
+        return read_folder(folders / "data")
+    if run == "no features":
+        return with_columns(planted(), feat=None)
+    if run in ("regression", "auto, of numbers"):
+        return with_columns(planted(), label=planted().graph.ndata["label"].float() * 1.5)
+    return planted()
+
+
+@contextmanager
+def reads() -> Iterator[set[str]]:
+    """Within the block, settings that code of ``training`` reads are put into a set, but not those that rules read."""
+    read: set[str] = set()
+    names = {(kind, one.name): name_of(one) for kind in GROUPS.values() for one in kind.__dataclass_fields__.values()}
+
+    def get(group: Group, attribute: str) -> Any:
+        code = sys._getframe(1).f_code
+        file = Path(code.co_filename)
+        if file.parent.name == "training" and (
+            file.stem not in ("_settings", "_fields", "_rules") or code.co_name == "bytes"
+        ):
+            read.add(names.get((type(group), attribute), ""))
+        return object.__getattribute__(group, attribute)
+
+    Group.__getattribute__ = get  # type: ignore[method-assign, assignment]
+    try:
+        yield read
+    finally:
+        del Group.__getattribute__
+
+
+def test_other_values_are_of_all_settings() -> None:
+    assert set(OTHER) == set(FIELDS)
+    assert all(OTHER[name] != one.default for name, (_, one) in FIELDS.items())
+
+
+@pytest.mark.parametrize("run", RUNS)
+def test_a_setting_is_read_or_refused(run: str, folders: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    own = ModuleType("own_of_this_test")
+    own.make = GraphSAGE  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, own.__name__, own)
+    data, values = data_of(run, folders), RUNS[run]
+    if run == "partitions":
+        values = {**values, "partitions": str(folders / "parts")}
+    with reads() as read:
+        trainer = Trainer(data, Settings(**values))
+        trainer.run()
+    facts = {"features": FEATURES if "feat" in data.graph.ndata else NO_FEATURES, "graph": WHOLE, "processes": ONE}
+    facts["loss"] = LOSS
+    if values.get("task") != "link":
+        facts["task"] = trainer.task.target.task  # type: ignore[attr-defined]
+    accepted, refused = {"task", "seed"}, dict[str, str]()
+    for name, value in OTHER.items():
+        if name == "task":
+            continue
+        try:
+            Settings(**{**values, name: value}).check(**facts)
+        except ValueError as error:
+            refused[name] = str(error)
+        else:
+            accepted.add(name)
+    assert all(name in message and "\n" not in message for name, message in refused.items())
+    assert accepted - read - {"task", "seed"} == set()
+    assert set(values) <= accepted | {"task", "model", "inputs", "storage", "partitions", "fanouts", "sampler"}
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"margin": 9}, r"^margin \(= 9\) is read with task 'link', and this run has task 'auto'; leave it out$"),
+        ({"margin": 1.0}, "margin .* is read with task 'link'"),  # also where it is the default
+        ({"link": {"margin": 9, "decoder": "dot"}}, "margin .* is read with task 'link'"),
+        ({"task": "link", "margin": 9}, "margin .* 'self-adversarial' .* run has link_loss 'softmax'"),
+        ({"task": "link", "link_loss": "margin", "temperature": 2}, "temperature .* run has link_loss 'margin'"),
+        ({"task": "link", "label_smoothing": 0.3}, "label_smoothing .* has task 'link' and link_loss 'softmax'"),
+        ({"task": "link", "class_weights": "balanced"}, "class_weights .* this run has task 'link'"),
+        ({"task": "link", "decoder": "dot", "n3": 0.1}, "n3 .* is read with decoder 'distmult' or 'complex'"),
+        ({"order": "beta"}, r"order \(= 'beta'\) is read with storage 'partitions', and this run has storage 'memory'"),
+        ({"memory": "2 GB"}, "memory .* is read with storage other than .*, and this run has storage 'memory'"),
+        ({"model": "none"}, "model 'none' does not go with task 'auto': it stands for rows of nodes"),
+        ({"hiden": 3}, r"there is no setting 'hiden' \(= 3\); did you mean hidden\?"),
+        ({"link": {"loss_": "margin"}}, r"there is no setting 'link.loss_' .*; did you mean link.loss\?"),
+        ({"link": 3}, "there is no setting 'link'"),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_reasons(values: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        Settings(**values)
+
+
+@pytest.mark.parametrize(
+    ("values", "facts", "message"),
+    [
+        ({"share": "owned"}, {"graph": WHOLE}, "share .* is read with a part of the graph .* whole"),
+        ({"hidden": 9}, {"model": OWN}, "hidden .* 'of your own', and this run has model 'of your own'"),
+        ({"dropout": 0.1}, {"model": OWN}, "dropout"),
+        ({"lr": 0.1}, {"optimizer": OWN}, "lr .* this run has optimizer 'of your own'"),
+        ({"warmup": 1.0}, {"schedule": OWN}, "warmup .* this run has schedule 'of your own'"),
+        ({"label_smoothing": 0.1}, {"loss": OWN_LOSS, "task": "classification"}, "label_smoothing .* of your own"),
+        ({"class_weights": "balanced"}, {"loss": OWN_LOSS}, "'balanced' does not go with a loss of your own"),
+        ({"embedding": 8}, {"features": FEATURES}, "embedding .* has inputs 'auto' and a data set with features"),
+        ({"label_smoothing": 0.1}, {"task": "regression"}, "label_smoothing .* this run has task 'regression'"),
+        ({"storage": "lookahead"}, {"graph": PARTS}, "'lookahead' does not go with a part .* plans differ"),
+        ({"sampler": "cv", "model": "gcn"}, {"graph": PARTS}, "'cv' does not go with .*'gcn' and a part .* self-loops"),
+        (
+            {"sampler": "cv"},
+            {"processes": SEVERAL, "graph": WHOLE},
+            "sampler 'cv' does not go with several processes and the whole graph .*: each process would",
+        ),
+    ],
+)
+def test_facts_of_the_data(values: dict[str, Any], facts: dict[str, str], message: str) -> None:
+    settings = Settings(**values)
+    with pytest.raises(ValueError, match=message):
+        settings.check(**facts)
+
+
+def test_changes_leave_out_what_they_leave_unread() -> None:
+    links = Settings(task="link", decoder="complex", link_loss="margin", margin=9, lr=0.1)
+    assert links.replace(link_loss="softmax") == Settings(task="link", decoder="complex", lr=0.1)
+    assert links.replace(task="auto") == Settings(lr=0.1)
+    assert links.replace(link={"margin": 3}).link.margin == 3
+    with pytest.raises(ValueError, match=r"margin .* is read with task 'link'"):
+        links.replace(task="auto", margin=9)
+    with pytest.raises(ValueError, match=r"margin .* is read with task 'link'"):  # of the file, not of the change
+        Settings.from_dict({"margin": 9}, lr=0.2)
+    assert Settings.from_dict({"margin": 9}, task="link", link_loss="margin").link.margin == 9
+
+
+def test_settings_by_group() -> None:
+    one = Settings(task="link", decoder="complex", link_loss="margin", margin=9, model="gcn", hidden=32)
+    link = {"decoder": "complex", "loss": "margin", "margin": 9}
+    groups = Settings(task="link", link=link, model={"name": "gcn", "hidden": 32})
+    assert one == groups
+    assert Settings(task="link", link=one.link, model=one.model) == one
+    assert (one.link.margin, one.model.name, one.model.hidden, one.link.loss) == (9.0, "gcn", 32, "margin")
+    assert eval(repr(one)) == one
+    assert "link" not in Settings().to_dict()
+    assert Settings.from_dict(one.to_dict()) == one
+    with pytest.raises(AttributeError):
+        one.model.hidden = 3  # type: ignore[misc]
+
+
+def test_a_file_of_the_version_before() -> None:
+    old = {name: one.default for name, (_, one) in FIELDS.items() if name not in ("lr", "fanouts", "dropout")}
+    old |= {"learning_rate": 0.02, "fanouts": [5, 5], "dropout": 0.6, "margin": 3.0}
+    old |= {name: {} for name in old if name.endswith("_options")}
+    read = Settings.from_dict(old)
+    assert read == Settings(lr=0.02, fanouts=(5, 5))
+    assert "margin" not in read.chosen
+
+
+def test_rules_name_settings() -> None:
+    assert set(READ) <= {*FIELDS, *(f"[{group}]" for group in GROUPS)}
+    assert "auto" in NODES
+    assert torch.get_num_threads() == 1
