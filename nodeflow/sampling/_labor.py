@@ -27,7 +27,7 @@ _MOST_ROUNDS = 100
 _TOLERANCE = 1e-4
 _WORDS = 2**32
 _LONGEST = 2**31
-_SHARED, _PHASE = -1, -2  # words that stand where the number of a flow stands else
+_SHARED, _PHASE = -1, -2  # used in a key in place of the number of a flow
 
 
 class _Layout(NamedTuple):
@@ -278,7 +278,7 @@ def _repeats_of(edges: Edges) -> tuple[Ints, Ints]:
 
 
 def _rates(fanout: int, degree: Ints, indptr: Ints) -> NDArray[np.float64]:
-    """1 / probability of every drawn edge; draws compare 32-bit integers: probabilities are multiples of 2**-32."""
+    """1 / probability of every drawn edge, rounded up to a multiple of 2**-32 as ``draw_poisson`` does."""
     inverse = _WORDS / np.ceil(kernels.labor.probabilities(fanout, degree) * _WORDS)
     return np.repeat(inverse, np.diff(indptr))
 

@@ -20,8 +20,8 @@ from nodeflow.datasets import Dataset
 from nodeflow.metrics import Metric
 from nodeflow.nn import GraphSAGE
 from nodeflow.training import Settings, Trainer
-from nodeflow.training._methods import METHODS
 from nodeflow.training._models import MODELS
+from nodeflow.training._samplers import METHODS
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
