@@ -150,9 +150,9 @@ def take_rows(column: Tensor | Rows, ids: Tensor) -> Tensor:
 
 
 def fetch_rows(column: Tensor | Rows, ids: Tensor) -> Tensor:
-    """Return the same as ``take_rows``, faster, for columns of data.
+    """Return the same as ``take_rows``, with a compiled gather for large dense columns on the CPU.
 
-    A column that requires a gradient gets it. Forward-mode and functional transforms go through ``take_rows`` only.
+    A column that requires a gradient gets it. Forward-mode and functional transforms must take ``take_rows``.
     """
     if not isinstance(column, Tensor):
         return _fetched(column, ids)

@@ -110,9 +110,17 @@ class Flow(Frozen):
         elif rows is None:
             device = structure.device
             rows = Lazy(lambda: _dst_in_src(src, dst, device))
-        self._set(structure=structure, src_layer=src, dst_layer=dst, layers=layers, _dst_in_src=rows, _weight=weight)
-        self._set(_parent_eid=parts.get("parent_eid"), data=Frame(structure.num_edges) if data is None else data)
-        self._set(_needs_weight=False if weight is None else parts.get("needs_weight"))
+        self._set(
+            structure=structure,
+            src_layer=src,
+            dst_layer=dst,
+            layers=layers,
+            data=Frame(structure.num_edges) if data is None else data,
+            _parent_eid=parts.get("parent_eid"),
+            _weight=weight,
+            _needs_weight=False if weight is None else parts.get("needs_weight"),
+            _dst_in_src=rows,
+        )
         return self
 
     def lazy_parts(self) -> FlowParts:

@@ -74,8 +74,8 @@ class Layer(Frozen):
         """Return a layer of parts that are known to fit together; None for ``lookup``: made when first needed."""
         self = cls.__new__(cls)
         lookup = Lazy(lambda: _sorted(parent_nid)) if lookup is None else lookup
-        self._set(num_nodes=num_nodes, context=context, _parent_nid=parent_nid, _lookup=lookup)
-        self._set(data=Frame(num_nodes) if data is None else data)
+        frame = Frame(num_nodes) if data is None else data
+        self._set(num_nodes=num_nodes, data=frame, context=context, _parent_nid=parent_nid, _lookup=lookup)
         return self
 
     @property

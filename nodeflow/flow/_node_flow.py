@@ -123,9 +123,16 @@ class NodeFlow(Frozen):
         index, ids = of.get("seed_index"), of.get("seed_ids")
         if index is None:
             index = torch.arange(layers[-1].num_nodes if layers else 0, device="cpu")
-        self._set(layers=LayerView(layers), flows=FlowView(flows, len(layers)), computations={})
-        self._set(parent=of.get("parent"), seed_index=index, _seed_ids=ids)
-        self._set(seed_data=Frame(len(index if ids is None else ids)), seed_layout=of.get("seed_layout"))
+        self._set(
+            layers=LayerView(layers),
+            flows=FlowView(flows, len(layers)),
+            parent=of.get("parent"),
+            seed_index=index,
+            seed_data=Frame(len(index if ids is None else ids)),
+            seed_layout=of.get("seed_layout"),
+            computations={},
+            _seed_ids=ids,
+        )
         return self
 
     # ---- views

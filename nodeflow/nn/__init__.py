@@ -4,7 +4,7 @@ Names that are imported ``as`` themselves serve rooms above, not users.
 """
 
 from nodeflow.nn._conv import FlowConv, IgnoredWeightWarning
-from nodeflow.nn._decoder import Decoder
+from nodeflow.nn._decoder_base import Decoder
 from nodeflow.nn._decoders import DECODERS as DECODERS
 from nodeflow.nn._decoders import Bilinear, ComplEx, DistMult, DotProduct, MLPDecoder, RotatE, TransE
 from nodeflow.nn._flops import flop_counter

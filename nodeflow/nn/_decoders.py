@@ -15,7 +15,7 @@ from torch.nn import functional as F
 
 from nodeflow._base.checks import as_count
 from nodeflow.nn._conv import draw_glorot
-from nodeflow.nn._decoder import Decoder
+from nodeflow.nn._decoder_base import Decoder
 from nodeflow.ops import CACHED, EdgeDot, Permute, Structure, inverse, sum_moduli
 
 _FEW = 8  # queries that meet one table

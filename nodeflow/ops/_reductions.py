@@ -41,8 +41,8 @@ class Reduction(NamedTuple):
 
     Attributes:
         run: its executor, for any message; None: ``aggregate`` alone has it, for rows of sources.
-        needs: the field of ``Sums`` that ``aggregate`` makes it of beside others; None: it is always made alone.
-        finish: what it makes of ``Sums``.
+        needs: the field of ``Sums`` that ``finish`` reads; None: it is no part of ``Sums``, and has a pass of its own.
+        finish: makes the result of ``Sums``, which ``aggregate`` has made for several reductions at once.
         selects: whether the result is one of the messages, so that it has their type.
         divides: whether messages must be floating numbers.
     """

@@ -276,7 +276,7 @@ class PartitionBuffer:
         return max(self.partitions.node_array(name, p).nbytes for p in range(self.partitions.num_parts))
 
     def _bytes_held(self, slots: int) -> int:
-        """The rows of the slots and of spare places, and the edges of two states of the largest buckets."""
+        """An upper bound on memory: rows of resident and incoming partitions, and the edges of two states."""
         parts, order = self.partitions, self._order
         spare = slots
         if slots == parts.num_parts:

@@ -73,8 +73,8 @@ class Draw(NamedTuple):
         key: the random key of this call.
         epoch_key: the random key that all batches of the epoch share.
         batch_number: the number of the batch; None where a hash of the seeds tells batches apart.
-        contexts: number by which draws tell every context of the call apart, int64 ``[num_contexts]``: in a share of a
-            step, that of the context in the whole step. None: its own number.
+        contexts: the number that goes into the random key of each context, int64 ``[num_contexts]``: in a share of a
+            step, that of the context in the whole step. None: its index in this call.
     """
 
     key: int
@@ -356,7 +356,7 @@ class SamplerBase(ABC):
         return draw._replace(key=derive_key(draw.key, "share", hash_ids(step.rows)))
 
     def _draw(self, epoch: int, batch_number: int | None, *identity: int) -> Draw:
-        """The keys of the batch with this number, or without a number, of the batch that ``identity`` hashes."""
+        """Make the keys of a batch from its number, or if it has none from the hashes in ``identity``."""
         # the leading word keeps numbered batches and hashed ones apart
         named = (0, *identity) if batch_number is None else (1, as_int(batch_number, "batch_number"))
         number = as_int(epoch, "epoch")

@@ -131,9 +131,19 @@ class Choice(Frozen):
         """
         self = cls.__new__(cls)
         cell = None if weight is None else Lazy(weight)
-        self._set(indptr=indptr, positions=positions, src=src if positions is None else None, eid=eid, trusted=True)
-        self._set(_fresh=[] if positions is None else [src], edata=edata or {}, nodes=nodes, ndata=ndata or {})
-        self._set(weight=cell, needs_weight=False if cell is None else needs_weight)
+        self._set(
+            indptr=indptr,
+            positions=positions,
+            src=src if positions is None else None,
+            eid=eid,
+            weight=cell,
+            needs_weight=False if cell is None else needs_weight,
+            edata=edata or {},
+            nodes=nodes,
+            ndata=ndata or {},
+            trusted=True,
+            _fresh=[] if positions is None else [src],
+        )
         return self
 
     def __repr__(self) -> str:

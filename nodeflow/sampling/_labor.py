@@ -27,7 +27,7 @@ _MOST_ROUNDS = 100
 _TOLERANCE = 1e-4
 _WORDS = 2**32
 _LONGEST = 2**31
-_SHARED, _PHASE = -1, -2  # words that stand where the number of a flow stands else
+_SHARED, _PHASE = -1, -2  # used in a key in place of the number of a flow
 
 
 class _Layout(NamedTuple):
@@ -225,10 +225,8 @@ class LaborSampler(RowSampler):
     ) -> NDArray[np.float64]:
         """Write pi of the sources, and return c of the destinations, after all rounds."""
         begin, degree, indices = laid.begin, laid.degree, laid.indices
-        c = np.ones(len(degree))
+        c: Floats = kernels.labor.probabilities(fanout, degree)
         pi.fill(1)
-        if fanout >= 0:
-            c[degree > fanout] = fanout / degree[degree > fanout]
         until = self.iterations == _CONVERGED
         before = np.inf
         for _ in range(_MOST_ROUNDS if until else int(self.iterations)):
@@ -280,10 +278,8 @@ def _repeats_of(edges: Edges) -> tuple[Ints, Ints]:
 
 
 def _rates(fanout: int, degree: Ints, indptr: Ints) -> NDArray[np.float64]:
-    """1 / probability of every drawn edge; draws compare 32-bit integers: probabilities are multiples of 2**-32."""
-    inverse = np.ones(len(degree))
-    some = degree > fanout if fanout >= 0 else np.zeros(len(degree), np.bool_)
-    inverse[some] = _WORDS / np.ceil(fanout / degree[some] * _WORDS)
+    """1 / probability of every drawn edge, rounded up to a multiple of 2**-32 as ``draw_poisson`` does."""
+    inverse = _WORDS / np.ceil(kernels.labor.probabilities(fanout, degree) * _WORDS)
     return np.repeat(inverse, np.diff(indptr))
 
 

@@ -23,9 +23,9 @@ class DrawingRows(NamedTuple):
 
     Attributes:
         numbers: number of each row in the edge arrays, int64 ``[n]``.
-        ident: the id that the random numbers of each row belong to, int64 ``[n]``. It is the number of the row in the
-            whole graph (the parent id, where a node has one row), plus the number of all rows for every context before,
-            or where ``step.roots`` tells contexts apart, for every number before the root.
+        ident: what goes into the random key of each row, int64 ``[n]``: the number of the row in the whole graph (the
+            parent id, where a node has one row) + the number of all rows * the number of the context, or that in
+            ``step.roots``.
         contexts: the context of each row, int64 ``[n]``; None without contexts.
 
     >>> import numpy as np

@@ -33,9 +33,9 @@ class Step(NamedTuple):
         batch_number: number of the batch; None where a hash of its seeds tells it apart.
         contexts: context of every destination, int64 ``[num_dst]``, in samplers that have contexts, else None.
         inputs: the argument ``inputs`` of the call.
-        roots: number by which draws tell the context of every destination apart, int64 ``[num_dst]``, where it is not
-            the number in ``contexts``: the parent id of the seed, in samplers whose contexts are seeds that draw on
-            their own; in a share of a step (see the loader) the number of the context in the whole step. Else None.
+        roots: the number that goes into the random key of every destination instead of ``contexts``, int64
+            ``[num_dst]``: the parent id of the seed, in samplers whose seeds draw on their own; in a share of a step
+            (see the loader) the number of the context in the whole step. None: ``contexts`` goes into it.
 
     >>> from nodeflow import Graph, Sampler
     >>> class Shows(Sampler):

@@ -1,4 +1,14 @@
-"""Training: settings, tasks, the trainer, and the folder of a run."""
+"""Training: settings, tasks, the trainer, and the folder of a run.
+
+- *Settings.* An option is a field in its group: ``_models`` (model, loss of links, optimiser), ``_samplers``, else
+  ``_settings``; parser, help, file and tables of the documentation follow. ``_fields`` has the kinds of fields,
+  ``_rules`` says where each is read and which exclude each other.
+- *A run.* ``_trainer`` goes over epochs and steps; ``_task``, with ``_nodes`` and ``_links``, says what is learned,
+  from the data of ``_data``, the graph of ``_graph``, the batches of ``_samplers``, ``_partitions`` or ``_answers``,
+  and the networks of ``_network``. ``_processes`` joins several processes.
+- *Its folder.* ``_folder``, with ``_checkpoints``, ``_random_state``, ``_result`` and ``_predictions``.
+- *The command.* ``_cli``, with ``_train_command``, ``_run_commands`` and ``_data_commands``.
+"""
 
 from nodeflow.training._checkpoints import Checkpoints
 from nodeflow.training._folder import load_model, open_trainer, save

@@ -251,7 +251,7 @@ class OptimizerSettings(Group):
     def optimizer(self, parameters: Iterable[nn.Parameter], *, large: bool) -> torch.optim.Optimizer:
         """Return the optimiser; for ``large`` tables of rows, one that passes once over each weight.
 
-        For others rather the bits that torch gives by default.
+        Other models take torch's default implementation, and so the bits that it gives.
         """
         options = {"fused": True} if large and self.name in _FUSED else {}
         return OPTIMIZERS[self.name](parameters, lr=self.lr, weight_decay=self.weight_decay, **options)

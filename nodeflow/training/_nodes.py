@@ -21,9 +21,9 @@ from nodeflow.sampling import FullSampler
 from nodeflow.sampling.base import SamplerBase
 from nodeflow.training._data import fingerprint_of_parts
 from nodeflow.training._graph import FeatureRows, hash_of, with_columns
-from nodeflow.training._methods import Method
 from nodeflow.training._network import Network
 from nodeflow.training._partitions import PartitionBatches, open_partitions
+from nodeflow.training._samplers import Method
 from nodeflow.training._settings import LossSettings, Settings
 from nodeflow.training._task import Batches, OwnParts, Task
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from nodeflow.nn import DECODERS
-from nodeflow.training._methods import METHODS
 from nodeflow.training._models import MODELS
+from nodeflow.training._samplers import METHODS
 
 
 class Others:
@@ -131,7 +131,7 @@ def where_read(name: str, group: str = "") -> str:
 
 
 def unread(name: str, group: str, values: Mapping[str, object]) -> str:
-    """Return where a setting of a group is read, if not in a run of these values; empty if it is, or may be.
+    """Return why a run of these values ignores a setting of a group, as text; empty if it reads it, or might.
 
     ``values``: settings by name, and as many of ``FACTS`` as are known.
     """

@@ -19,9 +19,9 @@ from nodeflow.training._checkpoints import read_tensors
 from nodeflow.training._data import PARTS, read_dataset
 from nodeflow.training._folder import CHECKPOINT, LOG, RESULT, Run, read_log
 from nodeflow.training._graph import stays_in_file, with_columns
-from nodeflow.training._methods import METHODS
 from nodeflow.training._nodes import NodeTask
 from nodeflow.training._predictions import check_predictions, write_predictions, write_top_links
+from nodeflow.training._samplers import METHODS
 from nodeflow.training._settings import Settings
 from nodeflow.training._train_command import Say, scores_line
 from nodeflow.training._trainer import Trainer

@@ -15,9 +15,9 @@ from nodeflow._base.sizes import as_bytes
 from nodeflow.partitions import ORDERS
 from nodeflow.training._fields import Group, Usual, count, documentation, flag, integer, number, one_of, setting, text
 from nodeflow.training._fields import name_of as _name_of
-from nodeflow.training._methods import SamplerSettings
 from nodeflow.training._models import LinkSettings, ModelSettings, OptimizerSettings
 from nodeflow.training._rules import check_values, unread
+from nodeflow.training._samplers import SamplerSettings
 
 
 def _memory(value: Any, name: str) -> str:

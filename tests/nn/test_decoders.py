@@ -185,7 +185,7 @@ def test_slices_of_a_table_change_nothing(kind, monkeypatch):
     table = rows(2, 9, seed=1).requires_grad_()
     whole = decoder.score_all(given_, rel, table)
     gradient = torch.autograd.grad(whole.square().sum(), table)[0]
-    monkeypatch.setattr("nodeflow.nn._decoder._SLICE", 100)
+    monkeypatch.setattr("nodeflow.nn._decoder_base._SLICE", 100)
     for grad in (True, False):
         with torch.set_grad_enabled(grad):
             torch.testing.assert_close(decoder.score_all(given_, rel, table), whole)

@@ -18,7 +18,7 @@ from nodeflow import NodeFlow
 from nodeflow.datasets import Dataset
 from nodeflow.nn import VRGCN, GraphSAGE, VRGraphSAGE, VRModel
 from nodeflow.training import Trainer, load_model, save
-from nodeflow.training._methods import METHODS
+from nodeflow.training._samplers import METHODS
 
 CV = FAST.replace(sampler="cv", fanouts=(2, 2))
 KINDS = {"sage": VRGraphSAGE, "gcn": VRGCN}

@@ -103,12 +103,26 @@ def _trimmed(array, used):
     return array[:used] if 2 * used > array.shape[0] else array[:used].copy()
 
 
+@njit(inline="always")
+def _probability(fanout, degree):
+    """Probability of every edge of a row in LABOR-0, on average over the numbers: its c where all pi are 1."""
+    return 1.0 if fanout < 0 or degree <= fanout else fanout / degree
+
+
+@njit(nogil=True, cache=True)
+def probabilities(fanout, degree):
+    """Return the probability of the edges of every row: draws and weights are made of it."""
+    rates = np.empty(degree.shape[0], np.float64)
+    for i in range(degree.shape[0]):
+        rates[i] = _probability(fanout, degree[i])
+    return rates
+
+
 @njit(nogil=True, cache=True)
 def draw_poisson(begin, degree, indices, fanout, keys, early, expected):
-    """Keep the edges of each row whose source has a number below ``ceil(2**32 * fanout / degree)``.
+    """Keep the edges of each row whose source has a number below ``ceil(2**32 * p)``, p of ``probabilities``.
 
-    Returns ``(indptr, positions, src)``. Rows of at most ``fanout`` edges keep all of them; with ``fanout`` -1 all rows
-    do. ``expected`` is the expected number of edges.
+    Returns ``(indptr, positions, src)``. ``expected`` is the expected number of edges.
     """
     n = begin.shape[0]
     indptr = np.zeros(n + 1, np.int64)
@@ -118,8 +132,8 @@ def draw_poisson(begin, degree, indices, fanout, keys, early, expected):
     w = 0
     for i in range(n):
         prefetch_at(indices, begin, i + _AHEAD)
-        first, d = begin[i], degree[i]
-        if fanout < 0 or d <= fanout:
+        first, d, rate = begin[i], degree[i], _probability(fanout, degree[i])
+        if rate == 1.0:
             positions, src = reserve(positions, w, d), reserve(src, w, d)
             for j in range(d):
                 positions[w + j] = first + j
@@ -129,7 +143,7 @@ def draw_poisson(begin, degree, indices, fanout, keys, early, expected):
             continue
         # Numbers are hashed and compared a block at a time, in loops without branches that the compiler turns into
         # vectors; only the edges that are kept are then visited one by one.
-        bound = U32(U64(np.ceil(fanout / d * _WORDS)) - _ONE)
+        bound = U32(U64(np.ceil(rate * _WORDS)) - _ONE)
         for start in range(first, first + d, _BLOCK):
             part = indices[start : min(start + _BLOCK, first + d)]
             size = part.shape[0]
