@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import gc
 import os
 import time
 import uuid
@@ -211,7 +212,9 @@ def process_group() -> Iterator[Processes]:
     try:
         yield Processes.present()
     finally:
+        gc.collect()  # graphs and models of the run hold groups too: their threads end with the last of them
         dist.destroy_process_group()
+        gc.collect()
 
 
 def restarts(processes: Processes) -> int:
