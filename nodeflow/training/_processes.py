@@ -212,7 +212,9 @@ def process_group() -> Iterator[Processes]:
     try:
         yield Processes.present()
     finally:
-        gc.collect()  # graphs and models of the run hold groups too: their threads end with the last of them
+        # a thread of gloo may drop the last reference to a tensor; if it does so while the interpreter ends, it aborts
+        # the process. These threads end with their group, and graphs and models, which are garbage now, hold groups
+        gc.collect()
         dist.destroy_process_group()
         gc.collect()
 
