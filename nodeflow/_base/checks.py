@@ -18,7 +18,7 @@ Ints = NDArray[np.int64]
 
 
 LARGEST: Final = int(np.iinfo(np.int64).max)
-"""The largest 64-bit integer: the bound of ids where there is no graph to bound them."""
+"""The largest 64-bit integer: the bound of ids without a graph."""
 
 
 class _All:

@@ -1,4 +1,4 @@
-"""A cache of rows that keeps those whose next use is nearest (Belady 1966)."""
+"""A cache of rows that keeps the rows with the nearest next use (Belady 1966)."""
 
 import numpy as np
 from numba import njit

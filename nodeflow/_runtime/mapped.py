@@ -58,7 +58,7 @@ def part_of_file(array: Array, mapped: np.memmap[Any, Any] | None = None) -> Fil
     mapped = file_of(array) if mapped is None else mapped
     if mapped is None or mapped.filename is None or mapped.mode == "c":  # "c": changes are not in the file
         return None
-    # the offset of a memmap is that of its own first byte, which a slice of it does not begin with
+    # a slice keeps the offset of the whole memmap, so the offset is computed from addresses
     offset = mapped.offset + array.ctypes.data - mapped.ctypes.data
     return FilePart(str(mapped.filename), offset, array.dtype.str, array.shape)
 

@@ -1,4 +1,4 @@
-"""Batches whose rows are read as planned: the coming ones are drawn first, so what they read is known."""
+"""Batches whose rows are read as planned: batches are drawn ahead, so their rows are known."""
 
 from __future__ import annotations
 
@@ -202,7 +202,7 @@ class Lookahead:
                 read = fetch_rows(rows, torch.from_numpy(ids[new])).cpu()
                 columns[name] = self._kept[name].serve(hit, kept, read)
                 self.reads.bytes += stored_bytes(read)
-        except BaseException:  # what the plan takes for cached may not have been copied
+        except BaseException:  # rows that the plan counts as cached may not have been copied
             self._plan.empty()
             raise
         self.reads.batches, self.reads.rows = self.reads.batches + 1, self.reads.rows + len(ids)
