@@ -34,7 +34,7 @@ class _All:
 
 
 ALL: Final = _All()
-"""Stands for every row, every column or every flow, wherever an argument selects some of them."""
+"""Selects every row, every column or every flow in an argument that selects some of them."""
 
 
 def as_ids(value: object, name: str, upper: int, what: str = "node", *, lower: int = 0) -> Ints:

@@ -51,7 +51,7 @@ def file_of(array: object) -> np.memmap[Any, Any] | None:
 
 
 def part_of_file(array: Array, mapped: np.memmap[Any, Any] | None = None) -> FilePart | None:
-    """Return where an array without gaps lies in its file; None for an array that no file holds.
+    """Return the location of a contiguous array in its file; None for an array without a file.
 
     ``mapped`` is the map that the array's memory belongs to; None looks for it among the bases of the array.
     """

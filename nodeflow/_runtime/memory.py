@@ -1,6 +1,6 @@
 """Memory of large arrays, under three policies; asking the system for fresh pages takes as long as filling them.
 
-- ``reused``: results. Memory goes to a later result of about that size when the result is freed.
+- ``reused``: results. A freed result leaves its memory to a later one of similar size.
 - ``take_scratch``: work space of any size, which one batch leaves to the next.
 - ``outside``: memory outside the heap. There, small objects that live long come to lie between large arrays that are
   made and freed for every batch; the gaps cannot be used again, nor go back to the system. Memory maps go back at once,

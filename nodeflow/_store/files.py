@@ -100,7 +100,7 @@ class FileStore(Store):
             for other in self.folder.iterdir():  # a set that was never finished, or that a finished one replaced
                 if other.is_dir() and other.name != str(self.number):
                     shutil.rmtree(other)
-            # A commit writes the counter before its rows: if it is behind, none of the new rows were written here.
+            # A commit writes its counter first, so that a torn one is ahead of all finished processes and is undone.
             if len(ended) and commits == ended.max():
                 self._journal.erase()
             else:

@@ -132,7 +132,7 @@ class Journal:
 
 
 def _number_of(file: Path) -> int | None:
-    """Return the number of a file in its file system; None where there is no file."""
+    """Return the inode number of a file; None if it does not exist."""
     try:
         return file.stat().st_ino
     except FileNotFoundError:
