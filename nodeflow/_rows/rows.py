@@ -273,7 +273,7 @@ def concat_rows(parts: Sequence[Tensor]) -> Tensor:
 
 
 def zero_rows(column: Tensor | Rows, count: int) -> Tensor:
-    """Return ``count`` rows of zeros like those of a dense or sparse CSR column."""
+    """Return ``count`` rows of zeros in the layout of a dense or sparse CSR column."""
     device = column.device if isinstance(column, Tensor) else torch.device("cpu")
     shape = (count, *column.shape[1:])
     if not is_sparse(column):

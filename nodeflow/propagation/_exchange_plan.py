@@ -110,7 +110,7 @@ class ExchangePlan(Frozen):
         return self.reduce(rows[self.num_masters :], rows[: self.num_masters])
 
     def own(self, rows: Tensor) -> Tensor:
-        """Return the rows of the nodes that this process owns from those of ``nodes``."""
+        """Return the rows of the nodes that this process owns, given the rows of ``nodes``."""
         return rows if self._peers.size == 1 else slice_rows(rows, 0, self.num_masters)
 
     @property
@@ -150,7 +150,7 @@ class ExchangePlan(Frozen):
         return out
 
     def reduce(self, rows: Tensor, into: Tensor, *, changed: MaskLike | None = None) -> Tensor:
-        """Add the rows of the mirrors of all processes to those of their masters; return ``into``; collective.
+        """Add the rows of the mirrors of all processes to their masters; return ``into``; collective.
 
         Rows are added in the order of the processes, so that sums are the same in every run.
 
@@ -189,7 +189,7 @@ class ExchangePlan(Frozen):
         return arrived
 
     def _picked(self, rows: Tensor, places: Ints, mask: np.ndarray | None) -> list[Any]:
-        """Return what is sent of ``rows[places]``: those that changed, and which they are, a bit each."""
+        """Return the changed rows of ``rows[places]``, and one bit per row that marks them."""
         if not len(places):
             return []
         if mask is None:

@@ -36,7 +36,7 @@ class LayeredModel(Protocol):
 
     @property
     def jumping(self) -> Callable[[list[Tensor]], Tensor] | None:
-        """Joins the rows of all layers into the outputs; None: the outputs are those of the last convolution."""
+        """Joins the rows of all layers into the outputs; None: the last convolution returns the outputs."""
 
     def modules(self) -> Iterator[nn.Module]:
         """Give all modules of the model, itself included."""

@@ -52,7 +52,7 @@ class Plan:
         self.forget()
 
     def forget(self) -> None:
-        """Drop what is known of coming batches. The rows in the cache stay."""
+        """Drop the plans for coming batches. The rows in the cache stay."""
         self._latest = np.full(len(self._place), -1)
         self._next[:] = -1
         self._known: deque[Array] = deque()
