@@ -18,7 +18,7 @@ Ints = NDArray[np.int64]
 
 
 LARGEST: Final = int(np.iinfo(np.int64).max)
-"""The largest 64-bit integer: the bound of ids where there is no graph to bound them."""
+"""The largest 64-bit integer: the bound of ids without a graph."""
 
 
 class _All:
@@ -34,7 +34,7 @@ class _All:
 
 
 ALL: Final = _All()
-"""Stands for every row, every column or every flow, wherever an argument selects some of them."""
+"""Selects every row, every column or every flow in an argument that selects some of them."""
 
 
 def as_ids(value: object, name: str, upper: int, what: str = "node", *, lower: int = 0) -> Ints:

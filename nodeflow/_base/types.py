@@ -1,4 +1,4 @@
-"""Names for the types that users pass, so that a signature says what is taken."""
+"""Names for the types that users pass, for use in signatures."""
 
 from __future__ import annotations
 

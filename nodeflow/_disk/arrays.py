@@ -30,7 +30,7 @@ _NOT_SUPPORTED = (errno.EOPNOTSUPP, errno.ENOTSUP, errno.EINVAL, errno.ENOSYS)
 class ArrayFile:
     """An array as a manifest describes it: its file, the type of its numbers in torch's words, shape and CRC-32.
 
-    The checksum is that of the whole file. bfloat16, which numpy does not know, lies in the file as uint16. A sparse
+    The checksum covers the whole file. bfloat16, which numpy does not know, lies in the file as uint16. A sparse
     column ``[n, width]`` lies in three files: ``csr`` describes the arrays indptr and indices of its CSR matrix, and
     ``file`` has the values.
     """

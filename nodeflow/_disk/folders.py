@@ -62,7 +62,7 @@ def check_free(path: Path, *, overwrite: bool) -> None:
 
 @contextmanager
 def locked(folder: Path, name: Path | None = None) -> Iterator[None]:
-    """Hold the lock of a folder, which belongs to one process at a time; that of a killed process is free.
+    """Hold the lock of a folder, which belongs to one process at a time; the lock of a killed process is free.
 
     ``name`` is what the error calls the folder. Raises BlockingIOError where another process, or another place in this
     one, holds it.

@@ -38,7 +38,7 @@ class Manifest:
         replace_file(folder / MANIFEST, text.encode())
 
     def publish(self, folder: Path, new: Iterable[ArrayFile]) -> None:
-        """Make new arrays those of the folder: flush their files to the disk, then write the manifest that names them.
+        """Publish new arrays in the folder: flush their files to disk, then write the manifest that names them.
 
         Until then the folder is as before, also after a power cut.
         """

@@ -29,7 +29,7 @@ class ArrayWriter:
         num_rows: number of rows, where it is known before; those that were not appended at the end are zeros. The
             checksum is then computed as rows come, else by reading the file.
 
-    Raises OSError, with the file, where the disk cannot hold what is written.
+    Raises OSError, with the file, where the disk is full.
     """
 
     def __init__(self, file: Path, dtype: torch.dtype, row: tuple[int, ...] = (), num_rows: int | None = None) -> None:
@@ -126,7 +126,7 @@ class SparseWriter:
 
 
 def column_writer(file: Path, like: Tensor | Rows, num_rows: int | None = None) -> ArrayWriter | SparseWriter:
-    """Return a writer of rows such as those of a dense or sparse column."""
+    """Return a writer of dense or sparse rows."""
     if is_sparse(like):
         return SparseWriter(file, like.dtype, like.shape[1], num_rows)
     return ArrayWriter(file, like.dtype, tuple(like.shape[1:]), num_rows)

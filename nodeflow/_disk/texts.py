@@ -1,4 +1,4 @@
-"""Lists of texts in two arrays: UTF-8 bytes, and where each text ends. They are read when they are asked for."""
+"""Lists of texts in two arrays: UTF-8 bytes, and where each text ends. They are read on access."""
 
 from __future__ import annotations
 

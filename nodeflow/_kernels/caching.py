@@ -1,4 +1,4 @@
-"""A cache of rows that keeps those whose next use is nearest (Belady 1966)."""
+"""A cache of rows that keeps the rows with the nearest next use (Belady 1966)."""
 
 import numpy as np
 from numba import njit
@@ -64,7 +64,9 @@ def keep_nearest(ids, next_use, now, window, cold, place, slot_node, slot_next, 
     for rank in range(counts.shape[0]):
         misses += counts[U64(rank)]
     last, quota, cached_quota = counts.shape[0], 0, 0
-    if misses > free:  # rows of ranks below ``last`` are kept, and some of that rank, first those that are cached
+    # Counting sort by next use: rows ranked below ``last`` are kept; at ``last``, cached rows come first, which saves
+    # copies.
+    if misses > free:
         for slot in range(filled):
             counts[U64(_rank(slot_next[U64(slot)], now, window, cold, slot_node[U64(slot)]))] += 1
         last, left = 0, room
@@ -77,7 +79,7 @@ def keep_nearest(ids, next_use, now, window, cold, place, slot_node, slot_next, 
                 cached_at_last += 1
         cached_quota = min(cached_at_last, left)
         quota = left - cached_quota
-    scanned = 0  # slots below are not asked again whether their row goes
+    scanned = 0  # slots below it are already examined for eviction
     for i in range(k):
         if hit[U64(i)] >= 0:
             continue

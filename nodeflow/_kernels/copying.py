@@ -12,7 +12,7 @@ _LINES = 256  # that may be asked for at a time: half of the smallest cache
 
 @njit(nogil=True, cache=True)
 def gather_at(words, width, at, out):
-    """Copy row ``at[i]`` to row i of ``out``, for all i where it is not -1; rows are asked for before they are read."""
+    """Copy row ``at[i]`` to row i of ``out``, for all i where it is not -1; rows are prefetched."""
     n, line = at.shape[0], _LINE // words.itemsize
     ahead = max(2, min(16, _LINES // (width // line + 1)))
     for late in range(n + ahead):

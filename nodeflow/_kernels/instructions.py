@@ -1,6 +1,6 @@
 """Instructions of the processor that numba has no name for: loads ahead of use, and work on the bits of words.
 
-Random access to memory costs most of the time of sampling, so addresses are asked for before they are needed.
+Random access to memory costs most of the time of sampling, so addresses are prefetched.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Ranks of answers: how many scores of a query lie above that of an answer, and how many equal it.
+"""Ranks of answers: how many scores of a query exceed the answer's score, and how many equal it.
 
 Query i has the row ``scores[i * width : (i + 1) * width]``, with a score for each candidate. Its answers are the
 columns ``answers[answer_ptr[i] : answer_ptr[i + 1]]``; its known positives, distinct, are in ``known`` likewise.

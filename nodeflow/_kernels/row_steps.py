@@ -19,7 +19,7 @@ def sgd(rows, places, grads, lr, decay):
 
 @njit(nogil=True, cache=True, error_model="numpy")
 def adagrad(rows, places, sums, ids, grads, lr, eps, decay):
-    """Adagrad (Duchi, Hazan, Singer 2011); ``sums`` are those of squared gradients."""
+    """Adagrad (Duchi, Hazan, Singer 2011); ``sums`` are the sums of squared gradients."""
     for i in range(places.shape[0]):
         row, squares, grad = rows[places[i]], sums[ids[i]], grads[i]
         for c in range(grad.shape[0]):

@@ -16,7 +16,7 @@ class RowsBase(ABC):
     """Rows that are fetched by id. A subclass sets ``shape`` and ``dtype``, and reads rows in ``_read``.
 
     ``layout`` is ``torch.strided``, or ``torch.sparse_csr`` for a column whose rows come as a CSR tensor.
-    ``collective`` says whether all processes must call ``fetch`` together. ``_kind`` is what an id stands for.
+    ``collective`` says whether all processes must call ``fetch`` together. ``_kind`` names the ids in errors.
     """
 
     shape: tuple[int, ...]

@@ -45,7 +45,7 @@ class Pool:
         if mapped is not None:
             return ["file", part_of_file(as_array(tensor), mapped), tensor.dtype]
         reference = ["strided", memory, start, tuple(tensor.shape)]
-        # with the tensor itself: a copy made here must not hand its address to the next one
+        # with the tensor itself: a freed copy's address could be reused
         self._spans.setdefault(memory, []).append([start, start + tensor.numel(), tensor, reference])
         return reference
 

@@ -180,7 +180,7 @@ def _fetched(column: Rows, ids: Tensor) -> Tensor:
 
 
 def _gather(column: Tensor, ids: Tensor) -> Tensor:
-    """``index_select`` in half of the time or less: rows are asked for before they are read, buffers are reused."""
+    """``index_select`` in half of the time or less: rows are prefetched, buffers are reused."""
     flat = column.view(-1).view(torch.uint8).numpy()
     row = len(flat) // len(column)
     kind = next(kind for kind in _WORDS if (row | flat.ctypes.data) % kind.itemsize == 0)
@@ -273,7 +273,7 @@ def concat_rows(parts: Sequence[Tensor]) -> Tensor:
 
 
 def zero_rows(column: Tensor | Rows, count: int) -> Tensor:
-    """Return ``count`` rows of zeros like those of a dense or sparse CSR column."""
+    """Return ``count`` rows of zeros in the layout of a dense or sparse CSR column."""
     device = column.device if isinstance(column, Tensor) else torch.device("cpu")
     shape = (count, *column.shape[1:])
     if not is_sparse(column):

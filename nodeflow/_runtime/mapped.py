@@ -51,14 +51,14 @@ def file_of(array: object) -> np.memmap[Any, Any] | None:
 
 
 def part_of_file(array: Array, mapped: np.memmap[Any, Any] | None = None) -> FilePart | None:
-    """Return where an array without gaps lies in its file; None for an array that no file holds.
+    """Return the location of a contiguous array in its file; None for an array without a file.
 
     ``mapped`` is the map that the array's memory belongs to; None looks for it among the bases of the array.
     """
     mapped = file_of(array) if mapped is None else mapped
     if mapped is None or mapped.filename is None or mapped.mode == "c":  # "c": changes are not in the file
         return None
-    # the offset of a memmap is that of its own first byte, which a slice of it does not begin with
+    # a slice keeps the offset of the whole memmap, so the offset is computed from addresses
     offset = mapped.offset + array.ctypes.data - mapped.ctypes.data
     return FilePart(str(mapped.filename), offset, array.dtype.str, array.shape)
 

@@ -1,6 +1,6 @@
 """Memory of large arrays, under three policies; asking the system for fresh pages takes as long as filling them.
 
-- ``reused``: results. Memory goes to a later result of about that size when the result is freed.
+- ``reused``: results. A freed result leaves its memory to a later one of similar size.
 - ``take_scratch``: work space of any size, which one batch leaves to the next.
 - ``outside``: memory outside the heap. There, small objects that live long come to lie between large arrays that are
   made and freed for every batch; the gaps cannot be used again, nor go back to the system. Memory maps go back at once,
@@ -30,7 +30,7 @@ from nodeflow._runtime import switches
 _KEPT: Final = 16
 _BYTES: Final = 2**30
 _LINE: Final = 64  # bytes that the processor fetches at once; a buffer begins with such a line
-_SPARE: Final = 8  # a new buffer has one part in so many to spare, since the next result may be a little larger
+_SPARE: Final = 8  # a new buffer is larger by 1 / 8, since the next result may be a little larger
 
 _free: dict[int, NDArray[np.uint8]] = {}
 """Buffers that nothing uses, by their ids, the oldest first. Only single steps of the dict are used, which need no
@@ -51,6 +51,7 @@ def reused(shape: tuple[int, ...], dtype: DTypeLike) -> Array:
     size = math.prod(shape) * np.dtype(dtype).itemsize
     buffer = _fitting(size)
     array: Array = buffer[:size].view(dtype).reshape(shape)
+    # The finalizer is tied to this array object: torch.from_numpy keeps it alive, numpy views may not.
     weakref.finalize(array, _give_back, buffer).atexit = False
     return array
 

@@ -51,7 +51,7 @@ class Workers:
         self._stopped = True
         self._tasks.put(None)
         _running.discard(self)
-        if sys.is_finalizing() or os.getpid() != self._process:  # no thread runs on
+        if sys.is_finalizing() or os.getpid() != self._process:  # no threads are left to join
             return
         for _ in range(self._begun):
             self._threads.get().join()
@@ -81,7 +81,7 @@ def _run(task: Callable[[], Any], outcome: SimpleQueue[tuple[Any, BaseException 
 
 
 _running: set[Workers] = set()
-"""Those not stopped: at the end of the process no thread may run compiled code any more."""
+"""Workers not yet stopped: no thread may run compiled code when the process exits."""
 
 
 @atexit.register

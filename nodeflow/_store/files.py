@@ -81,9 +81,9 @@ class FileStore(Store):
         self._settle(counter)
 
     def _settle(self, counter: str) -> None:
-        """End alike on all processes what was interrupted.
+        """Complete or undo an interrupted commit, the same on all processes.
 
-        A commit is kept where one process has ended it, since then all had written their rows; else it is undone.
+        A commit that any process has completed is kept, since all had written their rows by then; else it is undone.
         Arrays that one process has replaced are replaced on all.
         """
         commits = int(self.arrays[counter]) if counter else 0
@@ -91,7 +91,7 @@ class FileStore(Store):
         all_of = np.stack([facts for (facts,) in self.peers.gather(f"commits of {self.what}", [own])])
         ended = all_of[all_of[:, 1] == 0, 2]
         latest = int(all_of[:, 0].max())
-        if latest - self.number <= 1:  # others are folders of another run, of which the next lines tell
+        if latest - self.number <= 1:  # else a folder of another run, reported below
             if latest != self.number:
                 if not (self.folder / str(latest)).is_dir():
                     raise ValueError(f"{self.folder} has no set {latest} of arrays, only {self.number}")
@@ -100,7 +100,7 @@ class FileStore(Store):
             for other in self.folder.iterdir():  # a set that was never finished, or that a finished one replaced
                 if other.is_dir() and other.name != str(self.number):
                     shutil.rmtree(other)
-            # the counter is written first: it is that of the others here only where all rows may be written
+            # A commit writes its counter first, so that a torn one is ahead of all finished processes and is undone.
             if len(ended) and commits == ended.max():
                 self._journal.erase()
             else:
@@ -198,7 +198,7 @@ class FileStore(Store):
         shutil.rmtree(self.folder / str(number), ignore_errors=True)
 
     def _manifest(self, number: int) -> Manifest:
-        # rows change, so there is no checksum of them
+        # no checksum: rows change
         arrays = {
             array: ArrayFile(f"{number}/{array}.npy", str(dtype).removeprefix("torch."), tuple(shape), 0)
             for array, (shape, dtype) in self.shapes.items()

@@ -44,7 +44,7 @@ class Journal:
     @property
     def marked(self) -> bool:
         """Whether the journal holds rows to be put back."""
-        if self._number != _number_of(self._file):  # another store of this process has made or removed the file
+        if self._number != _number_of(self._file):  # another store of this process created or removed the file
             self._map()
         return bool(len(self._words) and self._words[_MARK])
 
@@ -70,6 +70,7 @@ class Journal:
             torch.index_select(array, 0, which, out=self._block(after, array.dtype, (len(which), *array.shape[1:])))
         self._words[_INDEX], self._words[_KIND] = len(index), _MAGIC
         self._words[_SUM] = self._sum(end)
+        # The mark comes last: a killed process leaves either no mark or a complete journal.
         self._words[_MARK] = end
 
     def undo(self, arrays: Mapping[str, Tensor]) -> None:
@@ -117,6 +118,7 @@ class Journal:
             draft.unlink(missing_ok=True)
             what = f"{os.strerror(error.errno or 0)}: a commit needs {size:,} bytes for the rows that it replaces"
             raise OSError(error.errno, what, str(self._file)) from None
+        # Only a file with all its disk space replaces the old one: a write to a map that lacks space kills the process.
         os.replace(draft, self._file)
         self._map()
 
@@ -130,7 +132,7 @@ class Journal:
 
 
 def _number_of(file: Path) -> int | None:
-    """Return the number of a file in its file system; None where there is no file."""
+    """Return the inode number of a file; None if it does not exist."""
     try:
         return file.stat().st_ino
     except FileNotFoundError:

@@ -48,7 +48,7 @@ class Store(ABC):
         self.change({name: ids for name, (ids, _) in changes.items()}, lambda arrays: copy_rows(arrays, changes))
 
     def change(self, ids: Mapping[str, Tensor], change: Change) -> None:
-        """Commit what a function does to the rows ``ids`` of some arrays, whose arguments are these arrays by name.
+        """Commit the changes that ``change``, called with the arrays by name, makes to their rows ``ids``.
 
         Where there are several processes, the function changes a number that counts commits before all other rows. If
         it raises, here or elsewhere, the old rows come back on all. A process that cannot know whether the others came
@@ -59,10 +59,11 @@ class Store(ABC):
         try:
             self._keep(arrays, list(ids.items()))
             change(arrays)
+            # From here on other processes may have completed the commit, even if this one fails.
             telling = self.peers.size > 1
             self.peers.gather(f"the end of a commit of {self.what}", [])
         except BaseException as error:
-            # a failure that was told is one on all processes; a connection that broke may have broken for some only
+            # a reported failure has reached all processes; a broken connection may affect only some
             shared = isinstance(error, RuntimeError) and not self.peers.broken
             self._take_back(in_doubt=telling and not shared)
             raise
@@ -73,7 +74,7 @@ class Store(ABC):
         """Make a second set of arrays, all zeros, for ``replace``."""
 
     def replace(self, successor: Mapping[str, Tensor]) -> None:
-        """Replace all arrays by those that ``successor`` made, on all processes or on none."""
+        """Replace all arrays by the result of ``successor``, on all processes or on none."""
         self.peers.gather(f"new arrays of {self.what}", [])
         self._replace(successor)
 
@@ -81,7 +82,7 @@ class Store(ABC):
         """Wait until rows of files are on the disk, so that they outlive a power cut."""
 
     def close(self) -> None:  # noqa: B027
-        """Let another process have arrays in files, which must not be written any more."""
+        """Release arrays in files to other processes; they must not be written afterwards."""
 
     @abstractmethod
     def _keep(self, arrays: Mapping[str, Tensor], ids: Sequence[tuple[str, Tensor]]) -> None:
@@ -89,11 +90,11 @@ class Store(ABC):
 
     @abstractmethod
     def _take_back(self, *, in_doubt: bool) -> None:
-        """Put back what was kept; ``in_doubt``: it is unknown whether other processes have ended the commit."""
+        """Restore the kept rows; ``in_doubt``: other processes may have completed the commit."""
 
     @abstractmethod
     def _let_go(self) -> None:
-        """Forget what was kept: the commit has ended."""
+        """Drop the kept rows: the commit is complete."""
 
     @abstractmethod
     def _replace(self, successor: Mapping[str, Tensor]) -> None:

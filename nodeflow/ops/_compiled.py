@@ -163,7 +163,7 @@ def _least(rate: float) -> int:
 
 
 def drop_scale(rate: float) -> float:
-    """Return by how much ``drop`` multiplies the numbers that it keeps."""
+    """Return the factor by which ``drop`` scales the kept numbers."""
     least = _least(rate)
     return 2**16 / (2**16 - least) if least < 2**16 else 0.0
 
@@ -333,7 +333,7 @@ def _is_streamed(out: Array) -> bool:
 
 
 def _count(elements: int) -> int:
-    """Return how many threads to use for work on so many numbers."""
+    """Return the number of threads for work on this many numbers."""
     return max(1, min(torch.get_num_threads(), elements // THREAD_ELEMENTS))
 
 

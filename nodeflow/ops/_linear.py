@@ -213,7 +213,7 @@ class _LinearSum(Op):
     """``(type or None, relu, key or None, rate, bias or None, x1, w1, x2, w2, ...)`` to ``[n, out]``.
 
     With a type, the products are computed in it; gradients are of the types of their tensors. With a key, for words
-    with bias and ReLU, the result is dropped: what was dropped or negative is 0, which is all that the gradient needs.
+    with bias and ReLU, the result is dropped: dropped and negative numbers are 0, which is all that the gradient needs.
     """
 
     @staticmethod

@@ -97,7 +97,7 @@ class _OwnBesideSum(Op):
 
 
 def _added(rows: Tensor, own: Tensor) -> Tensor:
-    """Add ``own`` to the first rows, in place where nobody else has seen them."""
+    """Add ``own`` to the first rows, in place if no other code holds them."""
     if torch.is_grad_enabled():  # a gradient of this gradient may be asked for
         return torch.cat([rows[: len(own)] + own, rows[len(own) :]])
     rows[: len(own)] += own

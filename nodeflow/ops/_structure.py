@@ -109,7 +109,7 @@ class Structure(Frozen):
 
     def _kept(self, name: str, make: Callable[[], T]) -> T:
         if name not in self._derived:
-            with torch.inference_mode(False):  # what is kept serves later calls, which may need gradients
+            with torch.inference_mode(False):  # the cached result serves later calls, which may need gradients
                 self._derived[name] = make()
         kept: T = self._derived[name]
         return kept

@@ -72,7 +72,7 @@ class ExchangePlan(Frozen):
         rows, begin, src, _ = held.rows()
         dst, source = self.places(np.repeat(rows, np.diff(begin))), self.places(src.astype(np.int64))
         row, near, order = dst, source, np.argsort(dst, kind="stable")
-        if direction == "out":  # by edge id inside each source, as those of the whole graph are
+        if direction == "out":  # by edge id inside each source, as in the whole graph
             row, near, order = source, dst, np.lexsort((held.whole.edge_ids_of(np.arange(len(src))), source))
         indptr = np.concatenate([[0], np.cumsum(np.bincount(row, minlength=len(self.nodes)))])
         return Edges._trusted(indptr, narrowed(near[order], len(self.nodes)), order, whole=held.whole)
@@ -98,7 +98,7 @@ class ExchangePlan(Frozen):
         return column if self._peers.size == 1 else fetch_rows(column, torch.from_numpy(self.nodes))
 
     def gathered(self, rows: Tensor) -> Tensor:
-        """Return the rows of ``nodes`` from those of the nodes that this process owns; collective."""
+        """Return the rows of ``nodes``, given the rows of the nodes that this process owns; collective."""
         return rows if self._peers.size == 1 else torch.cat([rows, self.broadcast(rows)])
 
     def reduced(self, rows: Tensor) -> Tensor:
@@ -110,7 +110,7 @@ class ExchangePlan(Frozen):
         return self.reduce(rows[self.num_masters :], rows[: self.num_masters])
 
     def own(self, rows: Tensor) -> Tensor:
-        """Return the rows of the nodes that this process owns from those of ``nodes``."""
+        """Return the rows of the nodes that this process owns, given the rows of ``nodes``."""
         return rows if self._peers.size == 1 else slice_rows(rows, 0, self.num_masters)
 
     @property
@@ -150,7 +150,7 @@ class ExchangePlan(Frozen):
         return out
 
     def reduce(self, rows: Tensor, into: Tensor, *, changed: MaskLike | None = None) -> Tensor:
-        """Add the rows of the mirrors of all processes to those of their masters; return ``into``; collective.
+        """Add the rows of the mirrors of all processes to their masters; return ``into``; collective.
 
         Rows are added in the order of the processes, so that sums are the same in every run.
 
@@ -189,7 +189,7 @@ class ExchangePlan(Frozen):
         return arrived
 
     def _picked(self, rows: Tensor, places: Ints, mask: np.ndarray | None) -> list[Any]:
-        """Return what is sent of ``rows[places]``: those that changed, and which they are, a bit each."""
+        """Return the changed rows of ``rows[places]``, and one bit per row that marks them."""
         if not len(places):
             return []
         if mask is None:

@@ -36,7 +36,7 @@ class LayeredModel(Protocol):
 
     @property
     def jumping(self) -> Callable[[list[Tensor]], Tensor] | None:
-        """Joins the rows of all layers into the outputs; None: the outputs are those of the last convolution."""
+        """Joins the rows of all layers into the outputs; None: the last convolution returns the outputs."""
 
     def modules(self) -> Iterator[nn.Module]:
         """Give all modules of the model, itself included."""
@@ -215,7 +215,7 @@ class FullPass:
         return out
 
     def _fitting(self, part: Tensor) -> Tensor:
-        """The tensor ``out``; raises ValueError unless it takes rows like those of ``part``."""
+        """The tensor ``out``; raises ValueError unless its rows match ``part``."""
         out = self.out
         assert out is not None
         if out.shape[1:] != part.shape[1:] or out.dtype != part.dtype:
@@ -239,7 +239,7 @@ class FullPass:
         return np.arange(start, stop) if nodes is None else nodes[start:stop]
 
     def _wanted(self, i: int, h: Tensor) -> Tensor:
-        """The rows of the nodes wanted, of those of layer ``i``."""
+        """The rows of layer ``i`` for the wanted nodes."""
         nodes = self.needed[-1]
         return h if nodes is None else take_rows(h, self._rows(i, torch.from_numpy(nodes)))
 

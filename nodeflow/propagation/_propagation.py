@@ -260,7 +260,7 @@ class Propagation(Frozen):
         return self.plan.gathered(self.plan.reduced(torch.from_numpy(counts)))
 
     def needed(self, places: Ints) -> Ints:
-        """Return ``places`` and those of all neighbours with edges into them, int64, ascending, once each."""
+        """Return ``places`` and the places of all in-neighbours, int64, ascending, once each."""
         return self._sums.needed(places)
 
     def ranges(self, chunk_size: int | None = None, size: int | None = None) -> list[tuple[int, int]]:

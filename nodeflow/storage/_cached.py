@@ -18,7 +18,7 @@ from nodeflow.storage._memory import copied, fitting
 
 
 class Cached(RowsBase):
-    """Rows of a column, of which the hottest lie in memory. The others are fetched from where they lie.
+    """Rows of a column, with the hottest in memory. The others are fetched from the column.
 
     It follows the protocol ``Rows``, so it can be a column of a graph. Beside the cached rows it keeps 4 bytes per row
     of the column, for their places, unless it caches them all.
@@ -51,7 +51,7 @@ class Cached(RowsBase):
         self.ids = order[:count]
         kept = self.ids.sort().values  # files are read in order
         self._hot = copied(rows, kept)
-        self._place = None  # a whole column lies in its own order
+        self._place = None  # a whole column keeps its own order
         if count < self.shape[0]:
             self._place = np.full(self.shape[0], -1, np.int32)
             self._place[kept.numpy()] = np.arange(count)

@@ -22,7 +22,7 @@ from nodeflow._rows.csr import csr_tensor
 from nodeflow._rows.rows import row_bytes
 from nodeflow._runtime.workers import Workers
 
-_BLOCKS = 512, 4096  # bytes of which reads past the page cache must be multiples, by device
+_BLOCKS = 512, 4096  # alignment in bytes of reads past the page cache, by device
 _SCRATCH = 2**20  # bytes of the largest single read
 _SHARE = 16  # pieces that are worth a thread
 

@@ -99,7 +99,7 @@ def reach_heat(graph: Graph, seeds: IdsLike, fanouts: Sequence[int | None], batc
     Args:
         graph: the parent graph; draws go along in-edges.
         seeds: the training nodes.
-        fanouts: of the sampler, in flow order, the seeds' last; -1 or None stands for all neighbours.
+        fanouts: of the sampler, in flow order, the seeds' last; -1 or None means all neighbours.
         batch_size: number of seeds per batch.
 
     Raises IndexError for a seed that is no node, ValueError for wrong sizes.

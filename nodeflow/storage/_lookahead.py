@@ -1,4 +1,4 @@
-"""Batches whose rows are read as planned: the coming ones are drawn first, so what they read is known."""
+"""Batches whose rows are read as planned: batches are drawn ahead, so their rows are known."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Reads:
 
 
 class Lookahead:
-    """The batches of a loader, with rows that are read as planned instead of when they are asked for.
+    """The batches of a loader, with rows that are read by plan instead of on demand.
 
     A draw depends on nothing but its key, so the batches that come next can be drawn now, without their columns. Then
     it is known which rows they read. Of the rows at hand, those stay in memory whose next use is nearest. The others
@@ -183,7 +183,7 @@ class Lookahead:
                 yield self._nodes(batch)
 
     def _nodes(self, batch: NodeFlow) -> Ints:
-        """Return the distinct nodes whose rows a batch reads: those of the layer, in its order, or of all layers."""
+        """Return the distinct nodes whose rows a batch reads: of the layer, in its order, or of all layers."""
         ids: Ints = torch.cat([batch.layers[i].parent_nid for i in self._layers]).numpy()
         return ids if self._is_one_layer(batch) else np.unique(ids)
 
@@ -202,7 +202,7 @@ class Lookahead:
                 read = fetch_rows(rows, torch.from_numpy(ids[new])).cpu()
                 columns[name] = self._kept[name].serve(hit, kept, read)
                 self.reads.bytes += stored_bytes(read)
-        except BaseException:  # what the plan takes for cached may not have been copied
+        except BaseException:  # rows that the plan counts as cached may not have been copied
             self._plan.empty()
             raise
         self.reads.batches, self.reads.rows = self.reads.batches + 1, self.reads.rows + len(ids)

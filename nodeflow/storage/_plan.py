@@ -46,13 +46,13 @@ class Plan:
         self.forget()
 
     def empty(self) -> None:
-        """Drop all rows of the cache, and what is known of coming batches."""
+        """Drop all rows of the cache, and all plans for coming batches."""
         self._place[:] = -1
         self._filled = 0
         self.forget()
 
     def forget(self) -> None:
-        """Drop what is known of coming batches. The rows in the cache stay."""
+        """Drop the plans for coming batches. The rows in the cache stay."""
         self._latest = np.full(len(self._place), -1)
         self._next[:] = -1
         self._known: deque[Array] = deque()
@@ -150,7 +150,7 @@ class SparsePool:
 
     def _put(self, slots: Ints, rows: Tensor) -> None:
         indptr = rows.crow_indices().numpy()
-        self._size[slots] = 0  # what lay there is gone
+        self._size[slots] = 0  # the old rows are overwritten
         if self._end + indptr[-1] > len(self._indices):
             self._compact(int(indptr[-1]))
         new = slice(self._end, self._end + int(indptr[-1]))

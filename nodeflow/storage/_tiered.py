@@ -23,7 +23,7 @@ from nodeflow.storage._open import open, save_sparse
 class Tiered(RowsBase):
     """Rows that lie one after another in several tiers: on a device, in memory, in a file.
 
-    It follows the protocol ``Rows``, so it can be a column of a graph. Each row lies in one tier only, while ``Cached``
+    It follows the protocol ``Rows``, so it can be a column of a graph. Each row is in one tier only, while ``Cached``
     keeps copies.
 
     Args:

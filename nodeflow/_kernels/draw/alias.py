@@ -83,7 +83,7 @@ def _fill(cells, bits, whole, units):
         rest, kind = units[heavy], cells[heavy]
     while heavy < degree:
         if rest > whole:
-            # The heavy edge has more than a cell left: it fills up that of the next light edge.
+            # The heavy edge has more than a cell left: it fills the cell of the next light edge.
             cells[light] = _entry(units[light], cells[light], kind, heavy, bits)
             rest -= whole - units[light]
             light = _next(False, units, light + U64(1), whole)

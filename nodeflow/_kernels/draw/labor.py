@@ -126,6 +126,7 @@ def draw_poisson(begin, degree, indices, fanout, keys, early, expected):
     """
     n = begin.shape[0]
     indptr = np.zeros(n + 1, np.int64)
+    # Slack above the expected number saves reallocations by ``reserve``.
     capacity = expected + 4 * int(np.sqrt(expected)) + _BLOCK
     positions, src = np.empty(capacity, np.int64), np.empty(capacity, np.int64)
     numbers = np.zeros(_BLOCK, U32)

@@ -83,7 +83,7 @@ def row_probabilities(indptr, weights, counts):
             for p in range(begin, end):
                 prob[p] = 1.0 if weights[p] > 0 else 0.0
             continue
-        # Entries of at least ``cut`` are certain. Those below it share what is left of the count, in units of the
+        # Entries of at least ``cut`` are certain. Smaller entries share the rest of the count, in units of the
         # largest of them; those that would get more than 1 are certain too, and a further round begins.
         certain, cut, most, unit = 0, np.inf, 1.0, np.inf
         while certain < count:

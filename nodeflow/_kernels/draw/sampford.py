@@ -82,7 +82,7 @@ def draw_sampford(rows, begin, degree, table, weights, indices, ident, key, unit
                             stays = chance * (1 - float64(weights[p]) / unit[i]) < least
                         bad |= not stays
                     state += GOLDEN
-                    # A mark of this attempt at the hash of the edge: only then is it looked for among those drawn.
+                    # The drawn edges are searched for a duplicate only if this attempt has marked the hash of the edge.
                     h = (offset * GOLDEN) >> (U64(64) - spread)
                     if marks[h] == attempt:
                         for v in range(start, w):

@@ -116,7 +116,7 @@ def strata(weights, ends, first, size, most, state, positions, start, begin, sto
     total = ends[size - U64(1)]
     step = total / count
     part = most / step
-    # the largest a b / ((1 - a) (1 - b)) is that of a = b
+    # the largest a b / ((1 - a) (1 - b)) is reached at a = b
     limit = (part / (2 - part)) ** 2 * _CLEAR if part < 1 else 2.0
     # ``last`` is the edge drawn last, which ends at ``upto``; a stratum goes from ``border`` to ``next_border``.
     last, upto, border = U64(0), 0.0, 0.0

@@ -9,7 +9,7 @@ from nodeflow._kernels.instructions import prefetch, prefetch_at
 from nodeflow._kernels.rng import U64
 
 _AHEAD = 16  # rows between the prefetch of their numbers and their use
-_SHORT = 100  # in rows of up to so many edges, weights may be counted
+_SHORT = 100  # longest row in which weights may be counted
 _CLEAR = 1 + 1e-6  # a margin larger than rounding errors
 
 TABLE, SCAN, KEEP = 0, 1, 2  # how a row draws: from its alias table; by a pass over its edges; all non-zero edges

@@ -83,7 +83,7 @@ def put(out, at, vector, streamed):
 
 
 def held_sums(out, size):
-    """Return the array in which the sums of a row are made: ``out``, but for words another, since words would round."""
+    """Return the array that accumulates a row: ``out``, or float32 if ``out`` holds words, which would round."""
     raise NotImplementedError("compiled code only")
 
 
@@ -93,7 +93,7 @@ def start_of_sums(out, to):
 
 
 def round_row(sums, out, to, count):
-    """Write ``out[to : to + count] = sums[:count]`` if ``out`` holds words; else the sums are there already."""
+    """Write ``out[to : to + count] = sums[:count]`` if ``out`` holds words; else ``out`` already holds the sums."""
     raise NotImplementedError("compiled code only")
 
 
@@ -147,8 +147,8 @@ def sum_rows(indptr, indices, edges, rows, x, stride, weight, groups, width, mea
     for i in range(first, last):
         v = np.int64(i if rows is None else rows[U64(i)])
         if rows is not None:
-            # Edges of listed rows are not beside each other, so what they read is prefetched in turn: the place of the
-            # edges 16 rows ahead, the edges 8 rows ahead, and the rows of x 3 rows ahead.
+            # Edges of listed rows are not contiguous, so each lookup is prefetched in turn: ``indptr`` 16 rows ahead,
+            # the edges 8 rows ahead, and the rows of x 3 rows ahead.
             if i + 16 < last:
                 prefetch(indptr, np.int64(rows[U64(i + 16)]))
             if i + 8 < last:
@@ -215,7 +215,7 @@ def sum_rows(indptr, indices, edges, rows, x, stride, weight, groups, width, mea
                         s0 = mul_add(w, load(x, j, LANES), s0)
                     put(sums, o, div(s0, by) if divided else s0, streams)
                     c += LANES
-                # What is left over fills half a vector, a part of one, or both.
+                # The remaining columns fill half a vector, a part of one, or both.
                 if c + HALF <= width:
                     o = base + at + c
                     h0 = load(sums, o, HALF) if begun else half
