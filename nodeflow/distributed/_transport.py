@@ -27,7 +27,7 @@ from nodeflow.distributed._peers import Bytes, PeerError
 
 PERIOD = 1.0
 """Seconds between two signs of life."""
-_CHANNELS = 64  # the newest ones, which a sign tells of
+_CHANNELS = 64  # a sign of life lists this many of the newest channels
 _threads = weakref.WeakKeyDictionary[threading.Thread, threading.Event]()
 
 

@@ -144,7 +144,7 @@ class BufferState:
         return self._parts.visible_share(self.partitions)
 
     def end(self) -> None:
-        """Mark that the memory now holds other rows."""
+        """Mark the state as ended: its memory now holds other rows."""
         self._over = True
 
     def __repr__(self) -> str:
