@@ -193,7 +193,7 @@ class NodeSlots:
 
 
 def _memory(count: int, array: ArrayFile) -> Any:
-    """Return places for the rows of partitions; sparse rows, which have no size of their own, are put there whole."""
+    """Return an array of places for dense rows, or a list of empty places for sparse rows, whose size varies."""
     if array.csr is not None:
         return [None] * count
     return np.zeros((count, *array.shape), numpy_type(array.torch_type))
@@ -255,7 +255,7 @@ class EdgeSlots:
         return StateEdges(graph, numbers, begin), bytes_read
 
     def _read(self, missing: list[int]) -> int:
-        """Read buckets, those beside each other in the files at once; return the number of bytes."""
+        """Read buckets, adjacent ones in one read; return the number of bytes."""
         ptr, bytes_read = self._partitions.bucket_ptr, 0
         # number minus index is constant along a run of consecutive buckets, so a run is one read
         for _, run in groupby(enumerate(missing), lambda pair: pair[1] - pair[0]):

@@ -27,7 +27,7 @@ WHOLE_ONLY = {
     "SaintSampler(kind='walk')": "its probabilities are counts of the edges of whole subgraphs; kind='node' has none",
     "SaintSampler(coefficients='presampled')": "edges are counted in whole subgraphs; coefficients='exact' counts none",
 }
-"""Options that need all edges of the graph in one process, as users write them, with the reason."""
+"""Samplers and options that need all edges in one process, as users write them, with the reason."""
 
 
 def check_one_process(graph: Graph, what: str) -> None:
@@ -357,7 +357,7 @@ class SamplerBase(ABC):
 
     def _draw(self, epoch: int, batch_number: int | None, *identity: int) -> Draw:
         """Make the keys of a batch from its number, or if it has none from the hashes in ``identity``."""
-        # the leading word keeps numbered batches and hashed ones apart
+        # the first word of the key separates numbered batches from hashed ones
         named = (0, *identity) if batch_number is None else (1, as_int(batch_number, "batch_number"))
         number = as_int(epoch, "epoch")
         return Draw(self._key(number, *named), self._key(number, 2), batch_number)

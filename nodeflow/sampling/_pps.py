@@ -81,7 +81,7 @@ def laid_out(prob: Floats, ids: Ints, key: int) -> Line:
     order = others[kernels.pps.hash_order(ids[others], np.uint64(key))]
     ends = np.cumsum(prob[order])
     size = round(float(ends[-1])) if len(ends) else 0
-    ends = np.minimum(ends, size)  # which rounding may have missed by a little
+    ends = np.minimum(ends, size)  # rounding may have gone slightly above
     ends[-1:] = size
     return Line(certain, order, ends, size)
 
