@@ -103,6 +103,7 @@ def fetch_from_owners(
         before(np.unique(np.concatenate([part[0] for part in questions if part] or [distinct[:0]])))
     answers = [to_arrays(held(part[0])) if part else [] for part in questions]
     received = peers.exchange(f"rows of {what}", answers)
+    # no rows, but their shape and type: needed to read answers, and the result where no id is asked for
     rows = empty = held(distinct[:0]).cpu()
     if len(ids):
         rows = routes.joined([from_arrays(arrays, empty) if arrays else None for arrays in received])

@@ -153,6 +153,7 @@ class PeerGroup(Peers):
         try:
             yield
         except PeerError:
+            # the other processes raise one too, or are gone: there is nothing to send
             raise
         except Exception as error:
             if state.exchanges - begun < exchanges and state.reported is not error:

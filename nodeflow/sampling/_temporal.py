@@ -223,6 +223,7 @@ def _starts(limits: Stamps, since: float) -> Stamps:
     """Start of the window before each limit, ``[n]``; integers saturate at the smallest int64."""
     if limits.dtype.kind == "f":
         return limits - since
+    # compare first: limits - since may wrap around, and those entries are replaced
     smallest = np.iinfo(np.int64).min
     return np.where(limits >= smallest + since, limits - np.int64(since), smallest)
 
