@@ -187,7 +187,7 @@ def subgraph(graph: Graph, nodes: IdsLike) -> Graph:
 
     Node i of the result is ``nodes[i]``. Edges keep their order. Every column keeps its rows of these nodes and edges.
     Two new columns map back: ``ndata["parent_nid"]`` and ``edata["parent_eid"]``, int64, hold the ids in ``graph``.
-    Columns that were computed from edges, as by ``degrees`` and ``edge_norm``, still tell of ``graph``: compute them
+    Columns that were computed from edges, as by ``degrees`` and ``edge_norm``, keep their old values: compute them
     again.
 
     Args:
@@ -217,7 +217,7 @@ def filter_edges(graph: Graph, mask: EdgeFilter) -> Graph:
     """Return the graph with some of its edges and all of its nodes.
 
     Edges keep their order, node columns are shared. ``edata["parent_eid"]``, int64, holds the edge ids in ``graph``.
-    Columns that were computed from edges, as by ``degrees`` and ``edge_norm``, still tell of ``graph``.
+    Columns that were computed from edges, as by ``degrees`` and ``edge_norm``, keep the values of ``graph``.
     (Samplers take an ``edge_filter`` of their own, which needs no new graph.)
 
     Args:
@@ -308,7 +308,7 @@ def random_split(
     if (at := first_true(ids[1:] == ids[:-1])) is not None:
         raise ValueError(f"among must hold every id once, but {ids[at]} occurs more than once")
     item, what = np.arange(len(ids)), of
-    if of == "edges":  # the number of its pair of nodes, for every edge
+    if of == "edges":  # number of the node pair of every edge
         ends, what = np.sort(torch.stack(graph.edges()).numpy()[:, ids], axis=0), "pairs of nodes with an edge"
         item = np.unique(ends, axis=1, return_inverse=True)[1].ravel()
     size = int(item.max(initial=-1)) + 1

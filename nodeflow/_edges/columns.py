@@ -84,7 +84,7 @@ def edge_integers(graph: HeldGraph, name: str, argument: str) -> Ints:
 class EdgeMask(Frozen):
     """The edges that a sampler may draw: a bool array ``[num_edges]`` by edge id. It prints as its size and a hash.
 
-    That of a graph that lies on several processes is of the edges held here; ``words`` are how it prints on all.
+    On a distributed graph the mask covers the local edges; ``words`` is its repr on every rank.
     """
 
     __slots__ = ("mask", "words")

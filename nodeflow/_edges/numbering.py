@@ -42,6 +42,7 @@ class Numbering:
             self._ids[:count] = self.nodes
         if len(self._table) == 0:  # a quarter of the size that is surely enough, since most ids come repeatedly
             self._renew(max(_power_of_two(2.5 * most) // 4, len(self._slots)), count)
+        # ``relabel`` stops when the table is full enough: a larger one is filled with the ids so far, and goes on
         done = 0
         while True:
             more, count = kernels.relabel.relabel(self._table, ids[done:], self._ids, count)

@@ -39,7 +39,7 @@ from nodeflow._base.types import Array
 
 MANY = 2**31
 Facts = Mapping[str, str] | Callable[[], Mapping[str, str]]
-"""Words by name, or a function that gives them, which one process alone never calls."""
+"""Values by name, or a function that returns them; a single process never calls it."""
 _NOTHING: AbstractContextManager[None] = nullcontext()
 
 
@@ -52,7 +52,7 @@ class Counters:
         messages: number of parcels with something in them that were sent to another process.
         bytes_sent, bytes_received: bytes of the parcels. Threads that exchange at the same time may lose counts.
         by_kind: the bytes sent, by what was exchanged.
-        seconds: time spent in exchanges, in all threads; that for which other processes were waited for is part of it.
+        seconds: time spent in exchanges, in all threads, including waits for other processes.
     """
 
     exchanges: int = 0
@@ -114,7 +114,7 @@ class Peers:
     def together(self, what: str, exchanges: int = MANY) -> AbstractContextManager[None]:
         """Enter an operation that ends with an exchange, or is followed by one: its errors are raised on all processes.
 
-        Where ``exchanges`` is given, only those that are raised before so many were made.
+        ``exchanges``: only errors raised before this number of exchanges count.
         """
         return _NOTHING
 

@@ -1,4 +1,4 @@
-"""Ways of entries to the processes that own them, and of their answers back; rows fetched from their owners."""
+"""Routing of entries to the processes that own them and of answers back; rows fetched from their owners."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from nodeflow._rows.rows import as_array, fetch_rows, from_arrays, from_numpy, p
 
 
 class Routes:
-    """The ways of some entries to the processes that own them, and of an answer for each entry back.
+    """Routes entries to the processes that own them, and one answer per entry back.
 
     Entries of one process keep their order. Processes answer each with an answer per entry that went there, in that
     order; answers are given here as a list by process.
@@ -47,6 +47,7 @@ class Routes:
 
     def back(self) -> Ints:
         """Return where the answer for each entry is among all answers, one process after the other, int64 ``[k]``."""
+        # the inverse of a permutation by assignment, without a sort
         place: Ints = np.empty_like(self.order)
         place[self.order] = np.arange(len(self.order))
         return place
@@ -69,7 +70,7 @@ class Routes:
 
 
 def narrowed(values: Ints, upper: int | None = None) -> Array:
-    """Return whole numbers from 0 in 32 bits where they fit: half of the bytes. ``upper``: none is larger."""
+    """Return non-negative integers as int32 where they fit, to halve the bytes; ``upper`` bounds them."""
     most = values.max(initial=0) if upper is None else upper
     return values.astype(np.int32 if most < 2**31 else np.int64, copy=False)
 
@@ -102,6 +103,7 @@ def fetch_from_owners(
         before(np.unique(np.concatenate([part[0] for part in questions if part] or [distinct[:0]])))
     answers = [to_arrays(held(part[0])) if part else [] for part in questions]
     received = peers.exchange(f"rows of {what}", answers)
+    # no rows, but their shape and type: needed to read answers, and the result where no id is asked for
     rows = empty = held(distinct[:0]).cpu()
     if len(ids):
         rows = routes.joined([from_arrays(arrays, empty) if arrays else None for arrays in received])
@@ -139,7 +141,7 @@ def send_to_owners(
 
 
 def first_of_each(parts: Sequence[tuple[Ints, Tensor]]) -> tuple[Ints, Tensor]:
-    """Return distinct ids and their rows; of rows with one id, that of the first part."""
+    """Return distinct ids and the first row of each."""
     if len(parts) == 1:
         return parts[0]
     ids, first = np.unique(np.concatenate([part for part, _ in parts]), return_index=True)

@@ -161,7 +161,7 @@ class _Columns:
             if kind != writer.dtype:
                 if {kind, writer.dtype} != {torch.int64, torch.float64}:
                     raise ValueError(f"{path}: column {name!r} must be {writer.dtype} as before, got {kind}")
-                if kind == torch.float64:  # integers until now
+                if kind == torch.float64:  # all pieces before held integers
                     writer.convert(torch.float64)
                 column = column.astype(np.float64)
             writer.append(column)

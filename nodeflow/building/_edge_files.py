@@ -260,7 +260,7 @@ def _parquet_names(path: Path, titles: list[str], columns: Sequence[str] | None)
 
 
 def _titles(titles: Sequence[str], where: str) -> tuple[str, ...]:
-    """Return the names of columns: the first two are src and dst where no others are."""
+    """Return the names of columns; the first two become src and dst unless both names occur."""
     names = tuple(titles if {"src", "dst"} <= set(titles) else ["src", "dst", *titles[2:]])
     if len(titles) < 2 or len({*names}) < len(names):
         raise ValueError(

@@ -18,14 +18,14 @@ from nodeflow._disk.streams import ArrayWriter, stream_array
 Pairs = NDArray[np.int64]
 """Sources and destinations, ``[edges, 2]``."""
 
-BYTES_PER_EDGE = 80  # that sorting an edge takes
+BYTES_PER_EDGE = 80  # memory for sorting one edge
 BYTES_PER_NODE = 16
 MOST_BUCKETS = 500  # files open at a time
 _PIECE = 2**17  # edges read at a time
 
 
 class Spool:
-    """Edges in the order in which they came, in a file that is gone when the block ends.
+    """Edges in the order appended, in a temporary file that is removed when the ``with`` block ends.
 
     It notes their number, the largest id, and whether they are sorted by destination already.
     """
@@ -141,7 +141,7 @@ def _sorted_ranges(spool: Spool, indptr: Ints, draft: Path, most: int) -> Iterat
 
 
 def _write_all(file: object, rows: Pairs) -> None:
-    """Write rows into a file without a buffer, which may take a part at a time."""
+    """Write rows into an unbuffered file, whose ``write`` may accept only a part at a time."""
     data = memoryview(rows.tobytes())
     while data:
         data = data[file.write(data) :]  # type: ignore[attr-defined]

@@ -115,7 +115,7 @@ class DistributedGraph(Graph):
             return super()._between(u, v)
 
     def _edges_between(self, u: Ints, v: Ints) -> Between:
-        """The edges of pairs, asked of those that hold them; a pair that is asked for repeatedly travels once."""
+        """The edges between pairs of nodes, fetched from the processes that hold them; a repeated pair travels once."""
         peers, lie = self.peers, self.parts.edges
         if lie not in ("in", "out"):
             raise ValueError(
@@ -132,7 +132,7 @@ class DistributedGraph(Graph):
         return Between(u, v, indptr[:-1], indptr[1:], ids[at])
 
     def _degrees(self, name: str, nodes: Ints, counts: Ints, v: IdsLike | _All) -> Tensor:
-        """Degrees, from the numbers of edges that each process has at some nodes, which their owners add up."""
+        """Degrees: the owner of each node adds up the counts of its edges from all processes."""
         peers, parts = self.peers, self.parts
         with peers.together(name, exchanges=3):
             wanted = np.arange(self.num_nodes) if isinstance(v, _All) else as_ids(v, "v", self.num_nodes)

@@ -225,7 +225,7 @@ class PartsReport(NamedTuple):
 
     @property
     def replication_factor(self) -> float:
-        """In how many parts a node is, master and mirrors, on average; 1 for a graph without nodes."""
+        """Mean number of parts that hold a node, as master or mirror; 1 for a graph without nodes."""
         return (self.num_nodes + sum(self.mirrors)) / self.num_nodes if self.num_nodes else 1.0
 
     @property

@@ -46,7 +46,7 @@ class Transport(Protocol):
         """Return a further transport between the same processes, for exchanges of another thread; collective."""
 
     def enter(self, what: str) -> None:
-        """Note that an exchange begins, and of what."""
+        """Note that an exchange of ``what`` begins."""
 
     def swap(self, words: Ints) -> Ints:
         """Send row r of ``words`` ``[size, k]`` to process r; return what each process sent, ``[size, k]``."""
@@ -70,7 +70,7 @@ def _kind(what: str) -> int:
 
 
 class _State(threading.local):
-    """The state of a thread: exchanges so far, operations entered, the error that others know of, its channel."""
+    """The state of a thread: exchanges so far, nesting depth, last error sent to peers, channel."""
 
     exchanges = 0
     depth = 0
@@ -153,10 +153,11 @@ class PeerGroup(Peers):
         try:
             yield
         except PeerError:
+            # the other processes raise one too, or are gone: there is nothing to send
             raise
         except Exception as error:
             if state.exchanges - begun < exchanges and state.reported is not error:
-                state.reported = error  # an operation around this one need not tell it again
+                state.reported = error  # an enclosing operation need not send it again
                 self._tell(what, error)
             raise
         finally:
@@ -217,7 +218,7 @@ class PeerGroup(Peers):
             empty = [np.zeros(0, np.uint8)] * self.size
             self._transport.swap(self._line(what, _FAILED, empty))
             self._words(f"{type(error).__name__}: {error} (at {what})".encode())
-        except PeerError:  # they are gone: this process has an error of its own to raise
+        except PeerError:  # the peers are gone; the error of this process is raised instead
             pass
 
 

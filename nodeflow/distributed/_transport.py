@@ -27,7 +27,7 @@ from nodeflow.distributed._peers import Bytes, PeerError
 
 PERIOD = 1.0
 """Seconds between two signs of life."""
-_CHANNELS = 64  # the newest ones, which a sign tells of
+_CHANNELS = 64  # a sign of life lists this many of the newest channels
 _threads = weakref.WeakKeyDictionary[threading.Thread, threading.Event]()
 
 
@@ -86,7 +86,7 @@ class GroupTransport:
 
 
 def _release(group: Any) -> None:
-    with suppress(Exception):  # the processes may have parted before
+    with suppress(Exception):  # the group may already be gone
         dist.destroy_process_group(group)
 
 
@@ -117,7 +117,7 @@ class Watch:
         return len(self._last) - 1
 
     def enter(self, channel: int, what: str) -> None:
-        """Note that this process comes to the next exchange of a channel."""
+        """Record that this process enters the next exchange of a channel."""
         self._last[channel] = (self._last[channel][0] + 1, what)
 
     def beat(self) -> None:

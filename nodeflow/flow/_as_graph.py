@@ -118,7 +118,7 @@ def _numbered(dst: Ints, src: Ints, eid: Ints, flow: Ints) -> tuple[Ints, Ints]:
     """Return the number of every edge among the distinct ones, in ascending order, and where each occurs first."""
     order, index = np.lexsort((flow, eid, src, dst)), np.arange(len(dst))
     starts = _starts(dst[order], src[order], eid[order])
-    # an edge that one flow has twice is two edges: the second one is that of other flows that have it twice
+    # a repeat within a flow is a further edge: the k-th repeats of all flows are one edge
     in_flow = starts | _starts(flow[order])
     again = index - np.maximum.accumulate(np.where(in_flow, index, 0))
     if again.any():

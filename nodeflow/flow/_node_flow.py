@@ -33,7 +33,7 @@ class SeedLayout(Protocol):
 
 
 class Belongs(TypedDict, total=False):
-    """The graph and the seeds of a NodeFlow, see there."""
+    """Parent graph and seeds of a NodeFlow; see ``NodeFlow``."""
 
     parent: Graph | None
     seed_index: Tensor | None

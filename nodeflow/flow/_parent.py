@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class _Copied(NamedTuple):
-    """Columns ``names`` of a layer or flow, whose frame is ``frame``: their parent ids, and the parent's frame."""
+    """Columns to copy between the frame of a layer or flow and its parent's frame, with the parent ids of its rows."""
 
     frame: Frame
     ids: Tensor

@@ -38,7 +38,7 @@ def _check(batch: NodeFlow) -> None:
     _require(flows == layers - 1, f"{layers} layers need {layers - 1} flows, got {flows}")
     for i, layer in enumerate(batch.layers):
         check_layer(f"layer {i}", layer, batch.parent)
-    ends = None if batch.parent is None else Lazy(batch.parent.edges)  # the whole graph's, so made once
+    ends = None if batch.parent is None else Lazy(batch.parent.edges)  # edges of the whole graph, so made once
     for (i, j), flow in batch.flows.items():
         name = f"flow {i}->{j}"
         _require(i < j, f"{name} must go to a later layer")

@@ -1,4 +1,4 @@
-"""Checks of a loader: its arguments, the result of a transform, and a state that is loaded, of settings as text."""
+"""Checks of a loader: arguments, the result of a transform, and loaded states, whose settings are text."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def all_or(seeds: SeedsLike | str | None, sampler: SamplerBase) -> SeedsLike:
 
 
 def as_seed_data(columns: ColumnsLike | None, num_seeds: int) -> Frame:
-    """Return columns by seed as a frame; raise TypeError or ValueError for what has not a row per seed."""
+    """Return columns by seed as a frame; raise TypeError or ValueError unless each has a row per seed."""
     if columns is not None and not hasattr(columns, "items"):
         raise TypeError(f"seed_data must be a dict from names to columns, got {describe(columns)}")
     for name, column in ({} if columns is None else columns).items():
@@ -102,7 +102,7 @@ def as_times(times: NumbersLike | None, sampler: SamplerBase, shape: torch.Size)
         return None
     if not sampler.takes_times:
         raise TypeError(f"times must be None: {name} takes no times")
-    # through numpy, which turns a list of floats into float64; float32 cannot tell many times apart
+    # numpy makes a list of floats float64; torch would make it float32, which cannot tell many times apart
     stamps = torch.as_tensor(times if isinstance(times, Tensor) else np.asarray(times)).detach().cpu().clone()
     if stamps.shape not in (shape, shape[:1]):
         raise ValueError(f"times must have one entry per seed ({shape[0]}), got shape {tuple(stamps.shape)}")

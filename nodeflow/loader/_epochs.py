@@ -1,4 +1,4 @@
-"""Batches that come in epochs and go on where a state was taken: the position that all loaders have."""
+"""Base of loaders: the current epoch and batch, and resuming from a saved state."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class Epochs(ABC):
 
     @property
     def next_epoch(self) -> int:
-        """Number of the epoch that the next iteration is of, or goes on with after ``load_state_dict``.
+        """Number of the epoch that the next iteration begins, or resumes after ``load_state_dict``.
 
         ``for epoch in range(loader.next_epoch, 10): for batch in loader: ...`` runs what is left of ten epochs.
         """

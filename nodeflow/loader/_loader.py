@@ -322,7 +322,7 @@ class NodeFlowLoader(Epochs):
         return draw_on_request(prepare, numbers, self.inputs_ahead if called else together - 1, together)
 
     def _alone(self, batches: Generator[Timed, None, None]) -> Generator[Timed, None, None]:
-        """Give batches whose draws others wait for, through a channel that is for one thread: also those prepared."""
+        """Yield batches drawn through a channel that only one thread may use; other processes wait for these draws."""
         if self._drawing:
             raise RuntimeError(
                 "an iteration of this loader draws ahead together with other processes; end it before the next one "

@@ -1,4 +1,4 @@
-"""Batches that travel to a GPU while it computes the step before."""
+"""Batches copied to a GPU while it computes the previous step."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class SentAhead(NodeFlowLoader):
             if batch is not None:
                 sent.append(lane.send(batch))
             if sent and number > this.start:
-                # the loader counts the batch that was taken early, the caller has got the one before
+                # the loader has counted the batch taken early, but the caller is one batch behind
                 self.reached(this, number)
                 yield lane.receive(sent.popleft())
 

@@ -1,4 +1,4 @@
-"""The shares of a step: several processes take its seeds together, each its own rows of them."""
+"""Division of the seeds of a step among several processes."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Shares(NamedTuple):
     batch_size: int  # seeds of a step per process
     rank: int = 0
     world_size: int = 1
-    together: int = 1  # so many consecutive seeds of a step go to one process
+    together: int = 1  # number of consecutive seeds of a step that stay on one process
     owner: Ints | None = None  # rank that owns each seed of the loader, ``[num_seeds]``; None: even shares
 
     @property
@@ -77,7 +77,7 @@ class Shares(NamedTuple):
 
 
 def as_group(rank: int | None, world_size: int | None, graph: Graph) -> tuple[int, int]:
-    """Return the number of this process and of all, checked; see ``NodeFlowLoader`` for those that are left out."""
+    """Return ``(rank, world_size)``, checked; see ``NodeFlowLoader`` for the defaults."""
     peers = graph.peers
     if peers.size > 1:
         if (rank, world_size) not in ((None, None), (peers.rank, peers.size)):

@@ -62,6 +62,6 @@ def draw(sums: Floats, random: Random) -> Tensor:
     if not len(sums):
         return torch.zeros(0, dtype=torch.int64)
     points = random.uniform(np.arange(len(sums))).numpy() * sums[-1]
-    # a product may be rounded up to the whole sum, which is past the last weight above 0
+    # rounding may give the total itself, which lies past the last positive weight
     last = np.searchsorted(sums, sums[-1])
     return torch.from_numpy(np.minimum(np.searchsorted(sums, points, side="right"), last))

@@ -144,7 +144,7 @@ class BufferState:
         return self._parts.visible_share(self.partitions)
 
     def end(self) -> None:
-        """Mark that the memory now holds other rows."""
+        """Mark the state as ended: its memory now holds other rows."""
         self._over = True
 
     def __repr__(self) -> str:
@@ -188,6 +188,7 @@ class BufferEpoch:
         counters.seconds_filling += perf_counter() - begun
         gone: list[int] = []
         for k in range(start, len(order.states)):
+            # the thread touches only spare places, so the caller may write into the slots meanwhile
             prepare = partial(self._prepare, k + 1, gone)
             wait = self._workers.submit(prepare) if self._prefetch else prepare
             edges.graph.ndata.update(self._nodes.columns())
@@ -247,6 +248,7 @@ class BufferEpoch:
         """Write the partitions that went, and read those of state k; None after the last state."""
         begun, counters = perf_counter(), self._counters
         try:
+            # writes come first: reads reuse the same spare places, and a partition may come back at once
             for place, partition in enumerate(gone, self._order.slots):
                 self._go_on()
                 counters.bytes_written += self._nodes.write(partition, place)

@@ -133,7 +133,7 @@ def _equal(owner: Array, sizes: Ints, seed: int) -> Array:
 
 SLACK = 0.05
 """The share by which the number of nodes of a kind in a part may differ from its mean."""
-_COUNTS = 2**24  # links from nodes into parts that are counted at a time
+_COUNTS = 2**24  # entries of the node-by-part table of link counts that is in memory at a time
 
 
 def balanced(graph: Graph, owner: Array, chosen: Array, num_parts: int) -> Array:

@@ -201,7 +201,7 @@ def sequential_order(num_parts: int, slots: int, training: IdsLike, *, seed: int
 
 
 class OrderKind(NamedTuple):
-    """An order that a ``PartitionBuffer`` makes of its name.
+    """An order that a ``PartitionBuffer`` takes by name.
 
     Args:
         make: the function; with ``of_training`` it also takes the partitions that hold training nodes.
@@ -233,7 +233,7 @@ def _beta(count: int, slots: int) -> Iterator[tuple[int, ...]]:
         for i, partition in enumerate(waiting):
             waiting[i], held[-1] = held[-1], partition
             yield tuple(held)
-        # the first ones have met all others: they make room for as many that wait
+        # the first partitions have met all others: waiting ones take their slots
         fresh, waiting = waiting[: slots - 1], waiting[slots - 1 :]
         for i, partition in enumerate(fresh):
             held[i] = partition

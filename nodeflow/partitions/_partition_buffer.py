@@ -30,8 +30,8 @@ class PartitionBuffer:
 
     Columns named in ``writable`` are learned rows: what the caller writes into ``state.graph.ndata[name]`` goes back to
     the folder. The end of an epoch commits it, all or nothing: an epoch that is left early, fails or is killed leaves
-    the folder as the last one that ended, and a new buffer goes on from there. Of such buffers one at a time can have
-    the folder; ``close``, or ``with``, gives it back.
+    the folder as the last one that ended, and a new buffer goes on from there. Only one of them at a time can
+    have the folder open; ``close``, or ``with``, releases it.
 
     Args:
         folder: written by ``write_partitions``.
@@ -47,7 +47,7 @@ class PartitionBuffer:
         ndata, edata: names of the columns to hold; None: all.
         writable: names of the node columns that are written back.
         prefetch: read in the background; else between the states.
-        page_cache: let the system keep files in memory that is free. Without it every read is one of the disk.
+        page_cache: let the system cache files in free memory. Without it every read goes to the disk.
 
     ``partitions`` is the folder, as committed last, ``epoch`` the number of the next epoch, ``slots`` the number of
     partitions in memory; ``counters`` has what was read, written and waited for. In memory are ``slots`` partitions and
@@ -100,7 +100,7 @@ class PartitionBuffer:
         self._running: BufferEpoch | None = None
         self.epoch = parts.epoch if epoch is None else as_count(epoch, "epoch")
         self._start = 0  # the state with which the next epoch begins
-        self.order_of(self.epoch)  # the errors of orders come now
+        self.order_of(self.epoch)  # raise errors of orders now, not at the first epoch
         self._held = ExitStack()
         self._close = weakref.finalize(self, self._held.close)
         if self._writable:

@@ -102,7 +102,7 @@ class Partitions(CutGraph):
         return torch.from_numpy(rows.astype(np.int64) // self.size)
 
     def visible_share(self, held: Sequence[int]) -> float:
-        """Return which share of the in-edges of nodes in some partitions come from these; 1 where they have none."""
+        """Return the share of in-edges of nodes of ``held`` whose sources are in ``held`` too; 1 without in-edges."""
         reached = int(self.bucket_sizes[:, held].sum())
         return int(self.bucket_sizes[np.ix_(held, held)].sum()) / reached if reached else 1.0
 

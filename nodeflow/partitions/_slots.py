@@ -124,7 +124,7 @@ class NodeSlots:
         self.written: dict[str, ArrayFile] = {}
 
     def begin_epoch(self, partitions: Partitions) -> None:
-        """Forget the files of the last epoch: what is read now are those that the folder names."""
+        """Forget the files of the last epoch; reads use those that the folder names."""
         self._partitions, self.written = partitions, {}
 
     def read(self, partition: int, place: int) -> int:
@@ -193,7 +193,7 @@ class NodeSlots:
 
 
 def _memory(count: int, array: ArrayFile) -> Any:
-    """Return places for the rows of partitions; sparse rows, which have no size of their own, are put there whole."""
+    """Return an array of places for dense rows, or a list of empty places for sparse rows, whose size varies."""
     if array.csr is not None:
         return [None] * count
     return np.zeros((count, *array.shape), numpy_type(array.torch_type))
@@ -234,12 +234,13 @@ class EdgeSlots:
         count, size = parts.num_parts, parts.size
         numbers = np.add.outer(np.array(held) * count, np.array(held)).ravel()  # by slots: destination, source
         kept = {bucket: self._kept[bucket] for bucket in numbers.tolist() if bucket in self._kept}
-        self._kept = kept  # before others are read, so that those that are not needed make room
+        self._kept = kept  # drop buckets no longer needed before reading others, to lower the peak of memory
         bytes_read = self._read(sorted(set(numbers.tolist()) - kept.keys()))
         buckets = [self._kept[bucket] for bucket in numbers.tolist()]
         begin = sums(np.array([len(bucket["src"]) for bucket in buckets]))
         indptr = np.zeros(len(held) * size + 1, np.int64)
         starts = [(dst * size, src * size) for dst in range(len(held)) for src in range(len(held))]
+        # a counting sort by destination: count, sum up, then place each edge at the head of its row
         for bucket, (dst_start, _) in zip(buckets, starts, strict=True):
             kernels.buckets.count_bucket(bucket["dst"], dst_start, indptr)
         np.cumsum(indptr, out=indptr)
@@ -254,8 +255,9 @@ class EdgeSlots:
         return StateEdges(graph, numbers, begin), bytes_read
 
     def _read(self, missing: list[int]) -> int:
-        """Read buckets, those beside each other in the files at once; return the number of bytes."""
+        """Read buckets, adjacent ones in one read; return the number of bytes."""
         ptr, bytes_read = self._partitions.bucket_ptr, 0
+        # number minus index is constant along a run of consecutive buckets, so a run is one read
         for _, run in groupby(enumerate(missing), lambda pair: pair[1] - pair[0]):
             buckets = [bucket for _, bucket in run]
             first, last = int(ptr[buckets[0]]), int(ptr[buckets[-1] + 1])
@@ -272,7 +274,7 @@ class EdgeSlots:
         return bytes_read
 
     def _check(self, whole: Bucket, first: int) -> None:
-        """Raise ValueError for ends that are no rows of a partition: the loops that place edges trust them."""
+        """Raise ValueError for ends out of range: the compiled loops that place edges do not check them."""
         for end in ("src", "dst"):
             rows = whole[end].view(np.uint32)  # a negative number is a large one
             if rows.max(initial=0) >= self._partitions.size and self._partitions.size:

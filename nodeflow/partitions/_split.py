@@ -1,4 +1,4 @@
-"""Columns and edges of a graph that is cut: read in order, piece by piece, and split over the files of the parts."""
+"""Columns and edges of a graph, read in order in pieces and split over the files of its parts."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class SplitColumn:
     Args:
         files: a file per part; sparse rows lie in three, beside it.
         like: rows of the type of the column.
-        sizes: rows of each part, known before; those that do not come are zeros.
+        sizes: rows of each part, fixed in advance; rows that are never appended are zeros.
 
     Raises OSError where the disk cannot hold what is written.
     """
@@ -130,7 +130,7 @@ _EDGES = 2**19  # edges of a piece
 
 
 class EdgeGroups(NamedTuple):
-    """Groups of edges: ``source[p] + destination[q]`` is that of an edge whose ends have the masters p and q."""
+    """Groups of edges: an edge from a node of part p to one of part q is in group ``source[p] + destination[q]``."""
 
     source: Ints
     destination: Ints
@@ -205,7 +205,7 @@ class GroupedEdges:
         self.graph, self.size, self._owner, self._groups, self._nodes = graph, groups.size, owner, groups, nodes
 
     def count(self, advance: Callable[[int], object] = lambda _: None) -> Ints:
-        """Count the edges of every group; ``advance`` is told of those that are done."""
+        """Count the edges of every group; ``advance`` is called with the number of edges of each piece."""
         for piece in self.pieces():
             advance(len(piece.src))
         return self.edges

@@ -27,7 +27,7 @@ WHOLE_ONLY = {
     "SaintSampler(kind='walk')": "its probabilities are counts of the edges of whole subgraphs; kind='node' has none",
     "SaintSampler(coefficients='presampled')": "edges are counted in whole subgraphs; coefficients='exact' counts none",
 }
-"""Draws that need all edges of the graph in one process, in the words with which a user asks for them; and why."""
+"""Samplers and options that need all edges in one process, as users write them, with the reason."""
 
 
 def check_one_process(graph: Graph, what: str) -> None:
@@ -42,7 +42,7 @@ class StepSeeds(NamedTuple):
     Attributes:
         ids: the seeds of the step, ``[S]`` or ``[S, m]``.
         times: a time for each of them, for a sampler that takes times; else None.
-        rows: which of them the seeds of the call are, int64 ``[B]``, ascending.
+        rows: indices in ``ids`` of the seeds of the call, int64 ``[B]``, ascending.
     """
 
     ids: Any
@@ -130,7 +130,7 @@ class SamplerBase(ABC):
     """
 
     seeds_together: int = 1
-    """So many consecutive seeds of a step belong into one share."""
+    """Number of consecutive seeds of a step that must stay in one share."""
 
     by_row: bool = False
     """Whether the edges that ``choose`` gives a destination depend on ``step`` and that destination's edges alone.
@@ -204,7 +204,7 @@ class SamplerBase(ABC):
         return f"{type(self).__name__}({self.graph}{settings})"
 
     def note(self) -> str:
-        """Return what its sizes mean for one seed, in a line after the call: the usual mistake is their order."""
+        """Return a line on the sizes drawn per seed, shown after the call: their order is easily mistaken."""
         return ""
 
     def _repr_html_(self) -> str:
@@ -357,7 +357,7 @@ class SamplerBase(ABC):
 
     def _draw(self, epoch: int, batch_number: int | None, *identity: int) -> Draw:
         """Make the keys of a batch from its number, or if it has none from the hashes in ``identity``."""
-        # the leading word keeps numbered batches and hashed ones apart
+        # the first word of the key separates numbered batches from hashed ones
         named = (0, *identity) if batch_number is None else (1, as_int(batch_number, "batch_number"))
         number = as_int(epoch, "epoch")
         return Draw(self._key(number, *named), self._key(number, 2), batch_number)

@@ -1,4 +1,4 @@
-"""Choosing edges in a graph that several processes may hold: where the edges lie, or here, once they were brought.
+"""Choosing edges of a graph that several processes may hold: on their owners, or here after fetching them.
 
 One process has all edges: every function here then hands back what it was given, or calls ``choose``.
 """
@@ -70,7 +70,7 @@ class _BroughtIds(WholeIds):
         self._set(rows=rows, edge_ids=edge_ids)
 
     def rows_of(self, nodes: Ints) -> Ints:
-        """Return where nodes are among those whose rows are here."""
+        """Return the local rows of nodes."""
         return np.searchsorted(self.rows, nodes)
 
     def edge_ids_of(self, edges: Ints) -> Ints:
@@ -180,7 +180,7 @@ def _questions(sampler: Sampler, peers: Peers, step: Step, nodes: Ints, routes: 
 
 
 def _answer(sampler: Sampler, step: Step, arrays: Arrays, *, own: bool) -> Arrays:
-    """Choose edges for another process, whose question ``arrays`` is; ``step`` is that of this process."""
+    """Choose edges for the process that sent the request ``arrays``; ``step`` is this process's own."""
     if not arrays:
         return []
     keys, number, times, nodes, contexts, roots, left_out = arrays

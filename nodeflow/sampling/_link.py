@@ -60,8 +60,8 @@ class LinkSampler(SamplerBase):
         birth: for a sampler with times, from which time on each node exists: a number per node, or the name of a node
             column. Negatives exist at the time of their seed. None: the time of the first edge of the node in either
             direction, in the sampler's time column; a node without edges then never exists.
-        chunk: so many consecutive seed edges of a batch share their negatives, and stay in one process where several
-            share a step; None is 1. Fewer nodes to compute.
+        chunk: number of consecutive seed edges that share their negatives, so that fewer nodes are computed. They stay
+            on one process where several share a step. None is 1.
         exclude: which edges no node of the batch may draw: "self" the seed edges; "reverse" all edges between the two
             ends of a seed edge, in both directions, parallel ones too. They are left out before the draw, so fanouts
             stay full. None: none, so a seed edge may be part of its own input.

@@ -29,7 +29,7 @@ class LinkChunk(NamedTuple):
     """
 
     side: str
-    """The end that negatives take the place of, "destination" or "source"."""
+    """The end that negatives replace, "destination" or "source"."""
     src: Tensor
     """Sources, int64 ``[C, n]``."""
     relation: Tensor | None
@@ -46,9 +46,9 @@ class LinkLayout(NamedTuple):
     """The layout of the seeds of a link batch in its ``seed_index`` and ``seed_data``.
 
     Attributes:
-        sides: the ends that negatives take the place of; of two, in turn.
+        sides: the ends that negatives replace; two sides alternate.
         relation: the column of ``seed_data`` with relations; None for none.
-        chunk: so many consecutive seeds share their negatives.
+        chunk: number of consecutive seeds that share their negatives.
     """
 
     sides: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""Draws of negatives: nodes for pairs that are not edges; the pairs that are, and the nodes known for a query."""
+"""Negative sampling, look-ups of edges by their two ends, and the known answers of queries."""
 
 from __future__ import annotations
 

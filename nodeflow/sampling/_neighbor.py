@@ -111,7 +111,7 @@ class NeighborSampler(RowSampler):
         return {k: v for k, v in super().settings.items() if k != "disjoint" or v}
 
     def _draw(self, epoch: int, batch_number: int | None, *identity: int) -> Draw:
-        # seeds that draw on their own have no need of a batch that is told from others
+        # seeds that draw on their own do not need batch numbers
         return super()._draw(epoch, batch_number, *(() if self.disjoint else identity))
 
     def _sample(self, seeds: Ints, draw: Draw, inputs: Any, contexts: Ints | None = None) -> NodeFlow:

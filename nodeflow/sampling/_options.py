@@ -1,4 +1,4 @@
-"""The options that samplers share, each written once; and all that an ``__init__`` takes, with those that it passes on.
+"""The options that samplers share, each written once, and the resolved parameters of a sampler's ``__init__``.
 
 ``Sampler`` says what the options mean. A sampler names its own arguments, and ends with
 ``**options: Unpack[SamplerOptions]``. From there come its signature (for ``help`` and the documentation), its settings,

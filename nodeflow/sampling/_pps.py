@@ -1,4 +1,4 @@
-"""Draws with probability proportional to size (pps), the size being a weight or a score: of rows, and of one list."""
+"""Draws with probability proportional to size (pps), a weight or a score: per row, and from one list."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def laid_out(prob: Floats, ids: Ints, key: int) -> Line:
     order = others[kernels.pps.hash_order(ids[others], np.uint64(key))]
     ends = np.cumsum(prob[order])
     size = round(float(ends[-1])) if len(ends) else 0
-    ends = np.minimum(ends, size)  # which rounding may have missed by a little
+    ends = np.minimum(ends, size)  # rounding may have gone slightly above
     ends[-1:] = size
     return Line(certain, order, ends, size)
 
@@ -117,7 +117,7 @@ def pick_with_replacement(steps: Ladder, size: int, key: int) -> Picked:
 
 
 def pick(scores: Floats, ids: Ints, size: int, draw: str, key: int) -> Picked:
-    """Draw ``size`` candidates in proportion to their ``scores``, of which nothing is drawn where all are 0.
+    """Draw ``size`` candidates in proportion to their ``scores``; none where all scores are 0.
 
     ``ids`` ``[n]`` are distinct numbers of the candidates, to which random numbers belong; ``draw`` see
     ``LayerSampler``.

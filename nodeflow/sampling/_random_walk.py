@@ -215,7 +215,7 @@ class RandomWalkSampler(Sampler):
         return self._choice(*visits(self.graph, self.reader, dst.numpy(), step.random.key, walks, step.flow))
 
     def draw_edges(self, dst: Tensor, step: Step) -> Choice:
-        """Return what ``choose`` returns: it asks the owners of the nodes where walks are itself."""
+        """Return ``choose(dst, step)``, which itself asks the owners of the nodes that walks visit."""
         return self.choose(dst, step)
 
     def _choice(self, indptr: Ints, src: Ints, visits: Ints) -> Choice:

@@ -166,7 +166,7 @@ class RowSampler(Sampler):
 
 
 def _interleaved(whole: Drawn, part: Drawn, from_part: NDArray[np.bool_]) -> Drawn:
-    """Two draws as one: row i is the next row of ``part`` where ``from_part`` says so, else of ``whole``."""
+    """Merge two draws: row i is the next row of ``part`` where ``from_part[i]`` is True, else of ``whole``."""
     joint = np.concatenate([whole.indptr, part.indptr[1:] + whole.indptr[-1]])
     order = np.empty(len(from_part), np.int64)
     order[~from_part] = np.arange(len(whole.indptr) - 1)

@@ -173,7 +173,7 @@ def _both(a: Floats, b: Floats, joint: Floats, draws: int) -> Floats:
     return np.where(joint >= np.minimum(a, b), _at_least_once(np.minimum(a, b), draws), both)
 
 
-_COVERAGE = 50  # subgraphs are counted until a node has been in so many, on average
+_COVERAGE = 50  # average number of counted subgraphs per node, at which counting stops
 _MOST_DRAWS = 2**31 - 1
 
 

@@ -134,14 +134,14 @@ class Sampler(BoundSampler):
 
 
 def seed_contexts(seeds: Ints) -> Ints:
-    """Return the number of every seed among the distinct seeds, as they come: a context for each."""
+    """Return the context of every seed: its index among the distinct seeds, in order of first appearance."""
     _, first, index = np.unique(seeds, return_index=True, return_inverse=True)
     number: Ints = np.argsort(np.argsort(first))[index]
     return number
 
 
 def first_seeds(seeds: Ints) -> Ints:
-    """Return the distinct seeds as they come: that of every context of ``seed_contexts``."""
+    """Return the seed of every context of ``seed_contexts``: the distinct seeds, in order of first appearance."""
     distinct: Ints = seeds[np.sort(np.unique(seeds, return_index=True)[1])]
     return distinct
 

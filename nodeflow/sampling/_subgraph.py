@@ -1,4 +1,4 @@
-"""Samplers of subgraphs: a sampler chooses nodes, and every flow holds all edges among them; also those of a batch."""
+"""Samplers whose flows hold all edges among chosen nodes, and the induced subgraph of a batch."""
 
 from __future__ import annotations
 

@@ -220,9 +220,10 @@ def _as_window(since: float, column: Array) -> float:
 
 
 def _starts(limits: Stamps, since: float) -> Stamps:
-    """The first time of the window before each limit, ``[n]``; integers stop at the smallest one."""
+    """Start of the window before each limit, ``[n]``; integers saturate at the smallest int64."""
     if limits.dtype.kind == "f":
         return limits - since
+    # compare first: limits - since may wrap around, and those entries are replaced
     smallest = np.iinfo(np.int64).min
     return np.where(limits >= smallest + since, limits - np.int64(since), smallest)
 

@@ -52,7 +52,7 @@ class explained:  # noqa: N801
 
 
 def name_of(function: object) -> str:
-    """Words for a function in messages."""
+    """Name of a function for messages."""
     return getattr(function, "__name__", None) or repr(function).split("\n", 1)[0]
 
 

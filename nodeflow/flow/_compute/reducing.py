@@ -130,7 +130,7 @@ def _by_degree(part: Part, messages: Messages, reducer: ColumnsOfNodes) -> dict[
     def columns(name: str) -> list[Tensor]:
         return ops.split_rows(structure, part.dst[name]) or [part.dst[name][:0]]
 
-    if not buckets:  # a call with no nodes tells which columns there are, and their shapes
+    if not buckets:  # a call without nodes gives the names and shapes of the columns
         rows = [torch.zeros(0, dtype=torch.int64, device=structure.device)]
     results: list[dict[str, Tensor]] = []
     for k, row in enumerate(rows):
