@@ -1,4 +1,4 @@
-"""The arrays of a history as a module holds them: in memory or in files, renewed at once, saved and loaded."""
+"""The arrays of a history as buffers of a module: in memory or in files, replaced at once, saved and loaded."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class KeptRows(nn.Module):
         self._store.flush()
 
     def close(self) -> None:
-        """Let another process have the folder. Afterwards nothing may be written."""
+        """Release the folder for other processes. Nothing may be written afterwards."""
         self._store.close()
 
     @contextmanager

@@ -1,4 +1,4 @@
-"""Updater: full passes of the model that make the whole history anew."""
+"""Updater: full passes of the model that recompute the whole history."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ _CHUNK = 2**16  # rows at a time, where the layers lie in files
 
 
 class Updater:
-    """Makes the whole history anew from time to time, by a full pass of the model that is trained.
+    """Recomputes the whole history at intervals, by a full pass of the model in training.
 
-    A pass computes the rows of every history layer from full neighbourhoods, without dropout, and their sums where the
-    history stores them. At its end they replace all old rows at once. If it raises, the old rows stay.
+    A pass computes the rows of every history layer from full neighbourhoods, without dropout, and their sums if the
+    history stores them. They replace all old rows at once when the pass ends. If it raises, the old rows stay.
 
     Args:
         model: a ``FlowModel``; it is run, not copied.
@@ -92,11 +92,11 @@ class Updater:
         return due
 
     def state_dict(self) -> dict[str, int]:
-        """Return where the schedule stands; the history has a state of its own."""
+        """Return the state of the schedule; the history has a state of its own."""
         return {"calls": self.calls}
 
     def load_state_dict(self, state: Mapping[str, int]) -> None:
-        """Let the schedule go on from ``state``. Raises ValueError for anything that ``state_dict`` did not return."""
+        """Load the state of the schedule. Raises ValueError for anything that ``state_dict`` did not return."""
         if not isinstance(state, Mapping) or set(state) != {"calls"}:
             raise ValueError(f"state must be what state_dict returned, got {describe(state)}")
         self.calls = as_count(state["calls"], "state['calls']")
@@ -104,7 +104,7 @@ class Updater:
     def run(self) -> None:
         """Run a pass.
 
-        Raises ValueError where the model's rows do not fit the history, or are not finite. The history then stays.
+        Raises ValueError if the model's rows do not fit the history or are not finite; the history is then unchanged.
         """
         history, missing = self.history, set(self.history.widths)
         options: dict[str, Any] = {} if self.folder is None else {"folder": self.folder}  # own models may lack it

@@ -46,34 +46,34 @@ class EmbeddingTable(RowsBase):
         lr: learning rate. The attribute ``lr`` may be set between steps.
         betas, eps, weight_decay, initial_accumulator_value: as in ``torch.optim``, with its defaults.
         init: "normal" with standard deviation ``scale``, "uniform" from ``-scale`` to ``scale``, or "zeros". The
-            initial row of a node is a pure function of ``seed`` and its id. It is made when it is first read, so a
-            large table is there at once.
+            initial row of a node is a pure function of ``seed`` and its id. It is made when first read, so making a
+            large table takes no time.
         scale: None: 1 / sqrt(width).
         seed: of the initial rows.
         dtype: type of the rows: torch.float32, float64, bfloat16 or float16. State and steps are float32 at least.
-        folder: keep everything in files there, which may be larger than memory. A folder that a table of the same
-            shape, type, optimizer, init, scale and seed has left is continued, with the rows of its last whole commit,
-            also where the process was killed. One process at a time may use it: ``close`` lets it go. After a power
-            cut, rows are those of a whole commit only if ``flush`` was called after it. Several processes have a folder
-            each; after one was killed, all are opened again together, with the rows of one whole commit.
+        folder: keep everything in files there, which may be larger than memory. An existing folder of a table with the
+            same shape, type, optimizer, init, scale and seed is reopened at its last complete commit, even if the
+            process was killed. One process at a time may use it; ``close`` releases it. After a power cut, rows are
+            those of a complete commit only if ``flush`` was called after it. Several processes have a folder each;
+            after one was killed, all are reopened together, at the same complete commit.
 
     On several processes making a table, ``fetch``, ``pull``, ``step`` and ``write`` are *collective*: every process
     calls them, in the same order, each with ids of its own, which may be none. Gradients go to the owners, which add
     those of all processes, in the order of their numbers, and take one step with the sum. So rows are those of one
     table in one process whose batch is all of the processes' batches, up to rounding.
 
-    A row that a step does not touch stays as it is, and so does its state. For SGD and Adagrad without weight decay
+    A step leaves all other rows and their states unchanged. For SGD and Adagrad without weight decay
     this is what ``torch.optim`` does with a dense table. Weight decay acts on the rows of a step only. Adam is
     ``torch.optim.SparseAdam``: the moments of a row change in its own steps, and the bias correction counts the steps
     of the table.
 
     A table follows the protocol of columns: ``graph.ndata["emb"] = table``. Rows that batches copy in this way have no
-    gradient, and are those of the moment when the batch was drawn; ``pull(batch.layers[0].parent_nid)`` gives the
-    present ones with a gradient.
+    gradient, and their values date from the draw of the batch; ``pull(batch.layers[0].parent_nid)`` gives the current
+    rows, with a gradient.
 
     Raises TypeError and ValueError for wrong arguments, and for arguments that differ between processes; PeerError
-    where another process raises. For ``folder`` raises ValueError where it holds something else
-    or is damaged, BlockingIOError where another process has it, OSError where the disk cannot hold the table.
+    if another process raises. For ``folder`` raises ValueError if it holds something else or is damaged,
+    BlockingIOError if another process uses it, OSError if the disk cannot hold the table.
 
     >>> table = EmbeddingTable(5, 2, optimizer="sgd", lr=0.5, init="zeros")
     >>> rows = table.pull([3, 0, 3])
@@ -227,7 +227,7 @@ class EmbeddingTable(RowsBase):
         self._pulls.forget(chosen)
 
     def drop(self, *rows: Tensor) -> None:
-        """Let rows that were pulled wait for no step any more; without arguments, all of them.
+        """Discard pulled rows without a step; without arguments, all of them.
 
         Raises ValueError for tensors that were not pulled from this table, or whose step was made.
         """
@@ -236,8 +236,8 @@ class EmbeddingTable(RowsBase):
     def write(self, ids: IdsLike, rows: Tensor) -> None:
         """Set the rows of distinct ids, in one commit; the state of their optimiser stays as it is.
 
-        Where several processes write the same row, that of the first one is taken. Raises ValueError for ids that
-        repeat and rows of another shape.
+        If several processes write the same row, the lowest rank wins. Raises ValueError for repeated ids and rows of
+        another shape.
         """
         with self.peers.together("writing learned rows", exchanges=2), torch.no_grad():
             checked = as_ids(ids, "ids", self.shape[0])
@@ -259,7 +259,7 @@ class EmbeddingTable(RowsBase):
             self._change(nodes, change)
 
     def _to_owners(self, what: str, ids: Ints, rows: Tensor, active: bool) -> tuple[list[tuple[Ints, Tensor]], bool]:
-        """Send rows to the owners of their ids; return what came here, and whether any process is active.
+        """Send rows to the owners of their ids; return the rows received, and whether any process is active.
 
         Raises ValueError, on all processes, where their versions or learning rates differ.
         """
@@ -273,7 +273,7 @@ class EmbeddingTable(RowsBase):
         return parts, bool(facts[:, 2].any())
 
     def _change(self, ids: Ints, change: Callable[[Mapping[str, Tensor], Ints], None]) -> None:
-        """Commit what a function does to the rows of nodes that lie here, by their places, in all arrays."""
+        """Apply a function to local rows of all arrays, by their places, in one commit."""
         places = self._whole.rows_of(ids)
         which = torch.from_numpy(places)
         wanted = {"version": torch.zeros(1, dtype=torch.int64)}
@@ -362,7 +362,7 @@ class EmbeddingTable(RowsBase):
             self._store.flush()
 
     def close(self) -> None:
-        """Let another process have the folder. Afterwards nothing may be written."""
+        """Release the folder for other processes. Nothing may be written afterwards."""
         with self._lock:
             self._store.close()
 

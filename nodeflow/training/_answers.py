@@ -22,11 +22,11 @@ class AnswerBatch(NamedTuple):
 
     Args:
         graph: the parent graph.
-        side: for every query 0 where destinations are asked for, 1 where sources are, ``[n]``.
-        node: the nodes that are given, int64 ``[n]``.
-        relation: relations, int64 ``[n]``; None without.
+        side: 0 for a query that asks for destinations, 1 for sources, ``[n]``.
+        node: the known end of each query, int64 ``[n]``.
+        relation: relations, int64 ``[n]``; None without relations.
         query, answer: the answers: number of a query of the batch, and a node, int64 ``[a]`` each.
-        num_queries, num_answers: those of a process in the mean over all that share the step.
+        num_queries, num_answers: mean counts per process of this step.
     """
 
     graph: Graph
