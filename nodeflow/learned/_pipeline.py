@@ -167,7 +167,7 @@ class Pipeline(Generic[Batch, Result]):
                     with suppress(Exception):
                         if (unused := rest()) is not None:
                             self._drop(unused)
-                # the worker may still be inside the generator, which only its own thread can then close
+                # on the worker, which may still be inside the generator: closing it from here would then raise
                 submit(partial(_close, source))()
             finally:
                 if workers is not None:

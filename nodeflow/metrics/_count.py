@@ -14,7 +14,7 @@ from nodeflow._links.links import Links, Queries, pointers
 from nodeflow._runtime.threads import run_all
 
 _PIECE = 2**18
-"""About as many comparisons are one piece of work of a thread."""
+"""Approximate number of comparisons in one piece of work of a thread."""
 
 
 class Part(NamedTuple):
@@ -55,7 +55,7 @@ class Plan:
         self._answers = columns[answer[self._link]]
 
     def links_of(self, first: int, last: int) -> Ints:
-        """Return the number of the link of every answer of the queries ``first`` to ``last - 1``."""
+        """Return the link number of every answer to the queries ``first`` to ``last - 1``."""
         return self._link[self._answer_ptr[first] : self._answer_ptr[last]]
 
     def part(self, first: int, last: int) -> Part:

@@ -29,7 +29,7 @@ from nodeflow.propagation import (
 
 
 class BatchNorm(nn.BatchNorm1d):
-    """``torch.nn.BatchNorm1d``, but a single row in training, which has no variance, is normalised as in evaluation.
+    """``torch.nn.BatchNorm1d``, but a single row, which has no variance, is normalised as in evaluation.
 
     The last batch of an epoch may be a single seed. Running statistics stay as they are then.
     """
@@ -303,7 +303,7 @@ class FlowModel(nn.Module):
         progress: bool = False,
         folder: FileLike | None = None,
     ) -> Iterator[Tensor]:
-        """Give the rows of all nodes that enter each convolution, before dropout, and at last the outputs.
+        """Yield the input rows of each convolution for all nodes, before dropout, and finally the outputs.
 
         Arguments as for ``inference``; the propagation says along which edges, and with which weights. With ``folder``
         the first ones given are ``h`` itself, and the others map files. Where several processes hold the graph, they
@@ -398,7 +398,7 @@ def inference(
 
 
 def check_batch(model: FlowModel, batch: object, h: object) -> None:
-    """Raise TypeError for what is no NodeFlow, ValueError for one whose flows are not those of the model's layers."""
+    """Raise TypeError unless ``batch`` is a NodeFlow, ValueError if its flows do not match the model's layers."""
     name = type(model).__name__
     if not isinstance(batch, NodeFlow):
         hint = ""

@@ -103,7 +103,7 @@ class _NodeFlows(ABC):
         self.seed_nodes: Tensor = torch.from_numpy(seeds)
 
     _sizes: str
-    """Numbers of draws, in words."""
+    """Numbers of draws, as text."""
 
     @abstractmethod
     def _sampler(self, graph: Graph) -> SamplerBase:
