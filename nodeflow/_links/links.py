@@ -1,6 +1,6 @@
-"""Links, triples (source, relation, destination) or pairs without relations, checked; and the questions they answer.
+"""Checked links: triples (source, relation, destination) or pairs without relations; and the queries they answer.
 
-A question is (node, relation) on one side; known answers are grouped by what is asked.
+A query is (node, relation) on one side; known answers are grouped by query.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Links(NamedTuple):
     dst: Ints
 
     def ends(self, side: str) -> tuple[Ints, Ints]:
-        """The ends that a question for ``side`` names, and those of that side, which answer it."""
+        """The known ends of queries for ``side``, and the ends on that side, which answer them."""
         return (self.src, self.dst) if side == "destination" else (self.dst, self.src)
 
     def at(self, rows: Ints) -> Links:
@@ -60,8 +60,8 @@ def as_links(value: object, name: str, num_nodes: int, relations: bool | None = 
         value: the rows; an empty list has either width.
         name: the argument, for messages.
         num_nodes: number of nodes.
-        relations: whether there must be relations; None: as there are.
-        why: words for the message why they must, or must not.
+        relations: whether there must be relations; None: either.
+        why: the reason, for the error message.
     """
     array = as_array(value, name)
     width = None if relations is None else 3 if relations else 2

@@ -220,6 +220,7 @@ class History(KeptRows):
         if self._sums_of_inputs is not None and batch.num_flows:
             sums = self._fetch("sums of inputs", self._sums_of_inputs, self._ids(batch.layers[1].parent_nid))
             columns.append((1, "agg_h_0", sums))
+        # set last: an error above leaves the batch unchanged
         for i, name, column in columns:
             batch.ldata[i][name] = column.to(batch.device)
         return torch.cat(ages).double().mean() if ages else torch.tensor(torch.nan, dtype=torch.float64)
@@ -288,6 +289,7 @@ class History(KeptRows):
             finally:
                 pushed, self._staged = self._staged, {}
             own = np.array([int(self.step)])
+            # every process sends every layer, if only empty rows: all take part in one exchange of equal parcels
             nothing = np.zeros(0, np.int64)
             columns = [pushed.get(i, (nothing, self._column("h", i)[:0])) for i in self.widths]
             steps, received = send_to_owners(self.graph.peers, "rows that were pushed", own, columns)

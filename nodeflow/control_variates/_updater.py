@@ -109,11 +109,11 @@ class Updater:
         history, missing = self.history, set(self.history.widths)
         options: dict[str, Any] = {} if self.folder is None else {"folder": self.folder}  # own models may lack it
         options |= {"chunk_size": self.chunk_size, "progress": self.progress}
-        # rows that are kept must not be inference tensors, nor recorded, whatever the caller's modes
+        # the rows outlive the call: they must be neither inference tensors nor part of the caller's autograd graph
         with torch.inference_mode(False), torch.no_grad(), history.renewal() as new, ExitStack() as stack:
             passing = iter(self.model.layers(history.propagation, self.x, **options))
             if isinstance(passing, Generator):
-                stack.callback(passing.close)  # so that it ends now, and leaves the model in the mode it was in
+                stack.callback(passing.close)  # closing restores the model's training mode now, not when collected
             for i, h in enumerate(islice(passing, max(history.widths) + 1)):  # layers above have no history
                 if i in missing:
                     self._take(i, h, new)
@@ -133,6 +133,7 @@ class Updater:
             target[start:stop].copy_(h if whole else take_rows(h, torch.arange(start, stop, device="cpu")))
         if not finite(target):
             raise ValueError(f"the model's rows of layer {i} are not finite in {target.dtype}")
+        # sums of the stored rows, rounded to their type, since sums must match the rows that they are used with
         for start, stop in ranges if self.history.stored else ():
             nodes = None if stop - start == len(target) else torch.arange(start, stop, device="cpu")
             new[f"agg_h_{i}"][start:stop] = self.history.propagation(target, nodes)

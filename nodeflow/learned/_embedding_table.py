@@ -130,7 +130,8 @@ class EmbeddingTable(RowsBase):
                 hashed = hash_ids(np.asarray(own))
                 self._part = {"nodes": f"part {self.peers.rank} of {self.peers.size}, {hashed:#018x}"}
             self._store = self._make(len(own), None if folder is None else Path(folder))
-        self._lock = threading.Lock()  # of the rows: a reader sees whole commits, whatever thread writes them
+        # held while rows are read or committed, so that a reader in another thread sees complete commits only
+        self._lock = threading.Lock()
         self._pulls = Pulls()
 
     def _make(self, num_rows: int, folder: Path | None) -> Store:
@@ -176,14 +177,14 @@ class EmbeddingTable(RowsBase):
         """
         if not torch.is_grad_enabled():
             return self.fetch(ids).to(device)
-        with self.peers.together("learned rows", exchanges=1):  # the fetch within has its own
+        with self.peers.together("learned rows", exchanges=1):  # ``fetch`` counts its own exchanges
             return self._pulls.pull(as_ids(ids, "ids", self.shape[0]), self.fetch, device)
 
     def _read(self, ids: Ints, out: Tensor | None) -> Tensor:
         return fetch_from_owners(self.peers, "learned rows", ids, self.peers.owners, self._held)
 
     def _held(self, ids: Ints) -> Tensor:
-        """Return rows that lie here, by parent id; those that were never written have their initial values."""
+        """Return local rows by parent id; rows that were never written have their initial values."""
         which, arrays = torch.from_numpy(self._whole.rows_of(ids)), self._store.arrays
         with self._lock, torch.no_grad():
             rows = fetch_rows(arrays["rows"], which)
@@ -213,6 +214,7 @@ class EmbeddingTable(RowsBase):
         with self.peers.together("a step of a table", exchanges=2), torch.no_grad():
             chosen = self._pulls.waiting(rows)
             own = gradients(chosen, self._exact)
+            # a process without gradients joins the exchange too: it may own rows that others have gradients of
             ids, grads = own or (np.zeros(0, np.int64), torch.zeros(0, self.shape[1], dtype=self._exact))
             parts, active = self._to_owners("gradients of learned rows", ids, grads, own is not None)
             if not active:
@@ -263,7 +265,7 @@ class EmbeddingTable(RowsBase):
 
         Raises ValueError, on all processes, where their versions or learning rates differ.
         """
-        if not self.collective:  # a small step would take a tenth longer
+        if not self.collective:  # the general path would make a small step a tenth slower
             return [(ids, rows)], active
         own = np.array([self.version, self.lr, active], np.float64)
         facts, (parts,) = send_to_owners(self.peers, what, own, [(ids, rows)])
@@ -280,7 +282,7 @@ class EmbeddingTable(RowsBase):
         wanted |= dict.fromkeys(("rows", "written", *self._optimizer.states), which)
 
         def counted(arrays: Mapping[str, Tensor]) -> None:
-            arrays["version"].add_(1)  # first, as stores of several processes expect of what counts commits
+            arrays["version"].add_(1)  # before other changes: stores of several processes expect the counter first
             change(arrays, places)
 
         with self._lock:
@@ -290,6 +292,7 @@ class EmbeddingTable(RowsBase):
         """Change rows and states by gradients, in arrays that a commit has opened."""
         which, rows, at = torch.from_numpy(places), arrays["rows"], places
         self._begin(arrays, ids, places)
+        # update 16-bit rows in a wider copy, so that a step rounds them once
         if short := self.dtype != self._exact:
             rows, at = rows.index_select(0, which).to(self._exact), np.arange(len(places))
         states = {name: arrays[name].numpy() for name in self._optimizer.states}
@@ -314,17 +317,17 @@ class EmbeddingTable(RowsBase):
     def state_dict(self) -> dict[str, Any]:
         """Return the settings, the version, and for a table in memory its tensors, which later steps change.
 
-        The folder of a table in files is its state: a checkpoint is a copy of it, and the version says of which commit.
-        Of several processes each has a state of its own rows.
+        The state of a table in files is its folder: a checkpoint is a copy of it, and the version names the commit.
+        Each process has a state of its own rows.
         """
         state: dict[str, Any] = {"settings": dict(self._settings), "version": self.version, **self._part}
         return state if self._store.folder is not None else {**state, "arrays": dict(self._store.arrays)}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Take the rows of a state, or for a table in files check that the folder is at its version.
+        """Load the rows of a state, or for a table in files check that the folder is at its version.
 
-        Several processes take states of one commit. Raises ValueError for the state of another table, part or version;
-        then nothing has changed.
+        All processes load states of the same commit. Raises ValueError for the state of another table, part or version;
+        the table is then unchanged.
         """
         if not isinstance(state, Mapping) or not {"settings", "version"} <= set(state):
             raise ValueError(f"state must be what state_dict returned, got {describe(state)}")

@@ -158,7 +158,7 @@ class Pipeline(Generic[Batch, Result]):
                 yield result
                 del result, written
         finally:
-            left = True
+            left = True  # draws that are still queued take no batch
             try:
                 if drawn is not None:
                     self._drop(drawn)
@@ -181,7 +181,7 @@ class Pipeline(Generic[Batch, Result]):
         self._under_way += 1
         rows: dict[str, Tensor] = {}
         try:
-            for batch in source:  # the next one only
+            for batch in source:  # takes one batch
                 with torch.enable_grad():
                     for name, (table, ids) in self._pulls.items():
                         rows[name] = table.pull(ids(batch), self.device)
@@ -197,6 +197,7 @@ class Pipeline(Generic[Batch, Result]):
 
     def _write(self, drawn: Drawn) -> None:
         for table, leaves in self._by_table(drawn):
+            # without gradients a collective table steps too: the other processes wait in the exchange
             if table.collective or any(leaf.grad is not None for leaf in leaves):
                 table.step(*leaves)
             else:

@@ -140,6 +140,7 @@ def _best(scores: Tensor, count: int) -> tuple[Tensor, Tensor]:
     if tied.any():
         ordered, places = scores[tied].sort(dim=1, descending=True, stable=True)
         values[tied], columns[tied] = ordered[:, :kept], places[:, :kept]
+    # by column, then stably by score: equal scores stay in the order of columns
     columns, order = columns.sort(1)
     values, order = values.gather(1, order).sort(dim=1, descending=True, stable=True)
     columns = columns.gather(1, order)

@@ -152,7 +152,7 @@ def _at_seeds(sampler: Sampler, x: Tensor, seeds: SeedsLike, times: NumbersLike 
             if flow.num_dst:  # none without include_dst where no node above has neighbours
                 yield i, flow, _rows_of(flow.dst_layer, nodes, contexts)
 
-    # skip seeds that are in a lower flow only if drawn: their sums are conditional on that draw
+    # a seed must be in the flow in every draw: the sum of one that is there by chance is conditional on that draw
     return _Sums("seed", nodes, exact, draws, drawn)
 
 

@@ -81,6 +81,7 @@ class Processes:
             yield
         except Exception as caught:
             error = caught
+        # collective: processes without an error report too, since the others wait for them
         failures = self._of_all(None if error is None else (type(error).__name__, _words(error)))
         failed = [rank for rank, failure in enumerate(failures) if failure]
         if not failed:
