@@ -15,7 +15,7 @@ from nodeflow._base.checks import LARGEST, Ints, as_array, as_ids
 from nodeflow._base.types import Array
 
 SIDES = ("destination", "source")
-"""The ends of a link that are asked for, or that negatives take the place of."""
+"""The ends of a link that queries ask for, or that negatives replace."""
 
 LinksLike: TypeAlias = "Tensor | Array | list[Any]"
 KnownLike: TypeAlias = "LinksLike | list[Tensor] | tuple[Any, ...] | None"
@@ -90,8 +90,8 @@ def as_known(value: object, num_nodes: int, relations: bool, why: str = "as the 
 class Queries:
     """The distinct pairs (node, relation) among those given, ascending by relation, then by node.
 
-    Of nodes [4, 0, 4] with relations [1, 1, 1] these are ``node`` [0, 4] and ``relation`` [1, 1]; ``number`` [1, 0, 1]
-    says which of them each given one is.
+    Nodes [4, 0, 4] with relations [1, 1, 1] give ``node`` [0, 4] and ``relation`` [1, 1]; ``number`` [1, 0, 1] is the
+    index of each given pair among them.
 
     Args:
         node, relation: the pairs, ``[n]`` each; ``relation`` None: without relations.
@@ -116,9 +116,9 @@ class Queries:
         """Return ``(indptr, answers)``: the distinct answers that links give to each query, ascending.
 
         Args:
-            links: links, of which those that answer no query are left out.
-            side: the end that is asked for.
-            columns: what stands for each node as an answer, ``[num_nodes]``, -1 for a node that is none; None: its id.
+            links: links; those that answer no query are left out.
+            side: the end that queries ask for.
+            columns: number of each node as an answer, ``[num_nodes]``, -1 for a node that is no answer; None: its id.
         """
         near, far = links.ends(side)
         number, answer = self.find(near, links.relation), far if columns is None else columns[far]
@@ -131,7 +131,7 @@ class Queries:
         """One number for every (node, relation); -1 for a relation that no query has."""
         if relation is None:
             return node
-        # relations may be any numbers: their places keep the keys small
+        # relations may be arbitrary integers: their ranks keep key = rank * num_nodes + node small
         kind = _places(self._relations, relation)
         keys: Ints = np.where(kind < 0, -1, kind * self._num_nodes + node)
         return keys

@@ -41,7 +41,8 @@ def from_scipy(
     if not scipy.sparse.issparse(matrix):
         raise TypeError(f"matrix must be a scipy sparse matrix, got {describe(matrix)}")
     _check_square(matrix, matrix.ndim == 2)
-    coo = matrix.tocoo()  # CSR would add up repeated entries
+    # COO keeps repeated entries apart, where CSR would add them up
+    coo = matrix.tocoo()
     if matrix.format == "bsr":  # blocks of a BSR matrix are padded with zeros that were never stored
         coo = scipy.sparse.coo_array(coo)
         coo.eliminate_zeros()

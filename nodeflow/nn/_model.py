@@ -138,7 +138,7 @@ class FlowModel(nn.Module):
         hint = ": of rows x of all nodes take x[batch.layers[0].parent_nid]"
         check_num_rows(h.shape, "h", batch.layer_sizes[0], "node of the input layer", hint)
         kept: list[Tensor] = []  # with jumping: rows of earlier layers, of the nodes in the present layer
-        dropped = False  # by the convolution before
+        dropped = False  # whether the previous convolution has applied activation and dropout itself
         for i, flow in enumerate(batch.flows):
             h = h if dropped else self.step(i, h)
             if self.jumping is not None and i:
@@ -181,9 +181,9 @@ class FlowModel(nn.Module):
         )
 
     def _drops_within(self, i: int, h: Tensor) -> bool:
-        """Whether convolution ``i`` drops its own result, after bias and ReLU: in bfloat16 on a CPU.
+        """Whether convolution ``i`` applies dropout itself, after bias and ReLU: in bfloat16 on a CPU.
 
-        All three are one pass over the rows then, and one over their gradient.
+        All three then take one pass over the rows, and one over their gradient.
         """
         conv, own = self.convs[i], type(self)
         return (
@@ -200,8 +200,8 @@ class FlowModel(nn.Module):
     def convolve(self, i: int, flow: Flow, h: Tensor, *, dropout: float = 0.0) -> Tensor:
         """Return the result of convolution ``i`` for the rows that enter it, plus the residual if there is one.
 
-        With ``dropout``, for a ``LinearConv`` only, the convolution drops its result. Errors get a note that names the
-        layer.
+        With ``dropout``, for a ``LinearConv`` only, the convolution applies dropout itself. Errors get a note that
+        names the layer.
         """
         try:
             out: Tensor = self.convs[i](flow, h, dropout=dropout) if dropout else self.convs[i](flow, h)

@@ -184,6 +184,7 @@ class Trainer:
         With ``accumulate`` above 1 the optimiser steps once per ``accumulate`` calls. With several processes the loss
         is the mean over all. Raises FloatingPointError for a loss that is infinite or NaN.
         """
+        # processes average gradients only in the last backward pass before the optimiser steps
         last = self._waiting + 1 == self.settings.optimizer.accumulate or self.batches_done + 1 >= self._total
         with nullcontext() if self._averaged is None else self._averaged.backward(postponed=not last):
             loss = self.loss(batch)
@@ -346,7 +347,7 @@ class Trainer:
                     self.batches_done += 1
                     if self.batches_done == total and self._waiting:
                         self.update()
-                    # one exchange for all; saving is collective, so the clock of the first process decides
+                    # one exchange for counts and signals; saving is collective, so the clock of rank 0 decides
                     due = self.checkpoints is not None and self.processes.is_first and self.checkpoints.is_due
                     counts = *counts_of(batch, self.task.size(batch)), int(ages.sum()), len(ages)
                     *summed, stop, save = self.processes.totals(*counts, int(self._stop), int(due))
