@@ -65,14 +65,14 @@ def colors_of(axis: Axes, values: Sequence[float | None], name: str) -> list[Any
 
 
 def whole_ticks(axis: Axes) -> None:
-    """Let the ticks below the axes be whole numbers."""
+    """Put the ticks of the x axis at whole numbers."""
     from matplotlib.ticker import MaxNLocator
 
     axis.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
 
 
 def whole_ticks_up_to(axis: Axes, most: float) -> None:
-    """Let the ticks beside the axes be whole numbers from 0 to at most ``most``."""
+    """Put the ticks of the y axis at whole numbers from 0 to at most ``most``."""
     from matplotlib.ticker import MaxNLocator
 
     ticks = MaxNLocator(nbins=8, steps=[1, 2, 5, 10], integer=True, min_n_ticks=1).tick_values(0, most)
@@ -116,7 +116,7 @@ def font_size(names: Sequence[str]) -> float:
 
 
 def small_legend(axis: Axes, **options: Any) -> None:
-    """Put a legend on the axes, unless nothing has a word."""
+    """Put a legend on the axes, unless nothing is labelled."""
     if axis.get_legend_handles_labels()[0]:
         axis.legend(fontsize=8, title_fontsize=8, frameon=False, **options)
 

@@ -64,7 +64,7 @@ class FlowSummary(NamedTuple):
 
 
 class Summary(NamedTuple):
-    """A layered graph of which sizes are drawn: number of nodes of every layer, and the flows between them."""
+    """The sizes of a layered graph to be drawn: number of nodes of every layer, and the flows between them."""
 
     sizes: list[int]
     flows: list[FlowSummary]

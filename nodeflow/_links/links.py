@@ -1,6 +1,6 @@
-"""Links, triples (source, relation, destination) or pairs without relations, checked; and the questions they answer.
+"""Checked links: triples (source, relation, destination) or pairs without relations; and the queries they answer.
 
-A question is (node, relation) on one side; known answers are grouped by what is asked.
+A query is (node, relation) on one side; known answers are grouped by query.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from nodeflow._base.checks import LARGEST, Ints, as_array, as_ids
 from nodeflow._base.types import Array
 
 SIDES = ("destination", "source")
-"""The ends of a link that are asked for, or that negatives take the place of."""
+"""The ends of a link that queries ask for, or that negatives replace."""
 
 LinksLike: TypeAlias = "Tensor | Array | list[Any]"
 KnownLike: TypeAlias = "LinksLike | list[Tensor] | tuple[Any, ...] | None"
@@ -32,7 +32,7 @@ class Links(NamedTuple):
     dst: Ints
 
     def ends(self, side: str) -> tuple[Ints, Ints]:
-        """The ends that a question for ``side`` names, and those of that side, which answer it."""
+        """The known ends of queries for ``side``, and the ends on that side, which answer them."""
         return (self.src, self.dst) if side == "destination" else (self.dst, self.src)
 
     def at(self, rows: Ints) -> Links:
@@ -60,8 +60,8 @@ def as_links(value: object, name: str, num_nodes: int, relations: bool | None = 
         value: the rows; an empty list has either width.
         name: the argument, for messages.
         num_nodes: number of nodes.
-        relations: whether there must be relations; None: as there are.
-        why: words for the message why they must, or must not.
+        relations: whether there must be relations; None: either.
+        why: the reason, for the error message.
     """
     array = as_array(value, name)
     width = None if relations is None else 3 if relations else 2
@@ -90,8 +90,8 @@ def as_known(value: object, num_nodes: int, relations: bool, why: str = "as the 
 class Queries:
     """The distinct pairs (node, relation) among those given, ascending by relation, then by node.
 
-    Of nodes [4, 0, 4] with relations [1, 1, 1] these are ``node`` [0, 4] and ``relation`` [1, 1]; ``number`` [1, 0, 1]
-    says which of them each given one is.
+    Nodes [4, 0, 4] with relations [1, 1, 1] give ``node`` [0, 4] and ``relation`` [1, 1]; ``number`` [1, 0, 1] is the
+    index of each given pair among them.
 
     Args:
         node, relation: the pairs, ``[n]`` each; ``relation`` None: without relations.
@@ -116,9 +116,9 @@ class Queries:
         """Return ``(indptr, answers)``: the distinct answers that links give to each query, ascending.
 
         Args:
-            links: links, of which those that answer no query are left out.
-            side: the end that is asked for.
-            columns: what stands for each node as an answer, ``[num_nodes]``, -1 for a node that is none; None: its id.
+            links: links; those that answer no query are left out.
+            side: the end that queries ask for.
+            columns: number of each node as an answer, ``[num_nodes]``, -1 for a node that is no answer; None: its id.
         """
         near, far = links.ends(side)
         number, answer = self.find(near, links.relation), far if columns is None else columns[far]
@@ -131,7 +131,7 @@ class Queries:
         """One number for every (node, relation); -1 for a relation that no query has."""
         if relation is None:
             return node
-        # relations may be any numbers: their places keep the keys small
+        # relations may be arbitrary integers: their ranks keep key = rank * num_nodes + node small
         kind = _places(self._relations, relation)
         keys: Ints = np.where(kind < 0, -1, kind * self._num_nodes + node)
         return keys

@@ -18,7 +18,7 @@ def layout(
     ``header`` None takes the first row for one if neither of its first two entries is a number.
     """
     if table.delimiter is None:
-        whole_lines = replace(table, delimiter="\0").rows()  # a character no text has
+        whole_lines = replace(table, delimiter="\0").rows()  # a character that occurs in no text
         if any("," in fields[0] for _, fields in islice(whole_lines, 1)):
             table = replace(table, delimiter=",")
     titles: list[str] | None = None

@@ -52,7 +52,7 @@ class Table:
                     number += len(lines)
 
     def split(self, number: int, lines: Iterable[str]) -> Iterator[tuple[int, list[str]]]:
-        """Yield ``(line number, fields)`` of the rows among some lines, the first of which has a number."""
+        """Yield ``(line number, fields)`` of the rows among some lines, given the number of the first line."""
         for at, line in enumerate(lines, start=number):
             text = line if self.comments is None else line.split(self.comments, 1)[0]
             if text.strip():
@@ -121,12 +121,12 @@ class Table:
 
 
 def is_integer(text: str) -> bool:
-    """Tell whether ``text`` is written as an integer that fits 64 bits."""
+    """Return whether ``text`` is written as an integer that fits 64 bits."""
     return _INTEGER.fullmatch(text) is not None and -(2**63) <= int(text) < 2**63
 
 
 def is_number(text: str) -> bool:
-    """Tell whether ``text`` is written as a number."""
+    """Return whether ``text`` is written as a number."""
     try:
         float(text)
     except ValueError:

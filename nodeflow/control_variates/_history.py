@@ -41,24 +41,23 @@ class HistoryOptions(TypedDict, total=False):
 class History(KeptRows):
     """Activations of earlier steps, and their full-neighbourhood sums, for control variates (Chen, Zhu, Song 2018).
 
-    For every history layer i it holds ``h_i``: a row per node of the graph for the inputs of flow i, as they were when
-    the node was last in layer i of a batch. ``pull`` gives a batch its rows, ``push`` takes new ones, ``commit`` writes
-    them, all or none. The *aggregated history* ``agg_h_i`` of a node is the sum over all its edges of P times the
-    neighbour's row.
+    For every history layer i it holds ``h_i``: for each node of the graph, its input row of flow i when it was last in
+    layer i of a batch. ``pull`` gives a batch its rows, ``push`` stages new ones, ``commit`` writes all of them or
+    none. The *aggregated history* ``agg_h_i`` of a node is the sum over all its edges of P times the neighbour's row.
 
     Args:
         graph: the parent graph; it is never written to.
         widths: by layer, the width of its rows, as ``{1: 256}``. Layer 0 are the inputs.
         weight, direction, edge_filter: the propagation P, see ``Propagation``.
         aggregated: "on demand": ``agg_h_i`` is computed when it is pulled, for the nodes of the batch, from the present
-            rows. "stored": sums are kept for all nodes, ``[num_nodes, width]`` more per layer. Then rows change only
-            when an ``Updater`` makes all of them anew, since a sum must belong to the very rows that it is used with.
+            rows. "stored": sums are kept for all nodes, ``[num_nodes, width]`` more per layer. Rows then change only
+            when an ``Updater`` recomputes all of them, since sums must match the rows that they are used with.
         dtype: type of the rows: torch.float32, float64, bfloat16 or float16. Sums are float32 at least.
         device: device of the rows. ``.to`` moves them later.
-        folder: keep the rows in memory-mapped files there, which may be larger than memory. A folder that a history of
-            the same propagation, widths and types has left is continued, with the rows of its last whole commit, also
-            where the process was killed. One history at a time may use it, and one process: ``close`` lets it go.
-            After a power cut, rows are those of a whole commit only if ``flush`` was called after it.
+        folder: keep the rows in memory-mapped files there, which may be larger than memory. An existing folder of a
+            history with the same propagation, widths and types is reopened at its last complete commit, even if the
+            process was killed. Only one history of one process may use it at a time; ``close`` releases it.
+            After a power cut, rows are those of a complete commit only if ``flush`` was called after it.
         inputs: rows of the input layer for all nodes, finite: dense, sparse CSR, or an object with ``shape``, ``dtype``
             and ``fetch(ids, out=None)``. They never change, so their sums over all neighbours are computed once.
             Batches get these exact sums as ``agg_h_0``, and a model uses them in place of the rows it is given. The
@@ -73,9 +72,9 @@ class History(KeptRows):
     sends new ones there: all processes write, or none does. Making a history, reading rows of given nodes, ``pull``,
     ``commit``, ``renewal``, ``clear`` and ``load_state_dict`` are then collective.
 
-    Raises TypeError and ValueError for arguments that are none of these, and the errors of ``Propagation``. For
-    ``folder`` raises ValueError where it holds something else or is damaged, BlockingIOError where another process has
-    it, OSError where the disk cannot hold the rows.
+    Raises TypeError and ValueError for wrong arguments, and the errors of ``Propagation``. For ``folder`` raises
+    ValueError if it holds something else or is damaged, BlockingIOError if another process uses it, OSError if the
+    disk cannot hold the rows.
 
     >>> graph = Graph.from_edges([0, 2, 0, 1], [1, 1, 2, 2], edata={"p": torch.full((4,), 0.5)})
     >>> history = History(graph, {1: 1}, weight="p")
@@ -114,7 +113,7 @@ class History(KeptRows):
         device: torch.device | str | None,
         inputs: Tensor | Rows | None,
     ) -> None:
-        """Check the arguments, which all processes do together, and make the arrays."""
+        """Check the arguments and make the arrays; collective."""
         if isinstance(widths, Mapping) and not widths:
             raise ValueError("widths has no layer; a model of one layer whose inputs have exact sums needs no history")
         check_type(widths, "widths", Mapping, "a dict from layer to width, as in {1: 256}")
@@ -221,6 +220,7 @@ class History(KeptRows):
         if self._sums_of_inputs is not None and batch.num_flows:
             sums = self._fetch("sums of inputs", self._sums_of_inputs, self._ids(batch.layers[1].parent_nid))
             columns.append((1, "agg_h_0", sums))
+        # set last: an error above leaves the batch unchanged
         for i, name, column in columns:
             batch.ldata[i][name] = column.to(batch.device)
         return torch.cat(ages).double().mean() if ages else torch.tensor(torch.nan, dtype=torch.float64)
@@ -228,7 +228,7 @@ class History(KeptRows):
     # ---- writing
 
     def push(self, batch: NodeFlow, rows: Mapping[int, Tensor] | None = None) -> None:
-        """Take new rows of the nodes of a batch, which ``commit`` writes.
+        """Stage new rows of the nodes of a batch; ``commit`` writes them.
 
         Args:
             batch: a NodeFlow of this graph.
@@ -249,7 +249,7 @@ class History(KeptRows):
         }
 
     def write(self, layer: int, nodes: IdsLike, rows: Tensor) -> None:
-        """Take new rows ``[len(nodes), width]`` of some nodes, which ``commit`` writes. Raises as ``push``."""
+        """Stage new rows ``[len(nodes), width]`` of some nodes; ``commit`` writes them. Raises as ``push``."""
         self._staged[layer] = self._checked(layer, nodes, rows)
 
     def _checked(self, layer: int, nodes: IdsLike, rows: Tensor, *, distinct: bool = False) -> tuple[Ints, Tensor]:
@@ -277,10 +277,10 @@ class History(KeptRows):
         return ids, new
 
     def commit(self, batch: NodeFlow | None = None) -> None:
-        """Write all rows that were pushed. If anything raises, nothing is written. Either way none wait any more.
+        """Write all pushed rows. If anything raises, nothing is written. In both cases the pushed rows are dropped.
 
         Args:
-            batch: a batch that is pushed before, with its columns "h"; None: none. Raises as ``push``.
+            batch: a batch to push first, with its columns "h"; None: none. Raises as ``push``.
         """
         with self._together("a commit of the history", exchanges=2):
             try:
@@ -289,6 +289,7 @@ class History(KeptRows):
             finally:
                 pushed, self._staged = self._staged, {}
             own = np.array([int(self.step)])
+            # every process sends every layer, if only empty rows: all take part in one exchange of equal parcels
             nothing = np.zeros(0, np.int64)
             columns = [pushed.get(i, (nothing, self._column("h", i)[:0])) for i in self.widths]
             steps, received = send_to_owners(self.graph.peers, "rows that were pushed", own, columns)
@@ -300,7 +301,8 @@ class History(KeptRows):
             step, device = int(own[0]) + 1, self.step.device
             changes = {"step": (torch.zeros(1, dtype=torch.int64, device=device), torch.tensor([step], device=device))}
             for i, parts in zip(self.widths, received, strict=True):
-                ids, rows = first_of_each(parts)  # those of the first process, whatever came first
+                # the lowest rank wins where several wrote a node: the result must not depend on arrival order
+                ids, rows = first_of_each(parts)
                 if len(ids):
                     which = torch.from_numpy(self.graph.held.whole.rows_of(ids)).to(device)
                     changes[f"h_{i}"] = which, rows.to(device)
@@ -343,7 +345,7 @@ class History(KeptRows):
             raise ValueError("the batch belongs to another graph than the history, or to none")
 
     def _repr_html_(self) -> str:
-        # the buffers as they are in this process; that reads no row of another one, and no whole file
+        # shows this process's buffers only: reads no rows of other processes, and no whole file
         buffers = {name: tensor for name, tensor in self.named_buffers() if name != "step"}
         return page("History", self.extra_repr(), column_table([("", buffers)]))
 

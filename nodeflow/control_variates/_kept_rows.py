@@ -1,4 +1,4 @@
-"""The arrays of a history as a module holds them: in memory or in files, renewed at once, saved and loaded."""
+"""The arrays of a history as buffers of a module: in memory or in files, replaced at once, saved and loaded."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class KeptRows(nn.Module):
         self._store.flush()
 
     def close(self) -> None:
-        """Let another process have the folder. Afterwards nothing may be written."""
+        """Release the folder for other processes. Nothing may be written afterwards."""
         self._store.close()
 
     @contextmanager
@@ -69,6 +69,7 @@ class KeptRows(nn.Module):
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
         """Change type or device, as ``.to`` does. Files cannot change; stored sums stay float32 at least."""
         if self._store.folder is not None:
+            # try the change on empty views: on whole buffers it would read the files
             for name, buffer in self.named_buffers():
                 other = fn(buffer[:0] if buffer.ndim else buffer)
                 if other.dtype != buffer.dtype or other.device != buffer.device:
@@ -79,6 +80,7 @@ class KeptRows(nn.Module):
             return self
         wide = {name: buffer for name, buffer in self.named_buffers() if name.startswith("agg_h_")}
         super()._apply(fn, recurse)
+        # convert sums from the buffers before, not from values that were rounded to 16 bits
         for name, buffer in wide.items():
             now = getattr(self, name)
             if now.dtype in (torch.float16, torch.bfloat16):
@@ -105,19 +107,20 @@ class KeptRows(nn.Module):
                     f"the state is of another history: {name} is {saved.dtype} {tuple(saved.shape)} there, and "
                     f"{buffer.dtype} {tuple(buffer.shape)} here"
                 )
-        self._staged = {}  # rows that waited for a commit are not of this state
+        self._staged = {}  # pushed rows do not belong to this state
         errors: list[str] = rest[-1]  # torch collects them, and raises once all modules are done
+        # torch copies into the buffers one by one: load into new ones, which replace the old only if all have succeeded
         before, old, new = len(errors), dict(self._buffers), self._store.successor()
         try:
             for key in new:
-                if prefix + key not in state:  # reported, or left as it is
+                if prefix + key not in state:  # reported as missing, or keeps its values (strict=False)
                     new[key].copy_(getattr(self, key))
             self._buffers.update(new)
             super()._load_from_state_dict(state, prefix, meta, *rest)
             self._buffers.update(old)
             with self._together("loading the history", exchanges=1):
                 if self.propagation.graph.peers.size > 1 and len(errors) > before:
-                    raise RuntimeError(errors[-1])  # now, since the others wait
+                    raise RuntimeError(errors[-1])  # now, within the exchange: the other processes wait
                 if len(errors) == before:
                     self._replace(new)
         except BaseException:

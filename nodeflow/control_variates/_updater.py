@@ -1,4 +1,4 @@
-"""Updater: full passes of the model that make the whole history anew."""
+"""Updater: full passes of the model that recompute the whole history."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ _CHUNK = 2**16  # rows at a time, where the layers lie in files
 
 
 class Updater:
-    """Makes the whole history anew from time to time, by a full pass of the model that is trained.
+    """Recomputes the whole history at intervals, by a full pass of the model in training.
 
-    A pass computes the rows of every history layer from full neighbourhoods, without dropout, and their sums where the
-    history stores them. At its end they replace all old rows at once. If it raises, the old rows stay.
+    A pass computes the rows of every history layer from full neighbourhoods, without dropout, and their sums if the
+    history stores them. They replace all old rows at once when the pass ends. If it raises, the old rows stay.
 
     Args:
         model: a ``FlowModel``; it is run, not copied.
@@ -92,11 +92,11 @@ class Updater:
         return due
 
     def state_dict(self) -> dict[str, int]:
-        """Return where the schedule stands; the history has a state of its own."""
+        """Return the state of the schedule; the history has a state of its own."""
         return {"calls": self.calls}
 
     def load_state_dict(self, state: Mapping[str, int]) -> None:
-        """Let the schedule go on from ``state``. Raises ValueError for anything that ``state_dict`` did not return."""
+        """Load the state of the schedule. Raises ValueError for anything that ``state_dict`` did not return."""
         if not isinstance(state, Mapping) or set(state) != {"calls"}:
             raise ValueError(f"state must be what state_dict returned, got {describe(state)}")
         self.calls = as_count(state["calls"], "state['calls']")
@@ -104,16 +104,16 @@ class Updater:
     def run(self) -> None:
         """Run a pass.
 
-        Raises ValueError where the model's rows do not fit the history, or are not finite. The history then stays.
+        Raises ValueError if the model's rows do not fit the history or are not finite; the history is then unchanged.
         """
         history, missing = self.history, set(self.history.widths)
         options: dict[str, Any] = {} if self.folder is None else {"folder": self.folder}  # own models may lack it
         options |= {"chunk_size": self.chunk_size, "progress": self.progress}
-        # rows that are kept must not be inference tensors, nor recorded, whatever the caller's modes
+        # the rows outlive the call: they must be neither inference tensors nor part of the caller's autograd graph
         with torch.inference_mode(False), torch.no_grad(), history.renewal() as new, ExitStack() as stack:
             passing = iter(self.model.layers(history.propagation, self.x, **options))
             if isinstance(passing, Generator):
-                stack.callback(passing.close)  # so that it ends now, and leaves the model in the mode it was in
+                stack.callback(passing.close)  # closing restores the model's training mode now, not when collected
             for i, h in enumerate(islice(passing, max(history.widths) + 1)):  # layers above have no history
                 if i in missing:
                     self._take(i, h, new)
@@ -133,6 +133,7 @@ class Updater:
             target[start:stop].copy_(h if whole else take_rows(h, torch.arange(start, stop, device="cpu")))
         if not finite(target):
             raise ValueError(f"the model's rows of layer {i} are not finite in {target.dtype}")
+        # sums of the stored rows, rounded to their type, since sums must match the rows that they are used with
         for start, stop in ranges if self.history.stored else ():
             nodes = None if stop - start == len(target) else torch.arange(start, stop, device="cpu")
             new[f"agg_h_{i}"][start:stop] = self.history.propagation(target, nodes)

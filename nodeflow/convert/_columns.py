@@ -71,7 +71,7 @@ def _column(name: str, values: Sequence[Any], keys: Iterable[Any], what: str, dt
 
 
 def _is_like(value: Any, first: Any) -> bool:
-    """Whether a value is of numbers and has as many of them as the first."""
+    """Whether a value consists of numbers, as many as the first value."""
     array, other = (np.asarray(v, dtype=object) for v in (value, first))
     return array.shape == other.shape and all(
         isinstance(v, (bool, int, float, complex, np.generic)) for v in array.flat

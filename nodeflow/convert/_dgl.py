@@ -53,7 +53,7 @@ def to_dgl(graph: Graph) -> dgl.DGLGraph:
 
 
 def from_dgl_blocks(blocks: Sequence[dgl.DGLGraph], *, parent: Graph | None = None) -> NodeFlow:
-    """Return the NodeFlow of DGL's message-flow graphs, inputs first, as its samplers hand them out.
+    """Return the NodeFlow of DGL's message-flow graphs, inputs first, as DGL's samplers return them.
 
     Source nodes of block i are layer i, its edges are flow i, and its destination nodes are layer i + 1. The columns
     ``dgl.NID`` and ``dgl.EID`` become parent ids, and ``edge_weights`` (the name that ``dgl.dataloading.LaborSampler``
@@ -128,7 +128,7 @@ def _fill(frame: Any, columns: Frame, more: Mapping[str, Tensor | None]) -> None
 
 
 def _joined(sides: Sequence[Mapping[str, Tensor]], layer: int) -> dict[str, Tensor]:
-    """Return the columns of a layer, which is the destinations of one block and the sources of the next."""
+    """Return the columns of a layer: the destinations of one block and the sources of the next."""
     columns: dict[str, Tensor] = {}
     for side in sides:
         for name, column in dict(side).items():

@@ -41,8 +41,9 @@ def from_scipy(
     if not scipy.sparse.issparse(matrix):
         raise TypeError(f"matrix must be a scipy sparse matrix, got {describe(matrix)}")
     _check_square(matrix, matrix.ndim == 2)
-    coo = matrix.tocoo()  # CSR would add up repeated entries
-    if matrix.format == "bsr":  # its blocks are filled up with zeros that nobody stored
+    # COO keeps repeated entries apart, where CSR would add them up
+    coo = matrix.tocoo()
+    if matrix.format == "bsr":  # blocks of a BSR matrix are padded with zeros that were never stored
         coo = scipy.sparse.coo_array(coo)
         coo.eliminate_zeros()
     edata = None if weight is None else {weight: coo.data.copy()}
@@ -119,7 +120,7 @@ def to_torch_sparse(graph: Graph, *, weight: str | None = None) -> Tensor:
 
 
 def _values(graph: Graph, weight: str | None) -> Tensor:
-    """Return the numbers of the edges: a copy, because a matrix is easily changed in place."""
+    """Return a copy of the edges' numbers, because matrices are easily changed in place."""
     if weight is None:
         return torch.ones(graph.num_edges, dtype=torch.float32, device="cpu")
     return whole_column(graph.edata[weight]).detach().clone()
@@ -145,5 +146,5 @@ def _entries(matrix: Tensor) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def _repeated(indptr: Tensor) -> Tensor:
-    """Return the row of every entry from where the rows begin."""
+    """Return the row of every entry, from the offsets of the rows."""
     return torch.repeat_interleave(torch.arange(len(indptr) - 1, device=indptr.device), indptr.diff())

@@ -47,17 +47,17 @@ def from_pyg(
     edata = _columns(data, edge_columns, "edge_columns", data.edge_attrs, len(src))
     for named, other in ((node_columns, edata), (edge_columns, ndata)):
         for name in named or ():
-            other.pop(name, None)  # what the caller says comes before what Data takes it for
+            other.pop(name, None)  # names given by the caller take precedence over Data's own classification
     return Graph.from_edges(src, dst, num_nodes=num_nodes, ndata=ndata, edata=edata)
 
 
 def to_pyg(graph: Graph | NodeFlow) -> Data:
     """Return a PyTorch Geometric ``Data`` object of a graph, or of a NodeFlow such as a batch.
 
-    Of a ``Graph``: ``edge_index`` in edge id order, ``num_nodes`` and all columns under their own names.
+    For a ``Graph``: ``edge_index`` in edge id order, ``num_nodes`` and all columns under their own names.
 
-    Of a ``NodeFlow``: what PyTorch Geometric's ``NeighborLoader`` hands out, one graph of all layers. A node is a row
-    once, seeds first, then nodes by the hop that reaches them; edges are in the order of the hops too.
+    For a ``NodeFlow``: one graph of all layers, as PyTorch Geometric's ``NeighborLoader`` yields. Each node has one
+    row, seeds first, then nodes by the hop that reaches them; edges are in the order of the hops too.
 
     =======================  =======================================================================================
     ``edge_index``           the edges of all flows, each once, int64 ``[2, E]``

@@ -45,7 +45,7 @@ def _steps(sizes: Sequence[int]) -> list[int]:
 
 
 def _per_hop(sizes: Sequence[int], edges: _Edges) -> list[int] | None:
-    """Return how many nodes or edges each hop adds; None where nodes drew anew, because no hop is a prefix then."""
+    """Return the number of nodes or edges that each hop adds; None if nodes drew anew: hops are then no prefixes."""
     return [*sizes[-1:], *_steps(sizes)] if edges.nested else None
 
 
@@ -105,7 +105,7 @@ def _edges(batch: NodeFlow) -> _Edges:
 
 
 def _union(batch: NodeFlow, flows: list[Flow]) -> _Edges:
-    """The edges of flows whose nodes drew anew in each."""
+    """The edges of flows that draw neighbours independently."""
     parents = all(flow.has_parent for flow in flows)
     src, dst = (torch.cat(ends) for ends in zip(*(flow.edges() for flow in flows), strict=True))
     eid = torch.cat([flow.parent_eid for flow in flows]) if parents else torch.full_like(src, -1)
@@ -139,7 +139,7 @@ def _is_prefix(flow: Flow, outer: Flow) -> bool:
 
 
 def _merged(frames: Sequence[Frame], what: str) -> dict[str, Tensor]:
-    """Return every column once, that of the first frame that has it; ValueError where a later one has other rows."""
+    """Return every column once, from the first frame that has it; ValueError if the rows of a later one differ."""
     columns: dict[str, Tensor] = {}
     for i, frame in enumerate(frames):
         for name, column in frame.items():
@@ -175,9 +175,9 @@ def from_pyg_batch(
     The NodeFlow has a layer more than the batch has hops. Layers and flows are prefixes of one structure, because in
     such a batch a node has the same in-edges in every layer of the model.
 
-    Tensors with a row per node or edge become columns of the first layer or flow. Those with fewer rows go to the layer
-    or flow that has so many. Other attributes are left out. Edges are sorted by destination where they are not, with
-    their columns.
+    Tensors with a row per node or edge become columns of the first layer or flow. Tensors with fewer rows go to the
+    layer or flow of that size. Other attributes are left out. Unsorted edges are sorted by destination, with their
+    columns.
 
     Args:
         data: the batch, with ``edge_index`` and ``num_sampled_nodes``; ``n_id`` and ``e_id`` become parent ids.
@@ -252,7 +252,7 @@ def _layer_sizes(data: Any, num_nodes: int) -> list[int]:
 
 
 def _found_sizes(data: Any, src: Tensor, indptr: Tensor, num_flows: int) -> list[int]:
-    """Find the hops again: a hop ends with the last node that the destinations before it reach."""
+    """Recover the hops: a hop ends with the last node that earlier destinations reach."""
     sizes = [as_count(int(getattr(data, "batch_size", 0)), "batch_size")]
     for _ in range(as_count(num_flows, "num_flows")):
         reached = src[: int(indptr[sizes[-1]])]

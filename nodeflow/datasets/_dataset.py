@@ -185,14 +185,14 @@ class Dataset:
 
 
 def has_label(labels: Tensor) -> Tensor:
-    """Tell which nodes have a label: bool ``[num_nodes]``."""
+    """Return whether each node has a label, bool ``[num_nodes]``."""
     if labels.ndim == 2:
         return (labels > 0).any(1)
     return ~labels.isnan() if labels.is_floating_point() else labels >= 0
 
 
 def _count_row(counts: Tensor, what: str, names: tuple[str, ...] | None, of: str, note: str = "") -> str:
-    """Say how many categories there are, and which is the largest and the smallest."""
+    """Return a text: the number of categories, the largest and the smallest."""
     present = counts.nonzero().flatten()
     words = [f"{len(counts):,}{note}"]
     if len(present):

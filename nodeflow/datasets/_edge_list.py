@@ -81,7 +81,7 @@ def _load(
     table: Table, names: tuple[str, ...], kept: dict[str, int], first: list[str], num_nodes: int | None
 ) -> dict[str, Array]:
     """Return the columns to keep, each contiguous; ids are int64."""
-    # without columns to skip, numpy itself sees to it that every row has the same number of them
+    # without columns to skip, numpy itself checks that all rows have the same number of columns
     use = list(kept.values()) if len(kept) < len(names) else None
     whole = {name: name in ("src", "dst") or (at < len(first) and is_integer(first[at])) for name, at in kept.items()}
 
@@ -102,7 +102,7 @@ def _load(
     with suppress(*_FAILURES):
         return load()
     whole = dict.fromkeys(kept, True)
-    # this raises for the first wrong row, which is the usual reason to come here
+    # numpy has failed, usually at a wrong row: this raises with the first one
     for _, fields in checked_rows(table, names, table.rows(), num_nodes):
         for name, at in kept.items():
             whole[name] = whole[name] and is_integer(fields[at])

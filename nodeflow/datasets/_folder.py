@@ -192,7 +192,7 @@ def _unread(folder: Path) -> tuple[str, ...]:
 
 
 def _one_of(folder: Path, *names: str) -> Path | None:
-    """Return the file of one of several names, whichever exists, or None; two are one too many."""
+    """Return the one existing file among several names, or None; raises if more than one exists."""
     existing = [folder / name for name in names if (folder / name).exists()]
     if len(existing) > 1:
         first, second = (file.name for file in existing[:2])
@@ -226,7 +226,7 @@ def _edge_file(folder: Path) -> Path | None:
 
 
 def _edges(folder: Path, nodes: Nodes | None, rows_of: str, num_rows: int | None) -> Edges:
-    """Return the edges; the number of nodes is ``num_rows``, where that is known, or that of the edges."""
+    """Return the edges; the number of nodes is ``num_rows`` if known, else taken from the edges."""
     file = _edge_file(folder)
     if file is None:
         raise FileNotFoundError(

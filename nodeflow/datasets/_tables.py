@@ -20,7 +20,7 @@ from nodeflow._text.reading import rows_of_words
 from nodeflow._text.table import is_integer, is_number
 
 _PARTS = {"train": 0, "val": 1, "valid": 1, "validation": 1, "dev": 1, "test": 2, "0": 0, "1": 1, "2": 2}
-_CHUNK = 256  # few enough that the garbage collector does not look at them twice
+_CHUNK = 256  # few enough that the garbage collector does not scan them twice
 _TRIPLE = {"head": "src", "relation": "relation", "tail": "dst", "src": "src", "dst": "dst"}
 
 
@@ -43,7 +43,7 @@ def read_words(
 ) -> Words:
     """Read a text file, as ``read_folder`` describes them, into columns.
 
-    ``titles`` None is the first row; ``skip`` rows come before the first of the columns, that of the titles among them.
+    ``titles`` None takes the first row; ``skip`` counts the rows before the data, including the row of titles.
     Columns other than the ``optional`` ones must have no empty entries: ValueError, with the line, for these, for a row
     of another width than the titles, and for titles that are empty or occur twice.
     """
@@ -186,7 +186,7 @@ def table_error(path: Path, words: str) -> ValueError:
 
 
 def read_triples(files: Sequence[Path | None]) -> list[Words]:
-    """Read the triples head, relation, tail of a training, a validation and a test file, of which any may lack.
+    """Read triples (head, relation, tail) of a training, a validation and a test file; any may be missing.
 
     A first row of these words, in any order, names the columns.
     """

@@ -46,34 +46,34 @@ class EmbeddingTable(RowsBase):
         lr: learning rate. The attribute ``lr`` may be set between steps.
         betas, eps, weight_decay, initial_accumulator_value: as in ``torch.optim``, with its defaults.
         init: "normal" with standard deviation ``scale``, "uniform" from ``-scale`` to ``scale``, or "zeros". The
-            initial row of a node is a pure function of ``seed`` and its id. It is made when it is first read, so a
-            large table is there at once.
+            initial row of a node is a pure function of ``seed`` and its id. It is made when first read, so making a
+            large table takes no time.
         scale: None: 1 / sqrt(width).
         seed: of the initial rows.
         dtype: type of the rows: torch.float32, float64, bfloat16 or float16. State and steps are float32 at least.
-        folder: keep everything in files there, which may be larger than memory. A folder that a table of the same
-            shape, type, optimizer, init, scale and seed has left is continued, with the rows of its last whole commit,
-            also where the process was killed. One process at a time may use it: ``close`` lets it go. After a power
-            cut, rows are those of a whole commit only if ``flush`` was called after it. Several processes have a folder
-            each; after one was killed, all are opened again together, with the rows of one whole commit.
+        folder: keep everything in files there, which may be larger than memory. An existing folder of a table with the
+            same shape, type, optimizer, init, scale and seed is reopened at its last complete commit, even if the
+            process was killed. One process at a time may use it; ``close`` releases it. After a power cut, rows are
+            those of a complete commit only if ``flush`` was called after it. Several processes have a folder each;
+            after one was killed, all are reopened together, at the same complete commit.
 
     On several processes making a table, ``fetch``, ``pull``, ``step`` and ``write`` are *collective*: every process
     calls them, in the same order, each with ids of its own, which may be none. Gradients go to the owners, which add
     those of all processes, in the order of their numbers, and take one step with the sum. So rows are those of one
     table in one process whose batch is all of the processes' batches, up to rounding.
 
-    A row that a step does not touch stays as it is, and so does its state. For SGD and Adagrad without weight decay
+    A step leaves all other rows and their states unchanged. For SGD and Adagrad without weight decay
     this is what ``torch.optim`` does with a dense table. Weight decay acts on the rows of a step only. Adam is
     ``torch.optim.SparseAdam``: the moments of a row change in its own steps, and the bias correction counts the steps
     of the table.
 
     A table follows the protocol of columns: ``graph.ndata["emb"] = table``. Rows that batches copy in this way have no
-    gradient, and are those of the moment when the batch was drawn; ``pull(batch.layers[0].parent_nid)`` gives the
-    present ones with a gradient.
+    gradient, and their values date from the draw of the batch; ``pull(batch.layers[0].parent_nid)`` gives the current
+    rows, with a gradient.
 
     Raises TypeError and ValueError for wrong arguments, and for arguments that differ between processes; PeerError
-    where another process raises. For ``folder`` raises ValueError where it holds something else
-    or is damaged, BlockingIOError where another process has it, OSError where the disk cannot hold the table.
+    if another process raises. For ``folder`` raises ValueError if it holds something else or is damaged,
+    BlockingIOError if another process uses it, OSError if the disk cannot hold the table.
 
     >>> table = EmbeddingTable(5, 2, optimizer="sgd", lr=0.5, init="zeros")
     >>> rows = table.pull([3, 0, 3])
@@ -130,7 +130,8 @@ class EmbeddingTable(RowsBase):
                 hashed = hash_ids(np.asarray(own))
                 self._part = {"nodes": f"part {self.peers.rank} of {self.peers.size}, {hashed:#018x}"}
             self._store = self._make(len(own), None if folder is None else Path(folder))
-        self._lock = threading.Lock()  # of the rows: a reader sees whole commits, whatever thread writes them
+        # held while rows are read or committed, so that a reader in another thread sees complete commits only
+        self._lock = threading.Lock()
         self._pulls = Pulls()
 
     def _make(self, num_rows: int, folder: Path | None) -> Store:
@@ -176,14 +177,14 @@ class EmbeddingTable(RowsBase):
         """
         if not torch.is_grad_enabled():
             return self.fetch(ids).to(device)
-        with self.peers.together("learned rows", exchanges=1):  # the fetch within has its own
+        with self.peers.together("learned rows", exchanges=1):  # ``fetch`` counts its own exchanges
             return self._pulls.pull(as_ids(ids, "ids", self.shape[0]), self.fetch, device)
 
     def _read(self, ids: Ints, out: Tensor | None) -> Tensor:
         return fetch_from_owners(self.peers, "learned rows", ids, self.peers.owners, self._held)
 
     def _held(self, ids: Ints) -> Tensor:
-        """Return rows that lie here, by parent id; those that were never written have their initial values."""
+        """Return local rows by parent id; rows that were never written have their initial values."""
         which, arrays = torch.from_numpy(self._whole.rows_of(ids)), self._store.arrays
         with self._lock, torch.no_grad():
             rows = fetch_rows(arrays["rows"], which)
@@ -213,6 +214,7 @@ class EmbeddingTable(RowsBase):
         with self.peers.together("a step of a table", exchanges=2), torch.no_grad():
             chosen = self._pulls.waiting(rows)
             own = gradients(chosen, self._exact)
+            # a process without gradients joins the exchange too: it may own rows that others have gradients of
             ids, grads = own or (np.zeros(0, np.int64), torch.zeros(0, self.shape[1], dtype=self._exact))
             parts, active = self._to_owners("gradients of learned rows", ids, grads, own is not None)
             if not active:
@@ -227,7 +229,7 @@ class EmbeddingTable(RowsBase):
         self._pulls.forget(chosen)
 
     def drop(self, *rows: Tensor) -> None:
-        """Let rows that were pulled wait for no step any more; without arguments, all of them.
+        """Discard pulled rows without a step; without arguments, all of them.
 
         Raises ValueError for tensors that were not pulled from this table, or whose step was made.
         """
@@ -236,8 +238,8 @@ class EmbeddingTable(RowsBase):
     def write(self, ids: IdsLike, rows: Tensor) -> None:
         """Set the rows of distinct ids, in one commit; the state of their optimiser stays as it is.
 
-        Where several processes write the same row, that of the first one is taken. Raises ValueError for ids that
-        repeat and rows of another shape.
+        If several processes write the same row, the lowest rank wins. Raises ValueError for repeated ids and rows of
+        another shape.
         """
         with self.peers.together("writing learned rows", exchanges=2), torch.no_grad():
             checked = as_ids(ids, "ids", self.shape[0])
@@ -259,11 +261,11 @@ class EmbeddingTable(RowsBase):
             self._change(nodes, change)
 
     def _to_owners(self, what: str, ids: Ints, rows: Tensor, active: bool) -> tuple[list[tuple[Ints, Tensor]], bool]:
-        """Send rows to the owners of their ids; return what came here, and whether any process is active.
+        """Send rows to the owners of their ids; return the rows received, and whether any process is active.
 
         Raises ValueError, on all processes, where their versions or learning rates differ.
         """
-        if not self.collective:  # a small step would take a tenth longer
+        if not self.collective:  # the general path would make a small step a tenth slower
             return [(ids, rows)], active
         own = np.array([self.version, self.lr, active], np.float64)
         facts, (parts,) = send_to_owners(self.peers, what, own, [(ids, rows)])
@@ -273,14 +275,14 @@ class EmbeddingTable(RowsBase):
         return parts, bool(facts[:, 2].any())
 
     def _change(self, ids: Ints, change: Callable[[Mapping[str, Tensor], Ints], None]) -> None:
-        """Commit what a function does to the rows of nodes that lie here, by their places, in all arrays."""
+        """Apply a function to local rows of all arrays, by their places, in one commit."""
         places = self._whole.rows_of(ids)
         which = torch.from_numpy(places)
         wanted = {"version": torch.zeros(1, dtype=torch.int64)}
         wanted |= dict.fromkeys(("rows", "written", *self._optimizer.states), which)
 
         def counted(arrays: Mapping[str, Tensor]) -> None:
-            arrays["version"].add_(1)  # first, as stores of several processes expect of what counts commits
+            arrays["version"].add_(1)  # before other changes: stores of several processes expect the counter first
             change(arrays, places)
 
         with self._lock:
@@ -290,6 +292,7 @@ class EmbeddingTable(RowsBase):
         """Change rows and states by gradients, in arrays that a commit has opened."""
         which, rows, at = torch.from_numpy(places), arrays["rows"], places
         self._begin(arrays, ids, places)
+        # update 16-bit rows in a wider copy, so that a step rounds them once
         if short := self.dtype != self._exact:
             rows, at = rows.index_select(0, which).to(self._exact), np.arange(len(places))
         states = {name: arrays[name].numpy() for name in self._optimizer.states}
@@ -314,17 +317,17 @@ class EmbeddingTable(RowsBase):
     def state_dict(self) -> dict[str, Any]:
         """Return the settings, the version, and for a table in memory its tensors, which later steps change.
 
-        The folder of a table in files is its state: a checkpoint is a copy of it, and the version says of which commit.
-        Of several processes each has a state of its own rows.
+        The state of a table in files is its folder: a checkpoint is a copy of it, and the version names the commit.
+        Each process has a state of its own rows.
         """
         state: dict[str, Any] = {"settings": dict(self._settings), "version": self.version, **self._part}
         return state if self._store.folder is not None else {**state, "arrays": dict(self._store.arrays)}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Take the rows of a state, or for a table in files check that the folder is at its version.
+        """Load the rows of a state, or for a table in files check that the folder is at its version.
 
-        Several processes take states of one commit. Raises ValueError for the state of another table, part or version;
-        then nothing has changed.
+        All processes load states of the same commit. Raises ValueError for the state of another table, part or version;
+        the table is then unchanged.
         """
         if not isinstance(state, Mapping) or not {"settings", "version"} <= set(state):
             raise ValueError(f"state must be what state_dict returned, got {describe(state)}")
@@ -362,7 +365,7 @@ class EmbeddingTable(RowsBase):
             self._store.flush()
 
     def close(self) -> None:
-        """Let another process have the folder. Afterwards nothing may be written."""
+        """Release the folder for other processes. Nothing may be written afterwards."""
         with self._lock:
             self._store.close()
 

@@ -29,7 +29,7 @@ class Drawn(NamedTuple):
 
 
 class Pipeline(Generic[Batch, Result]):
-    """Trains on batches whose rows lie in tables: while one is computed, others are drawn, fetched and written back.
+    """Trains on batches with rows from tables: while one is computed, others are drawn, fetched and written back.
 
     Iterating runs one epoch, and yields what ``compute`` returns, in the order of the batches. The three stages of a
     batch are
@@ -43,20 +43,19 @@ class Pipeline(Generic[Batch, Result]):
         pulls: ``(table, ids)``, where ``ids(batch)`` are the ids whose rows are pulled; or a dict of such pairs by
             name. Several pulls from one table make one step.
         compute: a function of a batch and its rows, a tensor for one pair, and a dict by name for a dict.
-        staleness: the number of batches that may be under way, which means drawn and not yet written back. The rows of
-            a batch are those that all batches but the ``staleness - 1`` before it have left. So the results are the
-            same, bit for bit, in every run. With 1 nothing overlaps, and all runs in the caller's thread. With 2, one
-            other thread fetches and writes back while the caller computes. More batches even out stages whose time
-            varies.
+        staleness: the number of batches that may be under way: drawn and not yet written back. A batch reads rows that
+            include the steps of all batches but the ``staleness - 1`` before it, so results are bit for bit the same
+            in every run. With 1 nothing overlaps, and all runs in the caller's thread. With 2, one other thread
+            fetches and writes back while the caller computes. More batches even out stages whose time varies.
         device: where the rows are moved to; None: they stay on the CPU.
 
-    Tables may lie on several processes; every process then runs a pipeline with as many batches. Their rows travel
-    beside what the caller exchanges.
+    Tables may lie on several processes; every process then runs a pipeline with the same number of batches. Their rows
+    travel on a channel of their own, concurrently with the caller's exchanges.
 
     Every batch whose result was yielded is written back, also when the iteration is left early or ends with an error;
-    at the end of the iteration that is done, and the thread has ended. An exception in any stage ends the run with its
-    own type, message and traceback. Its batch and those after it change no table. Where a batch changes several
-    tables, each of them takes its step as a whole.
+    when the iteration ends, this is done and the thread has stopped. An exception in any stage ends the run with its
+    own type, message and traceback; its batch and later ones change no table. If a batch changes several tables, the
+    step of each table is atomic.
 
     Raises TypeError and ValueError for wrong arguments.
 
@@ -114,7 +113,7 @@ class Pipeline(Generic[Batch, Result]):
         # its one thread runs tasks in order, so every batch reads rows of a known step; without it, a task is run in
         # this thread when its result is asked for
         workers = Workers(1, "nodeflow-pipeline") if self.staleness > 1 else None
-        # the thread exchanges beside that of the caller
+        # the worker exchanges rows while the caller may exchange gradients: a channel of its own keeps them apart
         tables = [table for table, _ in self._pulls.values() if table.collective and workers is not None]
         channels = [(peers, peers.channel()) for peers in {id(table.peers): table.peers for table in tables}.values()]
 
@@ -159,15 +158,17 @@ class Pipeline(Generic[Batch, Result]):
                 yield result
                 del result, written
         finally:
-            left = True
+            left = True  # draws that are still queued take no batch
             try:
                 if drawn is not None:
                     self._drop(drawn)
-                for rest in ahead:  # batches that nobody asks for any more; the last comes after all that is written
+                # drop batches that were drawn in vain; tasks run in order, so the last result follows all writes
+                for rest in ahead:
                     with suppress(Exception):
                         if (unused := rest()) is not None:
                             self._drop(unused)
-                submit(partial(_close, source))()  # in the thread that may be within it
+                # on the worker, which may still be inside the generator: closing it from here would then raise
+                submit(partial(_close, source))()
             finally:
                 if workers is not None:
                     workers.stop()
@@ -180,7 +181,7 @@ class Pipeline(Generic[Batch, Result]):
         self._under_way += 1
         rows: dict[str, Tensor] = {}
         try:
-            for batch in source:  # the next one only
+            for batch in source:  # takes one batch
                 with torch.enable_grad():
                     for name, (table, ids) in self._pulls.items():
                         rows[name] = table.pull(ids(batch), self.device)
@@ -196,6 +197,7 @@ class Pipeline(Generic[Batch, Result]):
 
     def _write(self, drawn: Drawn) -> None:
         for table, leaves in self._by_table(drawn):
+            # without gradients a collective table steps too: the other processes wait in the exchange
             if table.collective or any(leaf.grad is not None for leaf in leaves):
                 table.step(*leaves)
             else:
@@ -218,7 +220,7 @@ class Pipeline(Generic[Batch, Result]):
 
 
 def _close(source: Iterator[Any]) -> None:
-    """Let a generator, such as that of a loader, end its own threads now."""
+    """Close a generator, such as a loader's, so that it ends its threads now."""
     close = getattr(source, "close", None)
     if callable(close):
         close()

@@ -43,7 +43,7 @@ class Pulls:
         return pulled.leaf
 
     def waiting(self, rows: Sequence[Tensor]) -> list[Pulled]:
-        """Return those that wait, by their leaves; of no leaves, all.
+        """Return the waiting rows of these leaves; without arguments, all.
 
         Raises TypeError and ValueError for tensors that do not wait.
         """
@@ -57,7 +57,7 @@ class Pulls:
         return list({id(leaf): by_leaf[id(leaf)] for leaf in rows}.values())
 
     def forget(self, chosen: Sequence[Pulled]) -> None:
-        """Let rows wait no more."""
+        """Discard waiting rows."""
         done = {id(pulled.leaf) for pulled in chosen}
         with self._lock:
             self._pulled = [pulled for pulled in self._pulled if id(pulled.leaf) not in done]

@@ -1,4 +1,4 @@
-"""Positives against negatives: ranks, the area under the ROC curve, average precision; equal scores count as such."""
+"""Positives against negatives: ranks, area under the ROC curve, average precision, with defined handling of ties."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from nodeflow._base.types import NumbersLike
 from nodeflow.metrics._ranks import TIES, Ranks
 
 _COMPARED = 2**22
-"""About as many comparisons are made at a time."""
+"""Approximate number of comparisons made at a time."""
 
 
 def rank_among(positive: NumbersLike, negative: NumbersLike, *, ties: str = "realistic") -> Ranks:
@@ -88,7 +88,7 @@ def average_precision(positive: NumbersLike, negative: NumbersLike) -> float:
 
 
 def _counts(scores: Tensor, others: Tensor) -> tuple[Tensor, Tensor]:
-    """For every score how many of the others are below it, and how many at most as high."""
+    """For every score the number of others below it, and the number at most as high."""
     ordered = others.sort().values
     return torch.searchsorted(ordered, scores), torch.searchsorted(ordered, scores, right=True)
 

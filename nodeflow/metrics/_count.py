@@ -14,7 +14,7 @@ from nodeflow._links.links import Links, Queries, pointers
 from nodeflow._runtime.threads import run_all
 
 _PIECE = 2**18
-"""About as many comparisons are one piece of work of a thread."""
+"""Approximate number of comparisons in one piece of work of a thread."""
 
 
 class Part(NamedTuple):
@@ -55,7 +55,7 @@ class Plan:
         self._answers = columns[answer[self._link]]
 
     def links_of(self, first: int, last: int) -> Ints:
-        """Return the number of the link of every answer of the queries ``first`` to ``last - 1``."""
+        """Return the link number of every answer to the queries ``first`` to ``last - 1``."""
         return self._link[self._answer_ptr[first] : self._answer_ptr[last]]
 
     def part(self, first: int, last: int) -> Part:
@@ -72,6 +72,7 @@ def count_above(scores: Tensor, part: Part) -> tuple[Ints, Ints, int]:
     """
     if scores.device.type != "cpu":
         return with_torch(scores, part)
+    # float32 holds every float16 and bfloat16 exactly, so comparisons stay exact
     kind = torch.float64 if scores.dtype == torch.float64 else torch.float32
     return compiled(scores.to(kind).contiguous(), part)
 
@@ -95,7 +96,7 @@ def compiled(scores: Tensor, part: Part) -> tuple[Ints, Ints, int]:
 
 
 def with_torch(scores: Tensor, part: Part) -> tuple[Ints, Ints, int]:
-    """Count by torch's operations, as many answers at a time as there are queries."""
+    """Count with torch operations, on any device."""
     wrong = scores.isnan().any(1).nonzero().flatten()
     hidden = torch.zeros_like(scores, dtype=torch.bool)
     queries = np.arange(scores.shape[0])
@@ -106,6 +107,7 @@ def with_torch(scores: Tensor, part: Part) -> tuple[Ints, Ints, int]:
     hidden[moved(np.repeat(queries, np.diff(part.known_ptr))), moved(part.known)] = True
     of_answer, columns = moved(np.repeat(queries, np.diff(part.answer_ptr))), moved(part.answers)
     above, equal = torch.empty_like(columns), torch.empty_like(columns)
+    # as many answers at a time as there are queries: temporaries are then no larger than the scores
     for first in range(0, len(columns), max(len(scores), 1)):
         rows, own = of_answer[first : first + len(scores)], columns[first : first + len(scores), None]
         values, seen = scores[rows], ~hidden[rows]

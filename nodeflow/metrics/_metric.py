@@ -18,13 +18,13 @@ from nodeflow.metrics._among import auroc, average_precision
 
 @dataclass(frozen=True)
 class Metric:
-    """A metric: a name, a function, and which values are better. Give your own to a trainer.
+    """A metric: a name, a function, and whether larger is better. A trainer takes metrics of your own.
 
     Called with ``outputs`` ``[n, ...]`` and ``targets`` ``[n, ...]`` of all rows that are evaluated, it returns a
     float. A mean over batches of most metrics is not the metric of all rows, so outputs are collected first.
 
     Args:
-        name: what tables and curves call it.
+        name: for tables and curves.
         function: takes ``outputs`` and ``targets``, returns a number or a tensor of one.
         larger_is_better: False for errors.
 

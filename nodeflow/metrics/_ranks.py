@@ -8,7 +8,7 @@ from nodeflow._base.checks import as_count
 from nodeflow._base.frozen import Frozen
 
 TIES = {"realistic": 0.5, "optimistic": 0.0, "pessimistic": 1.0}
-"""Which part of the other candidates with the same score are ranked before the answer, by the name of the rule."""
+"""Share of the candidates tied with the answer that rank before it, by the name of the rule."""
 HITS = (1, 3, 10)
 """The k of Hits@k that tables show."""
 

@@ -16,7 +16,7 @@ from nodeflow._base.sizes import as_bytes
 from nodeflow._links.links import SIDES, Queries
 
 _CACHED = 2**24
-"""Bytes of scores that are computed at a time, at most: they should still be in the caches when they are read."""
+"""Maximum bytes of scores computed at a time, so that they are still in the cache when they are read."""
 
 
 class LinkScorer(Protocol):
@@ -92,7 +92,7 @@ class Scoring:
 
     @contextmanager
     def running(self, what: str, total: int, progress: bool) -> Iterator[None]:
-        """Let the scorer compute as for evaluation, without gradients, beside a bar of ``total`` queries."""
+        """Within the block, the scorer is in evaluation mode without gradients; shows a bar of ``total`` queries."""
         modules = self._scorer.modules() if isinstance(self._scorer, nn.Module) else ()
         modes = {part: part.training for part in modules}
         bar = tqdm(total=total, disable=not progress, desc=what, unit=" queries", leave=False)

@@ -55,7 +55,7 @@ def top_links(
 
     Args:
         scorer, table, memory, chunk_size, progress: as in ``rank_links``.
-        nodes: ids of the nodes that are asked about, ``[n]``; they may repeat.
+        nodes: ids of the known ends, ``[n]``; they may repeat.
         k: the number of answers.
         relation: ids of relations, ``[n]`` or one for all; None without relations.
         side: the end that is asked for: "destination" (then ``nodes`` are sources) or "source".
@@ -135,11 +135,12 @@ def _best(scores: Tensor, count: int) -> tuple[Tensor, Tensor]:
     if not kept:
         return scores.new_full((len(scores), count), -torch.inf), scores.new_zeros(len(scores), count).long()
     values, columns = scores.topk(kept)
-    # where more candidates share the last score than there are places, topk takes any of them
+    # topk picks arbitrarily among candidates tied at the last place, so such rows are resolved by column
     tied = ((scores >= values[:, -1:]).sum(1) > kept) & (values[:, -1] > -torch.inf)
     if tied.any():
         ordered, places = scores[tied].sort(dim=1, descending=True, stable=True)
         values[tied], columns[tied] = ordered[:, :kept], places[:, :kept]
+    # by column, then stably by score: equal scores stay in the order of columns
     columns, order = columns.sort(1)
     values, order = values.gather(1, order).sort(dim=1, descending=True, stable=True)
     columns = columns.gather(1, order)

@@ -22,9 +22,9 @@ _SLICE = 1 << 22  # numbers of one slice of a comparison that needs a number per
 class Decoder(nn.Module):
     """Base of the decoders: a score for (source, relation, destination), higher for more likely.
 
-    A decoder is ``query``, what one end and a relation ask for, and ``compare``, how well a row answers. So one query
-    meets every row of a table by a matrix product or in slices, and no row is copied per pair. Source of this form:
-    Lacroix, Usunier, Obozinski 2018 for products.
+    A decoder has two parts: ``query`` combines one end with a relation, ``compare`` scores a candidate for it. So a
+    query is scored against every row of a table by a matrix product or in slices, and no row is copied per pair. Source
+    of this form: Lacroix, Usunier, Obozinski 2018 for products.
 
     Args:
         width: width of the rows of nodes.
@@ -34,7 +34,7 @@ class Decoder(nn.Module):
 
     Shapes: rows of nodes ``[..., width]``; relations, integers ``[...]``, that broadcast with them.
 
-    For a decoder of your own write ``query`` and ``compare``; all else has defaults.
+    A decoder of your own defines ``query`` and ``compare``; the rest has defaults.
 
     >>> class Cosine(Decoder):
     ...     def query(self, rows, relation, side):
@@ -164,7 +164,7 @@ class Decoder(nn.Module):
 
     @abstractmethod
     def query(self, rows: Tensor, relation: Tensor, side: str) -> Tensor:
-        """Return what a row and a relation ask for on a side, ``[..., q]``, from ``[..., width]`` and ``[...]``."""
+        """Return the queries ``[..., q]`` of rows ``[..., width]`` and relations ``[...]`` for a side."""
 
     @abstractmethod
     def compare(self, query: Tensor, rows: Tensor) -> Tensor:
@@ -203,7 +203,7 @@ class Decoder(nn.Module):
         return self.compare_all(query.unsqueeze(1), table[chosen]).squeeze(1)
 
     def _compare_single(self, parts: list[tuple[Tensor, Tensor, Tensor]]) -> list[Tensor]:
-        """Return ``compare_own`` of each; those of one table and as many candidates, such as two sides, in one call."""
+        """Return ``compare_own`` of each; one call for those with the same table and number of candidates."""
         if any(table is not parts[0][1] or chosen.shape[1] != parts[0][2].shape[1] for _, table, chosen in parts):
             return [self.compare_own(*part) for part in parts]
         if not parts:
@@ -255,7 +255,7 @@ class Decoder(nn.Module):
 
 
 def _shared(chunk: LinkChunk) -> Tensor:
-    """Return the negatives that seeds of a chunk share; none where every seed has its own."""
+    """Return the negatives that the seeds of a chunk share; none if every seed has its own."""
     return chunk.negatives if chunk.src.shape[1] > 1 else chunk.negatives[:0]
 
 

@@ -31,12 +31,12 @@ class _Product(Decoder):
         return query @ table.mT
 
     def compare_own(self, query: Tensor, table: Tensor, chosen: Tensor) -> Tensor:
-        # as along edges from the candidates to the queries: no row is copied
+        # computed as edges from candidates to queries, which copies no rows
         indptr = chosen.shape[1] * torch.arange(len(chosen) + 1, device=chosen.device)
         edges = Structure(indptr, chosen.flatten(), len(table))
         if query.nbytes > CACHED or table.nbytes <= CACHED:
             return EdgeDot.apply(edges, query, table, None).reshape(chosen.shape)
-        # table row by table row: what is read at random, and added to by the gradient, then stays in the cache
+        # sorted by table row, so that rows that are read at random, and their gradients, stay in the cache
         turned, order = edges.transposed()
         scores = EdgeDot.apply(turned, table, query, None)
         return Permute.apply(scores, inverse(order), order).reshape(chosen.shape)
@@ -146,7 +146,7 @@ class Bilinear(_Product):
         flat, relation = rows.expand(*shape, self.width).reshape(-1, self.width), relation.expand(shape).flatten()
         order = relation.argsort(stable=True)
         counts = torch.bincount(relation, minlength=self.num_rows).tolist()
-        # unbound at once: the gradient of weight[r] alone would be as large as all matrices
+        # unbind once: indexing weight[r] would make a gradient as large as all matrices for each r
         pieces = zip(flat[order].split(counts), weight.unbind(), strict=True)
         products = [piece @ matrix for piece, matrix in pieces if len(piece)]
         place = torch.empty_like(order).scatter_(0, order, torch.arange(len(order), device=order.device))

@@ -117,8 +117,9 @@ class AttentionConv(FlowConv):
         near = near.to(torch.promote_types(near.dtype, torch.float32))
         if own is None:
             out = flow.aggregate(z, "sum", weight=self.dropout(flow.softmax(near)).unsqueeze(-1))
-        else:  # the softmax has one score more than edges; divided per destination, where numbers are fewest
-            with torch.no_grad():  # the largest score is subtracted, so that exp does not overflow
+        else:
+            # the own score joins the softmax of the edges; dividing sums takes one operation per node, not per edge
+            with torch.no_grad():  # subtracting the largest score keeps exp from overflowing
                 largest = torch.where(flow.in_degrees.unsqueeze(1) > 0, flow.aggregate_edges(near, "max"), own)
                 largest = largest.maximum(own)
             near, own = (near - flow.gather_dst(largest)).exp(), (own - largest).exp()

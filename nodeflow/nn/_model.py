@@ -29,7 +29,7 @@ from nodeflow.propagation import (
 
 
 class BatchNorm(nn.BatchNorm1d):
-    """``torch.nn.BatchNorm1d``, but a single row in training, which has no variance, is normalised as in evaluation.
+    """``torch.nn.BatchNorm1d``, but a single row, which has no variance, is normalised as in evaluation.
 
     The last batch of an epoch may be a single seed. Running statistics stay as they are then.
     """
@@ -138,7 +138,7 @@ class FlowModel(nn.Module):
         hint = ": of rows x of all nodes take x[batch.layers[0].parent_nid]"
         check_num_rows(h.shape, "h", batch.layer_sizes[0], "node of the input layer", hint)
         kept: list[Tensor] = []  # with jumping: rows of earlier layers, of the nodes in the present layer
-        dropped = False  # by the convolution before
+        dropped = False  # whether the previous convolution has applied activation and dropout itself
         for i, flow in enumerate(batch.flows):
             h = h if dropped else self.step(i, h)
             if self.jumping is not None and i:
@@ -181,9 +181,9 @@ class FlowModel(nn.Module):
         )
 
     def _drops_within(self, i: int, h: Tensor) -> bool:
-        """Whether convolution ``i`` drops its own result, after bias and ReLU: in bfloat16 on a CPU.
+        """Whether convolution ``i`` applies dropout itself, after bias and ReLU: in bfloat16 on a CPU.
 
-        All three are one pass over the rows then, and one over their gradient.
+        All three then take one pass over the rows, and one over their gradient.
         """
         conv, own = self.convs[i], type(self)
         return (
@@ -200,8 +200,8 @@ class FlowModel(nn.Module):
     def convolve(self, i: int, flow: Flow, h: Tensor, *, dropout: float = 0.0) -> Tensor:
         """Return the result of convolution ``i`` for the rows that enter it, plus the residual if there is one.
 
-        With ``dropout``, for a ``LinearConv`` only, the convolution drops its result. Errors get a note that names the
-        layer.
+        With ``dropout``, for a ``LinearConv`` only, the convolution applies dropout itself. Errors get a note that
+        names the layer.
         """
         try:
             out: Tensor = self.convs[i](flow, h, dropout=dropout) if dropout else self.convs[i](flow, h)
@@ -303,7 +303,7 @@ class FlowModel(nn.Module):
         progress: bool = False,
         folder: FileLike | None = None,
     ) -> Iterator[Tensor]:
-        """Give the rows of all nodes that enter each convolution, before dropout, and at last the outputs.
+        """Yield the input rows of each convolution for all nodes, before dropout, and finally the outputs.
 
         Arguments as for ``inference``; the propagation says along which edges, and with which weights. With ``folder``
         the first ones given are ``h`` itself, and the others map files. Where several processes hold the graph, they
@@ -398,7 +398,7 @@ def inference(
 
 
 def check_batch(model: FlowModel, batch: object, h: object) -> None:
-    """Raise TypeError for what is no NodeFlow, ValueError for one whose flows are not those of the model's layers."""
+    """Raise TypeError unless ``batch`` is a NodeFlow, ValueError if its flows do not match the model's layers."""
     name = type(model).__name__
     if not isinstance(batch, NodeFlow):
         hint = ""

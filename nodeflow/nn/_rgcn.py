@@ -82,7 +82,7 @@ class RGCNConv(FlowConv):
         _, of, sizes = torch.unique(types * flow.num_dst + flow.edges()[1], return_inverse=True, return_counts=True)
         if flow.needs_weight and not isinstance(flow, FullFlow):
             self._check_weight_by_type(flow.weight, of, len(sizes))
-        share = 1 / sizes[of].to(exact)  # of an edge in the mean that it belongs to
+        share = 1 / sizes[of].to(exact)  # weight of each edge in the mean of its relation
         if self.coefficients is None:
             out = self._by_relation(flow, h, types, share)
         else:
@@ -113,8 +113,9 @@ class RGCNConv(FlowConv):
         (src, dst), dense = flow.edges(), h.layout == torch.strided
         ends, count = (dst, flow.num_dst) if dense else (src, flow.num_src)
         pairs, of, sizes = torch.unique(types * count + ends, return_inverse=True, return_counts=True)
+        # pairs are sorted by type first, so those of one type are contiguous: one matrix product per relation
         first = torch.searchsorted(pairs, torch.arange(self.num_relations + 1, device=pairs.device) * count)
-        counts = first.diff().tolist()  # of pairs of an end and a type, for every type
+        counts = first.diff().tolist()  # pairs (node, type) by type
         if dense:
             indptr = torch.cat([sizes.new_zeros(1), sizes.cumsum(0)])
             means = aggregate(Structure(indptr, src[of.argsort(stable=True)], flow.num_src), h, "mean")

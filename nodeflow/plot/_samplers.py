@@ -142,8 +142,8 @@ def plot_inclusion(
 
     An estimator weight is the edge's number in the sum (``sampler.estimand()``, 1 as a rule) divided by the probability
     that the edge is drawn, or with replacement by the mean number of times. So number / weight is the stated
-    probability. If the sampler keeps its word, 95 % of the points lie within the grey band about the diagonal: that of
-    a share of ``draws`` independent draws, 1.96 standard errors wide on each side. With replacement it is about that.
+    probability. If it is correct, 95 % of the points lie within the grey band about the diagonal: 1.96 standard errors
+    of a share of ``draws`` independent draws on each side. With replacement this holds approximately.
 
     Args:
         sampler: a sampler of edges of its graph.

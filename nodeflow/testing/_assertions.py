@@ -103,7 +103,7 @@ def assert_reproducible(sampler: SamplerBase, seeds: SeedsLike, *, times: Number
 
 @contextmanager
 def _global_random_state() -> Iterator[Callable[[int], None]]:
-    """Give a function that sets the global random states of Python, numpy and torch; restore them at the end."""
+    """Yield a function that sets the global random states of Python, numpy and torch; restore them at the end."""
 
     def change(seed: int) -> None:
         random.seed(seed)
@@ -120,7 +120,7 @@ def _global_random_state() -> Iterator[Callable[[int], None]]:
 
 
 def _parts(batch: NodeFlow) -> Iterator[tuple[str, Tensor | Frame | None]]:
-    """Name all parts of a NodeFlow; None stands for ids that it has not."""
+    """Return all parts of a NodeFlow by name; None stands for missing ids."""
     for i, layer in enumerate(batch.layers):
         yield f"layers[{i}].parent_nid", layer.parent_nid if layer.has_parent else None
         yield f"layers[{i}].context", layer.context

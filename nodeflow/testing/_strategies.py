@@ -184,7 +184,7 @@ def _by_hand(draw: st.DrawFn, max_layers: int, skips: bool, prefix: bool) -> Nod
 
 @st.composite
 def _columns(draw: st.DrawFn, num_rows: int, columns: _Columns | None) -> dict[str, Tensor]:
-    # one drawn number per frame: to draw every entry is slow, and smaller entries make no failure clearer
+    # one drawn number per frame: drawing every entry is slow, and shrinking entries makes no failure clearer
     if not columns:
         return {}
     random = np.random.default_rng(draw(st.integers(0, 99)))

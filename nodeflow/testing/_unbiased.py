@@ -18,7 +18,7 @@ from nodeflow.sampling import Sampler
 from nodeflow.sampling.base import SubgraphSampler
 
 _ORDER = int.from_bytes(b"order", "big")  # the choice of seeds is independent of the numbers of the nodes
-_LEAST = 100  # a node must be in so many draws, so that the mean over them is about normal
+_LEAST = 100  # minimum number of draws with a node, so that their mean is about normal
 
 
 def assert_unbiased(
@@ -122,7 +122,7 @@ def assert_unbiased(
 
 
 class _Sums(NamedTuple):
-    """The destinations whose sums are compared, a word for one, their exact sums, and the flows of a draw.
+    """The destinations whose sums are compared, the word for one in messages, exact sums, and the flows of a draw.
 
     A destination must be in ``least`` draws. ``drawn(epoch)`` gives the number of a flow, the flow, and the rows of the
     destinations, -1 for one that is not in it.
@@ -152,7 +152,7 @@ def _at_seeds(sampler: Sampler, x: Tensor, seeds: SeedsLike, times: NumbersLike 
             if flow.num_dst:  # none without include_dst where no node above has neighbours
                 yield i, flow, _rows_of(flow.dst_layer, nodes, contexts)
 
-    # a seed that is in a lower flow only when it was drawn is there under a condition
+    # a seed must be in the flow in every draw: the sum of one that is there by chance is conditional on that draw
     return _Sums("seed", nodes, exact, draws, drawn)
 
 

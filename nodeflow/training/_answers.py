@@ -22,11 +22,11 @@ class AnswerBatch(NamedTuple):
 
     Args:
         graph: the parent graph.
-        side: for every query 0 where destinations are asked for, 1 where sources are, ``[n]``.
-        node: the nodes that are given, int64 ``[n]``.
-        relation: relations, int64 ``[n]``; None without.
+        side: 0 for a query that asks for destinations, 1 for sources, ``[n]``.
+        node: the known end of each query, int64 ``[n]``.
+        relation: relations, int64 ``[n]``; None without relations.
         query, answer: the answers: number of a query of the batch, and a node, int64 ``[a]`` each.
-        num_queries, num_answers: those of a process in the mean over all that share the step.
+        num_queries, num_answers: mean counts per process of this step.
     """
 
     graph: Graph
@@ -39,9 +39,9 @@ class AnswerBatch(NamedTuple):
     num_answers: float
 
     def loss(self, decoder: Decoder, table: Tensor, label_smoothing: float) -> Tensor:
-        """Return the mean over the queries of a softmax over all nodes against the answers, a scalar.
+        """Return the mean over queries of a softmax loss over all nodes, a scalar.
 
-        The mean over processes of that of their shares is that of the step.
+        The mean of this loss over the processes is the loss of the step.
         """
         total = table[:0].sum()
         for number, side in enumerate(SIDES):
@@ -88,7 +88,7 @@ class Answers(Epochs):
         relation = rows[:, 1] if rows.shape[1] == 3 else np.zeros(len(rows), np.int64)
         node = np.concatenate([rows[:, 0], rows[:, -1]])
         answer = np.concatenate([rows[:, -1], rows[:, 0]])
-        # sorted by query, the answers of each lie together: a batch takes runs of them, and no query is looked up
+        # sorted by query, so that the answers of a query are contiguous and a batch needs no look-up
         keys = np.stack([np.repeat([0, 1], len(rows)), np.tile(relation, 2), node])
         order = np.lexsort(np.concatenate([answer[None], keys[::-1]]))
         keys, answer = keys[:, order], answer[order]

@@ -25,8 +25,8 @@ _KEY = "nodeflow"
 def write_state(path: Path, state: Mapping[str, Any]) -> None:
     """Write a tree of dicts, lists, tuples, tensors, numbers, strings and None into one safetensors file.
 
-    The file appears under its name when it is complete and on the disk; until then an older one stays. So whatever ends
-    the process, one of the two is there. Raises OSError where it cannot be written; then the older one stays too.
+    The file replaces an older one only when it is complete and on the disk, so a crash leaves one of the two intact.
+    Raises OSError if it cannot be written; the older file then stays too.
     """
     tensors: dict[str, Tensor] = {}
     tree = _encoded(state, tensors, "state")
@@ -103,9 +103,9 @@ def _decoded(value: Any, tensors: Mapping[str, Tensor]) -> Any:
 
 STATE = "state.safetensors"
 FREE = ("workers", "storage", "memory", "partitions", "share", "patience", "epochs")
-"""Settings that may change when a run goes on: ``epochs`` only with a constant schedule, which does not read it;
-``storage`` not to or from "partitions", whose batches are others; ``partitions`` to the same folder in another place,
-or to other parts of the same graph.
+"""Settings that may change when a run is resumed: ``epochs`` only with a constant schedule, which does not read it;
+``storage`` not to or from "partitions", whose batches differ; ``partitions`` to the same folder moved elsewhere, or to
+other parts of the same graph.
 """
 
 
@@ -121,8 +121,8 @@ class Checkpoints:
     """Saves the state of a run into one file of a folder, which always holds the last complete state.
 
     Args:
-        folder: where the file is; it is made when the first state is saved. Of several processes, which all have
-            checkpoints of the same epochs, the first one writes.
+        folder: holds the file; created when the first state is saved. All processes use the same intervals, and
+            rank 0 writes.
         epochs: epochs between two states; 0: none after epochs.
         minutes: minutes between two states, saved between two steps; 0: none.
 
@@ -151,10 +151,10 @@ class Checkpoints:
         return cls(folder, epochs=int(epochs or 0), minutes=float(minutes or 0))
 
     def restore(self, run: Stateful) -> bool:
-        """Make ``run`` go on from the saved state; return whether there is one.
+        """Load the saved state into ``run``; return whether there is one.
 
-        With several processes, which all call it, the first reads the file for all. Raises ValueError for a file that
-        is damaged, and what ``run.load_state_dict`` raises.
+        Collective: rank 0 reads the file for all processes. Raises ValueError for a damaged file, and the errors of
+        ``run.load_state_dict``.
         """
         processes, path = Processes.present(), self.folder / STATE
         if not processes.of_first(path.exists):
@@ -166,16 +166,16 @@ class Checkpoints:
 
     @property
     def is_due(self) -> bool:
-        """Whether so many minutes have passed since the last state."""
+        """Whether ``minutes`` have passed since the last state was saved; False for 0."""
         return bool(self.minutes) and time.monotonic() - self._saved >= 60 * self.minutes
 
     def after_epoch(self, run: Stateful, epoch: int) -> None:
-        """Save after every so many epochs."""
+        """Save if ``epoch`` is a multiple of ``epochs``."""
         if self.epochs and epoch % self.epochs == 0:
             self.save(run)
 
     def save(self, run: Stateful) -> None:
-        """Save the state now; raises OSError where it cannot be written, and the state before stays."""
+        """Save the state now. If it cannot be written, raises OSError and keeps the previous state."""
         state, self._saved = run.state_dict(), time.monotonic()
         if not Processes.present().is_first:
             return
@@ -188,8 +188,8 @@ class Checkpoints:
 
 
 def check_same_run(before: Settings, settings: Settings, processes: int) -> None:
-    """Raise ValueError where a state is of a run with other settings than those of all processes of this one."""
-    # a schedule counts the steps of all epochs; the batches of a partition buffer are others than those of all storage
+    """Raise ValueError if a state comes from a run with other settings; batch sizes are totals over processes."""
+    # a schedule depends on the steps of all epochs; a partition buffer draws other batches than any other storage
     fixed = {"epochs"} if settings.optimizer.schedule != "constant" else set()
     if "partitions" in (settings.storage.kind, before.storage.kind):
         fixed.add("storage")
@@ -201,7 +201,7 @@ def check_same_run(before: Settings, settings: Settings, processes: int) -> None
 
 
 def check_same_parts(before: Mapping[str, str], parts: Mapping[str, str]) -> None:
-    """Raise ValueError where a run had other parts of the user's own than this one, by name."""
+    """Raise ValueError if the user's own parts (model, loss, ...) have other names than in the saved run."""
     for name in sorted({*before, *parts}):
         was, now = (each.get(name, "that of the settings") for each in (before, parts))
         if was != now:

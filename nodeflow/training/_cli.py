@@ -72,7 +72,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 class _Parser(argparse.ArgumentParser):
-    """A parser that prints a mistake in one line, without the usage before it."""
+    """A parser that prints errors in one line, without the usage text."""
 
     def error(self, message: str) -> NoReturn:
         self.exit(2, f"{self.prog}: {message} (see {self.prog} --help)\n")
@@ -262,7 +262,7 @@ _COMMANDS: tuple[tuple[Command, str, str, str, Callable[[_Parser], None]], ...] 
 
 
 def say(text: str) -> None:
-    """Print a line, as long as somebody reads."""
+    """Print a line, unless standard output is closed."""
     with _reader_may_leave():
         print(text, flush=True)
 

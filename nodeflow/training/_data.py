@@ -1,4 +1,4 @@
-"""The data set of a run: read from a folder, from parts in several processes, and its edges where links are learned."""
+"""The data set of a run: read from a folder, or from parts in several processes; and the edges of task link."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def _parts(graph: Graph) -> dict[str, Tensor]:
 
 
 def read_dataset(name: str) -> Dataset:
-    """Return the data set "debian", or that of a folder; a missing column of labels is for the task to report."""
+    """Return the data set "debian", or the one in a folder; the task reports missing labels."""
     return debian() if name == "debian" else read_folder(name, labels=False)
 
 
@@ -133,7 +133,7 @@ def read_parts(folder: str, *, links: bool) -> Dataset:
 
 
 def fingerprint_of_parts(dataset: Dataset) -> str:
-    """Return a hash of labels, split and sizes: the same for any parts of the graph, unless they are renumbered."""
+    """Return a hash of labels, split and sizes: the same for any cut of the graph that does not renumber nodes."""
     graph = dataset.graph
     columns = [graph.ndata["label"], *dataset.splits.values()]
     return f"{derive_key(graph.num_nodes, graph.num_edges, *(hash_of(column) for column in columns)):016x}"

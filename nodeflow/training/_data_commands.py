@@ -63,7 +63,7 @@ def _column_files(pairs: list[str], kind: str) -> dict[str, Path]:
 
 
 def partition(options: argparse.Namespace, say: Say) -> None:
-    """Write the graph along whose edges messages go, cut up, with features, labels and training nodes."""
+    """Cut the graph of messages into partitions, and write them with features, labels and training nodes."""
     _check_options(options)
     parts = as_count(options.parts, "parts", 1)
     dataset, start = read_dataset(options.data), time.perf_counter()
@@ -92,7 +92,7 @@ def partition(options: argparse.Namespace, say: Say) -> None:
 
 
 def _check_options(options: argparse.Namespace) -> None:
-    """Raise ValueError for options of the other purpose, and those that exclude each other."""
+    """Raise ValueError for options that this kind of partition does not have, or that exclude each other."""
     for name in ("edges", "balance", "renumber", "links"):
         if options.purpose == "buffer" and getattr(options, name):
             raise ValueError(f"--{name} is for parts of processes; give --for processes, or leave it out")

@@ -81,7 +81,7 @@ def number(default: float | Usual, help: str, **bounds: float) -> Any:
 
 
 def flag(help: str) -> Any:
-    """A setting that is off unless asked for."""
+    """A setting that is off by default."""
 
     def check(value: Any, name: str) -> bool:
         check_type(value, name, bool, "true or false")
@@ -132,9 +132,9 @@ def default_of(one: Field[Any]) -> str:
 
 
 def add_option(parser: argparse._ArgumentGroup, one: Field[Any], read: str) -> None:
-    """Add the option of a setting to a parser; where it is not given, it is absent from the namespace.
+    """Add the option of a setting to a parser; an option that is not given is absent from the namespace.
 
-    ``read``: the values of others with which it is read; empty where it always is.
+    ``read``: the values of other settings with which it is read; empty if always.
     """
     words = one.metadata["words"]
     notes = [] if words.get("action") in ("store_true", _Pair) else [f"default: {default_of(one)}"]

@@ -102,7 +102,7 @@ class Run:
         return bool(storage.partitions) and storage.kind != "partitions"
 
     def shared_by(self, processes: int) -> Run:
-        """Return the run whose steps have as many seeds, shared by another number of processes.
+        """Return the same run for another number of processes, with as many seeds per step in total.
 
         Raises ValueError where that number does not divide them.
         """
@@ -148,7 +148,7 @@ def output_folder(folder: Path) -> Iterator[None]:
 
 
 def begin(folder: Path, run: Run) -> bool:
-    """Make the folder hold nothing but the settings of a new run; return whether it held an earlier run."""
+    """Clear the folder and write the settings of a new run; return whether it held an earlier run."""
     earlier = [folder / name for name in FILES if (folder / name).is_file()]
     for path in [*earlier, *folder.glob(EVENTS)]:
         path.unlink()
@@ -159,9 +159,9 @@ def begin(folder: Path, run: Run) -> bool:
 
 
 def open_trainer(folder: Path | str, dataset: Dataset | None = None) -> Trainer:
-    """Return the trainer of a run that was cut off, with the last state that it saved: ``run`` goes on.
+    """Return the trainer of an interrupted run, at its last saved state; ``run`` continues from there.
 
-    A run that had saved none starts from its beginning. ``dataset`` None reads that of the run. Raises
+    A run without a saved state starts from the beginning. ``dataset`` None reads the run's data set. Raises
     FileNotFoundError where the folder has no run, ValueError for files that are damaged, or of another data set.
 
     >>> open_trainer("nowhere")
@@ -258,7 +258,7 @@ def read_log(path: Path, metric: str) -> list[EpochRecord]:
 def load_model(checkpoint: Path | str) -> Network:
     """Return the network of a checkpoint that ``save`` wrote, in evaluation mode; ``.model`` is its model.
 
-    Of a run that learned links it is a ``LinkNetwork``: its outputs are the rows that ``.decoder`` compares, and
+    A run of task link gives a ``LinkNetwork``: its outputs are the rows that ``.decoder`` compares, and
     without an encoder (model "none") ``.model`` is dropout alone.
 
     Raises FileNotFoundError for a missing file, ValueError for one that is damaged or that ``save`` did not write, or

@@ -56,7 +56,7 @@ class FeatureRows(RowsBase):
         return fetch_rows(self.rows, torch.from_numpy(ids)).to(self.dtype)
 
     def first_bad(self) -> int | None:
-        """Return the first row that has NaN or inf, None where there is none: all are read once, in their order."""
+        """Return the number of the first row with NaN or inf, or None. Reads all rows once, in order."""
         bad: list[int] = []
         pieces = self._finite_pieces(bad)
         if is_sparse(self):
@@ -74,7 +74,7 @@ class FeatureRows(RowsBase):
         return self._digest
 
     def _finite_pieces(self, bad: list[int]) -> Iterator[Tensor]:
-        """Yield the rows piece by piece, up to the first that is not finite, whose number is put into ``bad``."""
+        """Yield the rows piece by piece, up to the first non-finite row; its number is put into ``bad``."""
         row = 512 if is_sparse(self) else self.shape[1] * max(self.dtype.itemsize, self.rows.dtype.itemsize)
         step = max(_PIECE // max(row, 1) // 8, 1) * 8  # so that each piece but the last is whole 64-bit words
         for start in tqdm(
@@ -92,7 +92,7 @@ class FeatureRows(RowsBase):
 
 
 class Beside(RowsBase):
-    """The rows of two columns beside each other, ``Rows``: features that are fetched by id, and learned rows."""
+    """Two columns concatenated, as ``Rows``: features that are fetched by id, and learned rows."""
 
     def __init__(self, left: Rows, right: Tensor) -> None:
         self.left, self.right, self.collective = left, right, is_collective(left)
@@ -144,7 +144,7 @@ def check_features(dataset: Dataset, x: Tensor | FeatureRows) -> None:
 
 
 def _first_bad(rows: Tensor | Rows) -> int | None:
-    """Return the first row that is not finite; part by part, for rows that are larger than memory."""
+    """Return the first non-finite row; read in pieces, for rows larger than memory."""
     for start in range(0, rows.shape[0], _CHECKED):
         stop = min(start + _CHECKED, rows.shape[0])
         if isinstance(rows, Tensor):
@@ -218,7 +218,7 @@ def with_features(graph: Graph, storage: str, dtype: torch.dtype) -> Graph:
 
 
 def _with_reverses(graph: Graph, column: str | None) -> Graph:
-    """Return the graph with reverses, whose types in ``column`` are others than those of edges."""
+    """Return the graph with reversed edges added, which get types of their own in ``column``."""
     both = add_reverse_edges(graph)
     if column is not None and graph.num_edges:
         types = graph.edata[column].long()
@@ -279,7 +279,7 @@ def with_mean_weights(graph: Graph, name: str) -> Graph:
     """Return a graph that lies on several processes with one edge column, 1 / in-degree of the destination."""
     same = with_columns(graph, {})
     part: Any = same
-    # parts have all in-edges of their nodes, in the order of their edge columns
+    # each part has all in-edges of its nodes, in the order of its edge columns, so local counts are the in-degrees
     counts = np.diff(graph.held.csc()[0])
     weights = np.repeat(1 / np.maximum(counts, 1), counts).astype(np.float32)
     for column in list(same.edata):

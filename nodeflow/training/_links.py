@@ -1,4 +1,4 @@
-"""The task of links: edges that were held out are ranked among all nodes."""
+"""The task of links: held-out edges are ranked against all nodes."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class TopLinkOptions(TypedDict, total=False):
 
 
 class NodesOnly(SamplerBase):
-    """Batches of the seeds alone, without flows: for rows of nodes that no messages reach.
+    """Batches of seeds without flows, for models without message passing.
 
     Of all nodes in their order where there are as many seeds, repeated ones too: most of them would be there anyway.
     """
@@ -122,7 +122,8 @@ class LinkTask(Task):
             chunk=link.chunk,
             corrupt=link.corrupt,
             filter_known="mark",
-            known=train,  # not the edges of the graph, which go the way of messages
+            # in the direction of the data set; the edges of ``graph`` go in the direction of messages
+            known=train,
             exclude="reverse" if encodes else None,
             seed=seed,
         )
@@ -150,7 +151,8 @@ class LinkTask(Task):
         if n3:
             cubes = torch.cat([self._cubes(chunk, h) for chunk in batch.chunks])
             loss = loss + n3 * cubes.sum() / max(len(cubes), 1)
-        if self.processes.size > 1:  # the share of the edges here in the mean over those of the whole step
+        # weight this process's mean so that the mean over processes is the mean over all edges of the step
+        if self.processes.size > 1:
             loss = loss * (self.size(batch) * self.loader.seed_weight)  # type: ignore[union-attr]
         return loss
 
@@ -189,7 +191,7 @@ class LinkTask(Task):
         return self.outputs_of(sampler, everyone, self.settings.model.embedding).to(self.device)
 
     def ranks(self, part: str) -> Ranks:
-        """Return the ranks of the edges of a part among all nodes, both sides, without other known edges."""
+        """Return the filtered ranks of the edges of a part among all nodes, on both sides."""
         return rank_links(self.decoder, self.rows(), self.triples[part], known=self.known)
 
     def top_links(
@@ -201,7 +203,7 @@ class LinkTask(Task):
         side: str = "destination",
         with_known: bool = False,
     ) -> TopLinks:
-        """Return the k best answers of nodes, see ``Trainer.top_links``."""
+        """Return the k best answers for each node, see ``Trainer.top_links``."""
         relations = self.relation_numbers(relation)
         ids = torch.from_numpy(as_ids(nodes, "nodes", self.graph.num_nodes))
         kinds = torch.tensor(relations).repeat(len(ids)) if relations else None

@@ -30,7 +30,7 @@ class Kind:
         with_history: the form of the model for control variates, or None.
         symmetric: whether that form takes sums with symmetric normalisation and self-loops, else means.
         typed: whether the model reads the types of edges.
-        own: whether it is a factory of the user's own.
+        own: whether it is a factory of the user's.
     """
 
     make: Callable[..., nn.Module]
@@ -231,7 +231,7 @@ SCHEDULES: dict[str, Callable[[float], float]] = {
     "cosine": lambda left: (1 - math.cos(math.pi * left)) / 2,
     "linear": lambda left: left,
 }
-"""Factors of the learning rate, as functions of the share of steps that are left."""
+"""Factors of the learning rate, as functions of the remaining share of steps."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -249,7 +249,7 @@ class OptimizerSettings(Group):
     accumulate: int = count(1, "batches whose gradients are added up before a step", least=1)
 
     def optimizer(self, parameters: Iterable[nn.Parameter], *, large: bool) -> torch.optim.Optimizer:
-        """Return the optimiser; for ``large`` tables of rows, one that passes once over each weight.
+        """Return the optimiser; for ``large`` tables of rows, the fused one, with one pass over the weights.
 
         Other models take torch's default implementation, and so the bits that it gives.
         """

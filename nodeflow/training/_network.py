@@ -18,11 +18,11 @@ from nodeflow.training._models import ModelSettings, kind_of
 
 
 class Inputs(nn.Module):
-    """The rows that enter a model: features of the nodes, a learned row per node, or both beside each other.
+    """The input rows of a model: features of the nodes, a learned row per node, or both concatenated.
 
     Args:
         num_nodes: number of nodes of the parent graph.
-        features: width of the node column "feat", 0 for none of it.
+        features: width of the node column "feat", 0 if it is not used.
         embedding: width of the learned rows, 0 for none. They begin as in Glorot, Bengio 2010.
         dense: whether sparse features are made dense, batch by batch.
 

@@ -56,7 +56,7 @@ def task_of(dataset: Dataset, task: str) -> str:
 
 
 def find_target(dataset: Dataset, task: str, settings: LossSettings) -> Target:
-    """Return the target that ``task`` and the labels of a data set ask for; raises ValueError where they don't fit."""
+    """Return the target for ``task`` and the labels of a data set; raises ValueError if they don't fit."""
     task, name, labels = task_of(dataset, task), dataset.name, dataset.graph.ndata["label"]
     if len(dataset.train) == 0:
         raise ValueError(f"data set {name!r} has no training nodes")
@@ -111,7 +111,7 @@ def _check_classes(dataset: Dataset, labels: Tensor) -> None:
 
 
 def _balanced(labels: Tensor, num_classes: int) -> Tensor:
-    """Weights of classes that are 1 on average over the labels, and the same in sum for every class that occurs."""
+    """Class weights with mean 1 over the labels and the same total for every class that occurs."""
     counts = torch.bincount(labels, minlength=num_classes).double()
     return (len(labels) / (int((counts > 0).sum()) * counts.clamp(min=1))).float()
 

@@ -27,17 +27,17 @@ _EDGES = 2**22  # edges whose types are read at a time
 
 
 class PartitionBatches(Epochs):
-    """Goes through the batches of the states of a partition buffer; an iteration is an epoch.
+    """Iterates over the batches of a partition buffer, state by state; an iteration is an epoch.
 
-    A state is a pure function of the epoch and its number, and so are its batches: an epoch goes on at any batch,
-    without reading the states before. The number of batches depends on the epoch, since states have different numbers
-    of training nodes, and a last batch each that is smaller than the others.
+    A state and its batches are pure functions of the epoch and the state's number, so an epoch can resume at any batch
+    without reading earlier states. The number of batches varies between epochs: states have different numbers of
+    training nodes, and each may end with a smaller batch.
 
     Args:
-        buffer: writes nothing back, and has training nodes.
+        buffer: a read-only buffer with training nodes.
         batch_size: seeds per batch of ``make``.
-        make: returns the loader of a state, whose first epoch are the batches of that state. They must not share the
-            memory of the state.
+        make: returns the loader of a state, whose first epoch yields its batches. They must not share the state's
+            memory.
     """
 
     def __init__(self, buffer: PartitionBuffer, batch_size: int, make: Callable[[BufferState], NodeFlowLoader]) -> None:
@@ -71,7 +71,7 @@ class PartitionBatches(Epochs):
                 loader.set_epoch(0)
                 loader.load_state_dict({**loader.state_dict(), "batch_number": done})
                 done, batches = 0, iter(loader)
-                # closed before the next state, whose rows take the memory that threads of this loader read
+                # close before the next state loads: it overwrites memory that this loader's threads read
                 with closing(batches):  # type: ignore[type-var]  # iterations of a loader are generators
                     for batch in batches:
                         number += 1
@@ -91,7 +91,7 @@ class PartitionBatches(Epochs):
 
     @property
     def digest(self) -> int:
-        """A hash of the folder, by the checksums of its files: of its cut, its edges and the columns of training."""
+        """A hash of the folder's file checksums: the cut, the edges and the columns that training reads."""
         parts = self.buffer.partitions
         arrays = parts.manifest.arrays
         columns = [f"ndata/{name}/{p}" for name in ("feat", "label") for p in range(parts.num_parts)]
@@ -111,9 +111,9 @@ class PartitionBatches(Epochs):
 def open_partitions(dataset: Dataset, graph: Graph, settings: Settings, edge_columns: list[str]) -> PartitionBuffer:
     """Return the partition buffer of a run, with features, labels and ``edge_columns``.
 
-    The folder must hold the partitions of ``graph``, the one along whose edges messages go: as many nodes, as many
-    edges in every bucket, the same training nodes with the same labels, and features of the same width and type, of
-    which those of some nodes are compared. Raises ValueError where it does not, and the errors of ``PartitionBuffer``.
+    The folder must hold the partitions of ``graph``, the graph of messages: the same number of nodes, the same number
+    of edges per bucket, the same training nodes and labels, and features of the same width and type, compared on a
+    sample of nodes. Otherwise raises ValueError; also raises the errors of ``PartitionBuffer``.
     """
     storage = settings.storage
     parts = Partitions.open(storage.partitions)
@@ -159,7 +159,7 @@ def _nodes_problem(parts: Partitions, dataset: Dataset) -> str:
 
 
 def _first_other(one: Tensor, other: Tensor) -> list[int]:
-    """Return the number of the first row in which two columns differ, nothing where they are equal."""
+    """Return the number of the first row in which two columns differ; nothing if they are equal."""
     if one.shape != other.shape:
         return [0]
     same = (one == other) | ((one != one) & (other != other))  # a missing value is NaN in both

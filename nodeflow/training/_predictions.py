@@ -22,7 +22,7 @@ from nodeflow.training._nodes import NodeTask
 from nodeflow.training._trainer import Trainer
 
 _PIECE = 2**16
-"""About so many rows of a table are made at a time."""
+"""Approximate number of table rows made at a time."""
 
 
 def write_predictions(path: FileLike, trainer: Trainer, nodes: IdsLike | None = None) -> None:
@@ -190,7 +190,7 @@ def _columns(nodes: Tensor, outputs: Tensor, dataset: Dataset, task: str) -> dic
 
 
 def _with_names(title: str, title_of_names: str, numbers: Any, names: Any) -> dict[str, Any]:
-    """Return a column of numbers, and one of their names where there are any."""
+    """Return a column of numbers, and a column of their names if there are any."""
     if names is None:
         return {title: numbers}
     of_each = np.array([names[number] for number in numbers.tolist()], dtype=str)  # a type also where there is none

@@ -1,4 +1,4 @@
-"""The processes that train one model together: their group, what they sum up and agree on, and averaged gradients."""
+"""The processes that train one model together: their group, sums, checks of equal values, averaged gradients."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Processes:
     group must have a backend for these. A process alone exchanges nothing.
 
     Attributes:
-        rank, size: the number of this process, and of all.
+        rank, size: the rank of this process, and the number of processes.
         told: whether all processes have raised the same error.
     """
 
@@ -38,7 +38,7 @@ class Processes:
 
     @classmethod
     def present(cls) -> Processes:
-        """Return those of the default group, where there is one."""
+        """Return the processes of the default group; without a group, this process alone."""
         grouped = dist.is_available() and dist.is_initialized()
         return cls(dist.get_rank(), dist.get_world_size()) if grouped else cls()
 
@@ -56,7 +56,7 @@ class Processes:
         return value if self.size == 1 else self._summed(torch.tensor([value], dtype=torch.float64)).item() / self.size
 
     def rows_of_all(self, places: Tensor, rows: Tensor, count: int) -> Tensor:
-        """Return ``[count, ...]`` on the CPU: each process has given other ``rows``, those at its ``places``."""
+        """Return ``[count, ...]`` on the CPU: each process passes its ``rows`` and their disjoint ``places``."""
         whole = rows.new_zeros((count, *rows.shape[1:]))
         whole[places] = rows
         return self._summed(whole)
@@ -73,7 +73,7 @@ class Processes:
 
     @contextmanager
     def together(self) -> Iterator[None]:
-        """Raise what the block raises on one process on all of them: a process raises its own error if it has one."""
+        """Raise on all processes if the block raises on any; a process with an error of its own raises that one."""
         if self.size == 1:
             yield
             return
@@ -82,6 +82,7 @@ class Processes:
             yield
         except Exception as caught:
             error = caught
+        # collective: processes without an error report too, since the others wait for them
         failures = self._of_all(None if error is None else (type(error).__name__, _words(error)))
         failed = [rank for rank, failure in enumerate(failures) if failure]
         if not failed:
@@ -128,7 +129,7 @@ def _words(error: Exception) -> str:
 
 @contextmanager
 def _peer_errors() -> Iterator[None]:
-    """Within the block, an error of torch's exchanges is raised as PeerError."""
+    """Within the block, failed communication raises PeerError instead of torch's errors."""
     try:
         yield
     except RuntimeError as error:
@@ -141,7 +142,7 @@ def _peer_errors() -> Iterator[None]:
 
 
 class _LossOf(nn.Module):
-    """A network as a module that gives the loss: parameters of a decoder count among those that a step has used."""
+    """A module whose forward pass returns the loss, so that DDP also sees the parameters of a decoder as used."""
 
     def __init__(self, network: nn.Module, loss: Callable[[Any], Tensor]) -> None:
         super().__init__()
@@ -154,11 +155,11 @@ class _LossOf(nn.Module):
 class Averaged(DistributedDataParallel):
     """The loss of a network, whose gradients are averaged over all processes in the backward pass.
 
-    It looks for parameters that no process has used in every step, which also keeps the order of its sums as it is in
-    the first step: a run that goes on has the bits of one that was not cut off.
+    Every step looks for unused parameters. This also keeps the order of sums as in the first step, so that a resumed
+    run gives the same bits as an uninterrupted one.
 
     Args:
-        network: on all processes the same; its parameters and buffers become those of the first.
+        network: the same on all processes; parameters and buffers are copied from rank 0.
         loss: ``loss(batch)``, a scalar.
     """
 
@@ -170,17 +171,17 @@ class Averaged(DistributedDataParallel):
     def backward(self, *, postponed: bool) -> Iterator[None]:
         """Within the block, losses and their backward passes belong to one step.
 
-        ``postponed``: gradients are added up, and averaged in a later step.
+        ``postponed``: gradients are accumulated locally, and averaged in a later step.
         """
         with _peer_errors(), self.no_sync() if postponed else nullcontext():
             yield
 
 
 def _spend_warning() -> None:
-    """Let torch give, once per process, its advice not to look for unused parameters, before the first step does.
+    """Trigger DDP's one-time warning about unused parameters now, where it is ignored.
 
-    In the first step threads hold the lock of warnings while they wait for other processes. A backward pass is needed,
-    since warnings of a forward pass of this module go to standard error.
+    In the first step, a thread would hold the warnings lock while it waits for other processes. A backward pass is
+    needed, because warnings of this module's forward pass go to standard error.
     """
 
     def step(gradient: Tensor) -> None:
@@ -195,10 +196,10 @@ def _spend_warning() -> None:
 
 @contextmanager
 def process_group() -> Iterator[Processes]:
-    """Within the block, torch's default group is that of the processes that torchrun has started.
+    """Within the block, torch's default group has the processes that torchrun started.
 
-    A group that exists is taken as it is. On a machine with GPUs, each process has the GPU of its number there, and
-    tensors on GPUs go through NCCL.
+    An existing group is used unchanged. On a machine with GPUs, each process uses the GPU of its local rank, and
+    GPU tensors go through NCCL.
     """
     if int(os.environ.get("WORLD_SIZE") or 1) == 1 or dist.is_initialized():
         yield Processes.present()
@@ -220,16 +221,16 @@ def process_group() -> Iterator[Processes]:
 
 
 def restarts(processes: Processes) -> int:
-    """Return how often torchrun has started processes again, summed up: each machine counts its own; collective."""
+    """Return the sum of the processes' restart counts by torchrun; each machine counts its own restarts; collective."""
     return processes.totals(int(os.environ.get("TORCHELASTIC_RESTART_COUNT") or 0))[0]
 
 
 def own_store(store: Any, rank: int, size: int) -> Any:
     """Return a part of the store that only the present processes use.
 
-    torchrun may keep its store when it starts processes again, with the addresses of those that have ended: who reads
-    one waits for ever. So the first process makes a new name. Another one asks for it under a word that nobody has used
-    before, so that no answer is old, and confirms it; the first answers until all have confirmed.
+    After a restart, torchrun's store may still hold addresses of processes that have ended; connecting to one would
+    hang. So rank 0 makes a new prefix. Every other rank requests it under a fresh unique key, so that no answer is
+    stale, and confirms it; rank 0 answers until all have confirmed.
     """
     end = time.monotonic() + _LIMIT
     if rank:
@@ -243,7 +244,8 @@ def own_store(store: Any, rank: int, size: int) -> Any:
         for other in range(1, size):
             while not store.check([f"nodeflow/{name}/knows/{other}"]):
                 _wait(store, f"nodeflow/asks/{other}", end, other)
-                word = store.get(f"nodeflow/asks/{other}").decode()  # of a process that has ended, at first perhaps
+                # the key may be left over from a process that has ended: answer again until this rank confirms
+                word = store.get(f"nodeflow/asks/{other}").decode()
                 store.set(f"nodeflow/answer/{word}", name)
                 _pause(end, other)
     return dist.PrefixStore(f"nodeflow/{name}", store)  # type: ignore[attr-defined]

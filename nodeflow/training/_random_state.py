@@ -1,4 +1,4 @@
-"""torch's generators: those of a run, and devices."""
+"""The random generators of a run, and its device."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ State = dict[str, Tensor]
 
 
 class OwnRandom:
-    """The states of the generators of a run, which are torch's global ones within ``inside()``.
+    """A run's own generator states; within ``inside()`` torch's global generators have them.
 
-    They begin as after seeding with ``seed``, an int of any size.
+    They start as if seeded with ``seed``, an int of any size.
     """
 
     def __init__(self, seed: int, device: torch.device) -> None:
@@ -54,9 +54,9 @@ class OwnRandom:
 
 
 def find_device(name: str, *, several: bool = False) -> torch.device:
-    """Return the device ``name``, "auto" for a GPU where there is one; raises ValueError for one that is not there.
+    """Return the device ``name``; "auto" is a GPU if there is one. Raises ValueError for a missing device.
 
-    ``several``: of several processes, of which each has a GPU of its own, the present one.
+    ``several``: whether several processes run, each on a GPU of its own.
     """
     if several and name.startswith("cuda:"):
         raise ValueError(

@@ -64,7 +64,7 @@ class Result:
     """A finished run: the network with the weights of its best epoch, the records, and the metrics on every part.
 
     Args:
-        settings: those of the run.
+        settings: the settings of the run.
         task: the data, the network, and the graph that it was trained on.
         best_epoch: number of the epoch whose weights the network has, from 1; 0 before the first.
         metric: name of the metric that chose it.
@@ -98,7 +98,7 @@ class Result:
 
     @property
     def is_best_last(self) -> bool:
-        """Whether the best epoch is the last one, so that more epochs may be better."""
+        """Whether the best epoch is the last one, so that more epochs may help."""
         return bool(self.records) and not math.isnan(self.best_val_score) and self.best_epoch == len(self.records)
 
     @property

@@ -26,7 +26,7 @@ WHOLE, PARTS = "the whole graph in every process", "a part of the graph in every
 ONE, SEVERAL = "one process", "several processes"
 OWN, LOSS, OWN_LOSS = "of your own", "the loss of the settings", "a loss of your own"
 FACTS = ("features", "graph", "processes", "loss")
-"""Facts of a run that are no settings. They are known, as ``task`` "auto" is, when it begins."""
+"""Facts of a run that are not settings. They, and the meaning of ``task`` "auto", are known when the run begins."""
 
 LINK = ("link",)
 NODES = Others("link")

@@ -57,7 +57,7 @@ def predict(options: argparse.Namespace, say: Say) -> None:
 
 
 def _query(options: argparse.Namespace, of_links: bool) -> dict[str, Any]:
-    """Return which links are wanted, as arguments; raises ValueError for options that do not fit the run."""
+    """Return the arguments of ``top_links``; raises ValueError for options that do not fit the run."""
     chosen = {name: getattr(options, name) for name in ("top", "side", "relation", "with_known")}
     chosen = {name: value for name, value in chosen.items() if value is not None}
     if chosen and not of_links:
@@ -110,7 +110,7 @@ def _best(options: argparse.Namespace) -> tuple[Trainer, Dataset]:
 
 
 def _for_outputs(dataset: Dataset, facts: Mapping[str, Any]) -> Dataset:
-    """Return a data set for a trainer that shall not train: what it lacks of labels and training nodes is made up."""
+    """Return a data set for evaluation only: missing labels and training nodes are replaced by placeholders."""
     width = (facts["network"]["model"] or {}).get("out_features", dataset.num_classes)
     graph, train = dataset.graph, dataset.train
     if "label" not in graph.ndata:

@@ -35,7 +35,7 @@ _RESERVED = {"self", *_SAID_ELSEWHERE, *_FIXED_BY_MODEL}
 
 
 class Method:
-    """A sampler in training: its batches, the seeds of an epoch, and the state that a step keeps for the next.
+    """A sampler in training: its batches, the seeds of an epoch, and state that persists between steps.
 
     Args:
         graph: the parent graph; messages follow its edges. It is never changed.
@@ -46,7 +46,7 @@ class Method:
         make: the sampler's class.
         fanout: the usual number per layer.
         by_node: whether seeds are nodes; else they are numbers of subgraphs, and outputs are those of all their nodes.
-        validates_fully: whether validation uses full neighbourhoods unless settings say else.
+        validates_fully: whether validation uses full neighbourhoods by default.
         estimates: whether the outputs estimate those from full neighbourhoods; else a model is only run on batches.
         has_history: whether the method keeps a history, whose age is in the records of epochs.
         why_whole: why batches cannot come from partitions of the graph; empty where they can.
@@ -123,7 +123,7 @@ class Method:
         return loss.new_full(loss.shape, 1 / max(len(loss), 1))
 
     def start(self, model: nn.Module, x: Tensor | Rows) -> None:
-        """Prepare the state that steps keep, for a model that is not trained yet and rows ``x`` of its inputs."""
+        """Prepare the persistent state, for an untrained model and its input rows ``x``."""
 
     def after_step(self, batch: NodeFlow) -> Tensor:
         """Store the rows of the batch that later batches read; called after the weights have changed.
@@ -133,11 +133,11 @@ class Method:
         return torch.empty(0, dtype=torch.int64, device="cpu")
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the state that steps keep; collective on parts of a graph."""
+        """Return the persistent state; collective on parts of a graph."""
         return {}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on from ``state``."""
+        """Load a saved state."""
 
 
 class RandomWalk(Method):
@@ -191,7 +191,7 @@ class Saint(Method):
         return self._made(len(self.settings.fanouts), kind="edge", budget=budget, seed=seed)
 
     def seeds(self, nodes: Tensor, sampler: SamplerBase) -> Tensor:
-        """Return numbers of as many subgraphs as hold about every node once."""
+        """Return the numbers of enough subgraphs to contain each node about once."""
         self.trained = len(nodes)
         return torch.arange(max(math.ceil(self.graph.num_nodes / self.settings.batch_size), 1))
 
@@ -214,7 +214,7 @@ class Cluster(Method):
 
     def sampler(self, seed: int) -> SamplerBase:
         """Return a sampler of parts, about eight of which are ``batch_size`` nodes."""
-        # the graph is cut once: samplers with other seeds have the same parts
+        # cut the graph once: samplers with other seeds reuse the parts
         options = {**self.settings.options, "parts": self._parts}
         sampler = sampling.ClusterSampler(self.graph, len(self.settings.fanouts), seed=seed, **options)
         self._parts = sampler.parts.numbers
@@ -288,7 +288,7 @@ class ControlVariates(Method):
     def state_dict(self) -> dict[str, Any]:
         """Return the rows of the history, those of all nodes."""
         state = dict(self.history.state_dict())
-        # in the order of all nodes, so that a run goes on with another number of processes, or another cut
+        # saved in the order of all nodes, so that a run can resume with another number of processes, or another cut
         if self.graph.peers.size > 1:
             processes, masters = Processes.present(), self.graph.held.masters
             for name in self._names_of_rows():

@@ -172,7 +172,7 @@ class Settings:
         groups = _groups(chosen)
         strays = _unread(chosen, _values(groups))
         if strays:
-            # what a change leaves unread goes; what nothing ever read is a mistake
+            # drop base settings that these changes leave unread; other unread settings are errors
             always = {**_unread(before, _values(_groups(before))), **dict.fromkeys(changed)}
             for name, reason in strays.items():
                 if name in always:

@@ -44,7 +44,7 @@ class OwnParts(NamedTuple):
     scheduler: Callable[[torch.optim.Optimizer], torch.optim.lr_scheduler.LRScheduler] | None
 
     def names(self) -> dict[str, str]:
-        """Return the names of those that are there; of an object that of its class."""
+        """Return the names of the parts that are given; for an object, its class name."""
         parts = {name: part for name, part in self._asdict().items() if part is not None and name != "metrics"}
         names = {name: str(getattr(part, "__qualname__", type(part).__qualname__)) for name, part in parts.items()}
         return names | ({"metrics": ", ".join(metric.name for metric in self.metrics)} if self.metrics else {})
@@ -152,7 +152,7 @@ class Task(ABC):
 
     @abstractmethod
     def trained_nodes(self) -> Tensor:
-        """Return the ids of the nodes that are seeds of an epoch, repeated ones as often as they are."""
+        """Return the seed ids of an epoch, with repeats."""
 
     @abstractmethod
     def make_network(self, model: nn.Module | None) -> Network:
@@ -183,7 +183,7 @@ class Task(ABC):
     def loss(self, outputs: Tensor, batch: Any) -> Tensor:
         """Return the loss of a batch, a scalar, from what ``network(batch)`` gave.
 
-        With several processes each has that of its share, and the mean over them is the loss of the step.
+        With several processes, the mean of their losses is the loss of the step.
         """
 
     @abstractmethod
@@ -226,7 +226,7 @@ class Task(ABC):
 
     @abstractmethod
     def fingerprint(self) -> str:
-        """Return a hash of the data and its split, by which a state of another data set is refused."""
+        """Return a hash of the data and its split, to refuse the state of another data set."""
 
     # ---- for subclasses
 
@@ -252,7 +252,7 @@ class Task(ABC):
     def batches_of(
         self, sampler: SamplerBase, seeds: Tensor, batch_size: int, seed: int, last: Sequence[str] = (), **options: Any
     ) -> NodeFlowLoader:
-        """Return batches with the columns that the network reads, and those of ``last`` in the last layer.
+        """Return batches with the columns that the network reads, and the columns ``last`` in the last layer.
 
         With several processes each has its share of every batch. ``options`` are those of ``NodeFlowLoader``.
         """

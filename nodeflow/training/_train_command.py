@@ -106,7 +106,7 @@ def _new_run(
 
 
 def _holds(folder: Path, run: Run) -> bool:
-    """Whether a folder holds this run; then one that torchrun starts again goes on with it."""
+    """Whether a folder holds this run, so that a restart by torchrun resumes it."""
     return (folder / SETTINGS).is_file() and Run.read(folder).values() == run.values()
 
 
@@ -199,7 +199,7 @@ def _stop_on_term(trainer: Trainer) -> Iterator[None]:
 
 @contextmanager
 def _event_writer(folder: Path, first: int) -> Iterator[Callable[[EpochRecord], None]]:
-    """Give a function that writes the record of an epoch; it does nothing where tensorboard is not installed.
+    """Yield a function that writes the record of an epoch; it does nothing without tensorboard.
 
     ``first`` is the epoch that comes first: events of later ones, which a run wrote before it was cut off, are hidden.
     """

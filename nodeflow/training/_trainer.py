@@ -56,7 +56,7 @@ class Trainer:
         scheduler: ``scheduler(optimizer)``, stepped after every step of the optimiser; None: that of the settings.
         checkpoints: where and when the state is saved; None: never.
 
-    A part of your own takes the place of the settings for it, which are then refused. Training leaves torch's global
+    Settings for a part that you pass yourself are refused. Training leaves torch's global
     random state as it was. Raises ValueError for data, settings and combinations that cannot be trained with.
 
     Attributes:
@@ -124,7 +124,7 @@ class Trainer:
     # ---- the whole run
 
     def run(self, report: Report = lambda _: None) -> Result:
-        """Train to the end, from where the state is; return the result with the weights of the best epoch.
+        """Train from the present state to the end; return the result with the weights of the best epoch.
 
         ``report`` is called with the record of every epoch. Raises FloatingPointError when the loss becomes infinite or
         NaN, ``Stopped`` after ``stop``.
@@ -153,7 +153,7 @@ class Trainer:
     def result(self) -> Result:
         """Return the result so far: the network with the weights of the best epoch, measured on all parts.
 
-        A run that goes on after it goes on from the last weights.
+        Training can continue afterwards, from the last weights.
         """
         if self.best_weights:
             if self._last_weights is None:
@@ -168,7 +168,7 @@ class Trainer:
     def loss(self, batch: NodeFlow) -> Tensor:
         """Return the loss of a batch, a scalar with gradients.
 
-        With several processes it is that of this process's share, so weighted that the mean over the processes is the
+        With several processes it is the loss of this process's share, weighted so that the mean over processes is the
         loss of the step; ``backward`` averages the gradients.
         """
         return self._loss_of(batch) if self._averaged is None else self._averaged(batch)
@@ -181,9 +181,10 @@ class Trainer:
     def step(self, batch: NodeFlow) -> float:
         """Compute the loss of a batch and its gradients, and step the optimiser; return the loss.
 
-        With ``accumulate`` above 1 the optimiser steps at every so many calls. With several processes the loss is that
-        of all. Raises FloatingPointError for a loss that is infinite or NaN.
+        With ``accumulate`` above 1 the optimiser steps once per ``accumulate`` calls. With several processes the loss
+        is the mean over all. Raises FloatingPointError for a loss that is infinite or NaN.
         """
+        # processes average gradients only in the last backward pass before the optimiser steps
         last = self._waiting + 1 == self.settings.optimizer.accumulate or self.batches_done + 1 >= self._total
         with nullcontext() if self._averaged is None else self._averaged.backward(postponed=not last):
             loss = self.loss(batch)
@@ -239,7 +240,7 @@ class Trainer:
             nodes: ids of the nodes that are asked about, ``[n]``.
             k: the number of answers; where a node has fewer, ids are -1 and scores -inf.
             relation: number or name of a relation; None in a graph with relations: all, ``[n, relations, k]``.
-            side: the end that is asked for: "destination" (whom the nodes point to) or "source".
+            side: the end to find: "destination" (targets of edges from the nodes) or "source".
             with_known: keep the edges of the data set among the answers; else those of all parts are left out.
 
         As in the ranking, a node is no answer to itself in a graph without relations and self-loops. Raises TypeError
@@ -346,7 +347,7 @@ class Trainer:
                     self.batches_done += 1
                     if self.batches_done == total and self._waiting:
                         self.update()
-                    # one exchange for all; saving is collective, so the clock of the first process decides
+                    # one exchange for counts and signals; saving is collective, so the clock of rank 0 decides
                     due = self.checkpoints is not None and self.processes.is_first and self.checkpoints.is_due
                     counts = *counts_of(batch, self.task.size(batch)), int(ages.sum()), len(ages)
                     *summed, stop, save = self.processes.totals(*counts, int(self._stop), int(due))
@@ -379,20 +380,20 @@ class Trainer:
         return bar
 
     def _draw_own_masks(self) -> None:
-        """Let torch draw other numbers in every process and step, so that none of their states need be kept."""
+        """Seed torch anew for each process and step, so that no generator states need to be saved."""
         if self.processes.size > 1:
             key = derive_key("processes", self.settings.run.seed, self.epoch, self.batches_done, self.processes.rank)
             torch.manual_seed(key & 2**63 - 1)
 
     def _between_steps(self, stop: bool, save: bool) -> None:
-        """Save where it is time to, and stop where it was asked for: never between gradients that are added up."""
+        """Save if due, and stop if requested; never while accumulated gradients wait for a step."""
         if self._waiting:
             return
         if self.checkpoints is not None and (stop or save):
             self.checkpoints.save(self)
         if stop:
             self._stop = False
-            self.processes.totals(0)  # nobody leaves before the state is saved: torchrun would end all
+            self.processes.totals(0)  # a barrier: if a process left before the state is saved, torchrun would end all
             raise Stopped(f"stopped in epoch {self.epoch + 1} after batch {self.batches_done} of {len(self.batches)}")
 
     def _choose(self, record: EpochRecord) -> None:

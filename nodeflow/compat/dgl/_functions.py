@@ -86,7 +86,7 @@ class NodeBatch:
 
 
 def is_made_here(function: object) -> bool:
-    """Return whether ``messages_of`` makes the messages of a function: one of the program's own, or a dot product."""
+    """Return whether ``messages_of`` makes the messages of a function: a user-defined one, or a dot product."""
     return callable(function) or (isinstance(function, MessageFunction) and function.op == "dot")
 
 

@@ -117,9 +117,10 @@ class DGLGraph(BaseGraph):
             raise TypeError(
                 f"column {sparse[0]!r} is sparse and takes no rows: set it after the last node or edge is added"
             )
-        if data:  # columns that do not fit raise here, and then nothing is added
+        # with columns, build the graph now: if they do not fit, this raises before anything is added
+        if data:
             self._graph, self._added = self._grown([*self._added, (num, src, dst)], data), []
-        else:  # programs add edges one by one, so that a graph per edge would take time in their square
+        else:  # programs add edges one by one: rebuilding the graph for each would take quadratic time
             self._added.append((num, src, dst))
 
     def _finished(self, graph: Graph) -> Graph:

@@ -219,7 +219,7 @@ class NodeFlow(BaseGraph):
     def copy_to_parent(self, node_embed_names: Names = ALL, edge_embed_names: Names = ALL) -> None:
         """Write columns of layers and blocks into the parent's, in place; arguments are those of ``copy_from_parent``.
 
-        Of several layers that hold a node, the one nearest to the seeds has the last word.
+        If several layers hold a node, the layer nearest to the seeds wins.
         """
         sides = (node_embed_names, self.batch.layers), (edge_embed_names, self.batch.flows)
         chosen = [

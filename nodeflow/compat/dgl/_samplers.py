@@ -36,7 +36,7 @@ class NeighborDraws(sampling.NeighborSampler):
         """The first self-loop of every node, by parent id; -1 for a node without."""
         first = np.full(graph.num_nodes, -1)
         src, dst = (end.numpy() for end in graph.edges())
-        loops = np.flatnonzero(src == dst)[::-1]  # the lowest id is written last
+        loops = np.flatnonzero(src == dst)[::-1]  # reversed, so that the lowest id is written last and stays
         first[src[loops]] = loops
         return first
 
@@ -103,7 +103,7 @@ class _NodeFlows(ABC):
         self.seed_nodes: Tensor = torch.from_numpy(seeds)
 
     _sizes: str
-    """Numbers of draws, in words."""
+    """Numbers of draws, as text."""
 
     @abstractmethod
     def _sampler(self, graph: Graph) -> SamplerBase:

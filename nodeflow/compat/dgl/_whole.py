@@ -33,7 +33,7 @@ def update_nodes(graph: Graph, v: Any, functions: Sequence[Any], target: Callabl
     edge: dict[str, Tensor] = {}
 
     def along(function: Any) -> Any:
-        """Return a message function of the flow; of edge columns it gets those alone that it names."""
+        """Return a message function of the flow; it gets only the edge columns that it names."""
         if not is_made_here(function):
             if isinstance(function, MessageFunction):
                 sides = (function.lhs_kind, function.lhs), (function.rhs_kind, function.rhs)

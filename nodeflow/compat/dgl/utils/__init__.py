@@ -1,4 +1,4 @@
-"""Of ``dgl.utils`` the function that programs with NodeFlows call."""
+"""The function of ``dgl.utils`` that programs with NodeFlows call."""
 
 from __future__ import annotations
 
