@@ -227,7 +227,7 @@ class BoundSampler(SamplerBase):
 
     Args:
         num_flows: number of flows, L.
-        graph, direction, edge_filter, weight, seed, and errors: see ``Sampler``.
+        graph, direction, edge_filter, weight, seed: see ``Sampler``, also for errors.
 
     >>> from nodeflow import NeighborSampler, Graph
     >>> sampler = NeighborSampler(Graph.from_edges([0, 1], [1, 2]), fanouts=[2])
