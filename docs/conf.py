@@ -25,6 +25,7 @@ extensions = [
     "sphinx.ext.intersphinx",
     "sphinx.ext.viewcode",
     "sphinx_copybutton",
+    "_site.backlinks",
     "_site.docstrings",
     "_site.mathml",
     "_site.mentions",
