@@ -14,8 +14,8 @@ _BACK = re.compile(r'(class="viewcode-back" href="[^"#]*reference/([\w.]+)\.html
 def _anchored(link: re.Match[str]) -> str:
     """The link with the anchor of the name whose page it leads to, or of a member of that class."""
     start, full, anchor = link.groups()
-    member = anchor.partition("." + full.rpartition(".")[2])[2]
-    return f"{start}{full}{member}"
+    name = full.rpartition(".")[2]
+    return start + re.sub(rf"^.*?\.{name}\b", full, anchor)
 
 
 def _mend(_: Any, pagename: str, __: str, context: dict[str, Any], ___: Any) -> None:
