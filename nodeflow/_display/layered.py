@@ -26,7 +26,7 @@ class Layered:
         same: by layer, pairs of a row and the row of the same node in the next layer.
         colors: a number per node by layer, None for a layer without; None: colours tell seeds from the others.
         widths: a number per edge by pair of layers, NaN where a flow has none; None: all edges have one width.
-        color_name, width_name: the words beside the colours and the widths.
+        color_name, width_name: labels of the colour scale and of the width legend.
     """
 
     names: list[list[str]]

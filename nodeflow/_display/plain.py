@@ -28,8 +28,8 @@ class Plain:
         names: the text in each node.
         src, dst: the ends of every edge, as rows of ``names``.
         marked: rows of the nodes that are marked.
-        colors, color_name: a number per node, and the word beside the colours; None: one colour.
-        widths, width_name: a number per edge, and the word beside the widths; None: all edges have one width.
+        colors, color_name: a number per node, and the label of the colour scale; None: one colour.
+        widths, width_name: a number per edge, and the label of the width legend; None: all edges have one width.
     """
 
     names: list[str]

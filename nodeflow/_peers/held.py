@@ -105,7 +105,7 @@ class Peers:
         """Raise ValueError, on all processes, unless all have the same facts."""
 
     def channel(self) -> object:
-        """Return a channel, in which a thread can exchange beside the others; collective."""
+        """Return a further channel, so that another thread can exchange at the same time; collective."""
 
     def using(self, channel: object) -> AbstractContextManager[None]:
         """Let the exchanges of this thread go through a channel; only one thread at a time may use it."""

@@ -141,7 +141,7 @@ def send_to_owners(
 
 
 def first_of_each(parts: Sequence[tuple[Ints, Tensor]]) -> tuple[Ints, Tensor]:
-    """Return distinct ids and the first row of each."""
+    """Return the ids of all parts, without repeats, and for each the row in the first part; a part has distinct ids."""
     if len(parts) == 1:
         return parts[0]
     ids, first = np.unique(np.concatenate([part for part, _ in parts]), return_index=True)

@@ -294,7 +294,7 @@ def to_arrays(rows: Tensor) -> list[Array]:
 
 
 def from_arrays(arrays: Sequence[Array], like: Tensor | Rows) -> Tensor:
-    """Return the rows that ``to_arrays`` took apart, of the type and width of the column ``like``."""
+    """Return the rows from which ``to_arrays`` made the arrays, of the type and width of the column ``like``."""
     if not is_sparse(like):
         return from_numpy(arrays[0], like.dtype)
     sizes, indices, values = arrays

@@ -43,7 +43,7 @@ class Dataset:
         description: the content of the set and its origin.
         node_names, feature_names: name of each node and of each feature column, or None.
         category_names: for edge columns that hold numbers of categories, the name of each number, by column.
-        unread_files: names of files of data beside the set that its reader did not read.
+        unread_files: names of the data files in the folder that were not read.
 
     Raises TypeError or IndexError for parts of the split that are not ids of nodes, ValueError for a wrong number of
     names, KeyError for names of an edge column that is not there.

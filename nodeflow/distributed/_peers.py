@@ -129,7 +129,7 @@ class PeerGroup(Peers):
                     )
 
     def channel(self) -> object:
-        """Return a channel, in which a thread can exchange beside the others; collective."""
+        """Return a further channel, so that another thread can exchange at the same time; collective."""
         return self._transport.beside()
 
     @contextmanager
