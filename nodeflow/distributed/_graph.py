@@ -119,8 +119,8 @@ class DistributedGraph(Graph):
         peers, lie = self.peers, self.parts.edges
         if lie not in ("in", "out"):
             raise ValueError(
-                f"edge_ids needs a graph that was partitioned with edges='in' or 'out'; this one has edges={lie!r}, so "
-                "any process may hold an edge between two nodes"
+                f"edge_ids and has_edges need a graph partitioned with edges='in' or 'out'; this one has edges={lie!r}, "
+                "so any process may hold an edge between two nodes"
             )
         distinct, index = np.unique(np.stack([u, v]), axis=1, return_inverse=True)
         routes = Routes(peers.owners(distinct[1 if lie == "in" else 0]), peers.size)
