@@ -119,7 +119,7 @@ class DistributedGraph(Graph):
         peers, lie = self.peers, self.parts.edges
         if lie not in ("in", "out"):
             raise ValueError(
-                f"edge_ids and has_edges need a graph partitioned with edges='in' or 'out'; this one has edges={lie!r}, "
+                f"edge_ids and has_edges need a graph partitioned with edges='in' or 'out'; this has edges={lie!r}, "
                 "so any process may hold an edge between two nodes"
             )
         distinct, index = np.unique(np.stack([u, v]), axis=1, return_inverse=True)
