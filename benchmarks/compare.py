@@ -105,7 +105,7 @@ def main() -> None:
         name = f"nodeflow, {variant}" if contestants else "nodeflow"
         worker = Worker(sys.executable, "nodeflow", arguments, options.threads)
         contestants[name] = Contestant(worker, replace(base, variant=variant))
-        if options.before and not variant.startswith("bf16"):
+        if options.before:
             worker = Worker(sys.executable, "nodeflow", arguments, options.threads, options.before.resolve())
             contestants[f"before: {variant}"] = Contestant(worker, replace(base, variant=variant))
     for name in ("graphbolt", "pyg"):
