@@ -12,7 +12,7 @@ from torch import Tensor
 
 from nodeflow._base.checks import Ints, _All, describe
 from nodeflow._base.types import Array
-from nodeflow._rows.rows import whole_column
+from nodeflow._rows.rows import slice_rows, whole_column
 from nodeflow.graph import Frame
 
 Attributes: TypeAlias = Sequence[str] | Mapping[str, torch.dtype | None]
@@ -37,10 +37,11 @@ def as_array(column: Tensor, name: str) -> Array:
         ) from None
 
 
-def check_names(names: object, argument: str) -> None:
-    """Raise TypeError for a single string where a list of names is expected."""
+def chosen(names: Iterable[str] | _All, every: Iterable[str], argument: str) -> list[str]:
+    """Return a list of names, ``every`` for ALL; raises TypeError for a single string."""
     if isinstance(names, str):
         raise TypeError(f"{argument} must be a list of names, got the string {names!r}; write [{names!r}]")
+    return list(every if isinstance(names, _All) else names)
 
 
 def as_columns(
@@ -51,8 +52,7 @@ def as_columns(
     ``values_of`` returns the values of an attribute, or raises KeyError. TypeError for values that are no numbers, or
     lists of different lengths.
     """
-    check_names(names, f"{what}_columns")
-    types = names if isinstance(names, Mapping) else dict.fromkeys(names)
+    types = names if isinstance(names, Mapping) else dict.fromkeys(chosen(names, (), f"{what}_columns"))
     return {name: _column(name, values_of(name), keys, what, dtype) for name, dtype in types.items()}
 
 
@@ -78,18 +78,42 @@ def _is_like(value: Any, first: Any) -> bool:
     )
 
 
-def lists_of(frame: Frame, names: Sequence[str] | _All) -> dict[str, list[Any]]:
-    """Return columns as lists with a number, or a list of numbers, per row."""
-    columns = {name: whole_column(frame[name]).detach() for name in (frame if isinstance(names, _All) else names)}
+def lists_of(frame: Frame, names: Sequence[str] | _All, what: str) -> dict[str, list[Any]]:
+    """Return columns of nodes or edges (``what``) as lists with a number, or a list of numbers, per row."""
+    columns = {name: whole_column(frame[name]).detach() for name in chosen(names, frame, f"{what}_columns")}
     return {name: (c if c.layout == torch.strided else c.to_dense()).tolist() for name, c in columns.items()}
 
 
-def both_ways(src: Ints, dst: Ints) -> tuple[Ints, Ints, Ints]:
-    """Return undirected edges as directed ones: ``(src, dst, position of the undirected edge)``.
+def merged(frames: Iterable[tuple[Mapping[str, Tensor], str]]) -> dict[str, Tensor]:
+    """Return every column once, from the first frame that has it.
 
-    The two directions of an edge are next to each other; a self-loop becomes one edge.
+    Raises ValueError with the words beside a later frame if the rows that it has of the column differ.
     """
-    copies = np.where(src == dst, 1, 2)
+    columns: dict[str, Tensor] = {}
+    for frame, words in frames:
+        for name, column in frame.items():
+            if name in columns and not _same(slice_rows(columns[name], 0, len(column)), column):
+                raise ValueError(f"column {name!r} of {words}")
+            columns.setdefault(name, column)
+    return columns
+
+
+def _same(one: Tensor, other: Tensor) -> bool:
+    if one.shape != other.shape or one.dtype != other.dtype or one.layout != other.layout:
+        return False
+    if one.layout == torch.sparse_csr:
+        parts = ("crow_indices", "col_indices", "values")
+        return all(_same(getattr(one, part)(), getattr(other, part)()) for part in parts)
+    return bool(((one == other) | ((one != one) & (other != other))).all())  # NaN is the same as NaN
+
+
+def as_directed(ends: Sequence[tuple[int, int]], *, directed: bool) -> tuple[Ints, Ints, Ints]:
+    """Return edges as directed ones: ``(src, dst, position in ends)``.
+
+    The two directions of an undirected edge are next to each other; a self-loop becomes one edge.
+    """
+    src, dst = np.array(ends, np.int64).reshape(-1, 2).T
+    copies = np.where(directed | (src == dst), 1, 2)
     edge = np.repeat(np.arange(len(src)), copies)
     turned = np.concatenate([np.zeros(1, bool), edge[1:] == edge[:-1]])[: len(edge)]
     return np.where(turned, dst[edge], src[edge]), np.where(turned, src[edge], dst[edge]), edge

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from nodeflow._base.checks import LARGEST, as_ids, check_type, describe
 from nodeflow._rows.rows import take_rows, whole_column
-from nodeflow.convert._columns import by_destination, library
+from nodeflow.convert._columns import by_destination, library, merged
 from nodeflow.flow import Flow, Layer, NodeFlow, check_graph
 from nodeflow.graph import Frame, Graph
 from nodeflow.ops import Structure
@@ -80,7 +80,8 @@ def from_dgl_blocks(blocks: Sequence[dgl.DGLGraph], *, parent: Graph | None = No
     layers = []
     for i, size in enumerate(sizes):
         sides = [block.srcdata for block in blocks[i : i + 1]] + [block.dstdata for block in blocks[i - 1 : i] if i]
-        columns = _joined(sides, i)
+        words = f"layer {i} differs between the destinations of block {i - 1} and the sources of block {i}"
+        columns = merged((dict(side), words) for side in sides)
         ids = columns.pop(_ID, None)
         ids = None if ids is None else torch.from_numpy(as_ids(ids, f"parent ids of layer {i}", LARGEST).copy())
         layers.append(Layer(size, ids, Frame(size, columns)))
@@ -125,20 +126,6 @@ def _fill(frame: Any, columns: Frame, more: Mapping[str, Tensor | None]) -> None
     for name, column in {**columns, **more}.items():
         if column is not None:
             frame[name] = column
-
-
-def _joined(sides: Sequence[Mapping[str, Tensor]], layer: int) -> dict[str, Tensor]:
-    """Return the columns of a layer: the destinations of one block and the sources of the next."""
-    columns: dict[str, Tensor] = {}
-    for side in sides:
-        for name, column in dict(side).items():
-            if name in columns and not torch.equal(columns[name], column):
-                raise ValueError(
-                    f"column {name!r} of layer {layer} differs between the destinations of block {layer - 1} and the "
-                    f"sources of block {layer}"
-                )
-            columns[name] = column
-    return columns
 
 
 def _flow(block: Any, src_layer: Layer, dst_layer: Layer, number: int) -> Flow:

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from torch import Tensor
 
 from nodeflow._base.checks import _All, describe
-from nodeflow.convert._columns import Attributes, as_columns, both_ways, check_names, library, lists_of
+from nodeflow.convert._columns import Attributes, as_columns, as_directed, library, lists_of
 from nodeflow.graph import Graph
 
 if TYPE_CHECKING:
@@ -35,10 +34,7 @@ def from_igraph(graph: igraph.Graph, *, node_columns: Attributes = (), edge_colu
     """
     if not hasattr(graph, "get_edgelist"):
         raise TypeError(f"graph must be an igraph.Graph, got {describe(graph)}")
-    src, dst = np.array(graph.get_edgelist(), np.int64).reshape(-1, 2).T
-    edge = np.arange(len(src))
-    if not graph.is_directed():
-        src, dst, edge = both_ways(src, dst)
+    src, dst, edge = as_directed(graph.get_edgelist(), directed=graph.is_directed())
     ndata = _columns(graph.vs, node_columns, "node")
     edata = {name: column[edge] for name, column in _columns(graph.es, edge_columns, "edge").items()}
     return Graph.from_edges(src, dst, num_nodes=graph.vcount(), ndata=ndata, edata=edata)
@@ -56,18 +52,16 @@ def to_igraph(
 
     Raises KeyError for an unknown column, ImportError without igraph; its message has the command that installs it.
 
-    >>> graph = Graph.from_edges([0, 0], [1, 1], edata={"time": np.array([5, 6])})
+    >>> graph = Graph.from_edges([0, 0], [1, 1], edata={"time": [5, 6]})
     >>> to_igraph(graph, edge_columns=["time"]).es["time"]
     [5, 6]
     """
-    check_names(node_columns, "node_columns")
-    check_names(edge_columns, "edge_columns")
     return library("igraph", "igraph").Graph(
         n=graph.num_nodes,
         edges=list(zip(*(end.tolist() for end in graph.edges()), strict=True)),
         directed=True,
-        vertex_attrs=lists_of(graph.ndata, node_columns),
-        edge_attrs=lists_of(graph.edata, edge_columns),
+        vertex_attrs=lists_of(graph.ndata, node_columns, "node"),
+        edge_attrs=lists_of(graph.edata, edge_columns, "edge"),
     )
 
 

@@ -90,10 +90,13 @@ def from_torch_sparse(matrix: Tensor, *, weight: str | None = None, ndata: Colum
     if not isinstance(matrix, Tensor) or matrix.layout not in layouts:
         kind = f"a tensor of layout {matrix.layout}" if isinstance(matrix, Tensor) else describe(matrix)
         raise TypeError(f"matrix must be a sparse COO, CSR or CSC tensor, got {kind}; x.to_sparse() makes one")
-    sparse_dims = matrix.sparse_dim() if matrix.layout == torch.sparse_coo else 2
-    _check_square(matrix, matrix.ndim >= 2 and sparse_dims == 2)
-    src, dst, values = _entries(matrix)
-    edata = None if weight is None else {weight: values.detach().clone()}
+    coo = matrix.to_sparse_coo()
+    if coo.sparse_dim() > 2 and matrix.layout != torch.sparse_coo:
+        raise ValueError(f"matrix must be one matrix, not a batch of them, got shape {tuple(matrix.shape)}")
+    _check_square(matrix, coo.sparse_dim() == 2)
+    # indices() and values() want repeated entries added up
+    src, dst = coo._indices()  # noqa: SLF001
+    edata = None if weight is None else {weight: coo._values().detach().clone()}  # noqa: SLF001
     return Graph.from_edges(src, dst, num_nodes=matrix.shape[0], ndata=ndata, edata=edata)
 
 
@@ -129,22 +132,3 @@ def _values(graph: Graph, weight: str | None) -> Tensor:
 def _check_square(matrix: Any, plain: bool) -> None:
     if not plain or matrix.shape[0] != matrix.shape[1]:
         raise ValueError(f"an adjacency matrix must be square, got shape {tuple(matrix.shape)}")
-
-
-def _entries(matrix: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Return ``(rows, columns, values)`` of the stored entries in their order."""
-    if matrix.layout == torch.sparse_coo:
-        rows, columns = matrix._indices()  # noqa: SLF001 - indices() wants repeated entries added up
-        return rows, columns, matrix._values()  # noqa: SLF001
-    by_row = matrix.layout == torch.sparse_csr
-    indptr = matrix.crow_indices() if by_row else matrix.ccol_indices()
-    if indptr.ndim != 1:
-        raise ValueError(f"matrix must be one matrix, not a batch of them, got shape {tuple(matrix.shape)}")
-    if by_row:
-        return _repeated(indptr), matrix.col_indices(), matrix.values()
-    return matrix.row_indices(), _repeated(indptr), matrix.values()
-
-
-def _repeated(indptr: Tensor) -> Tensor:
-    """Return the row of every entry, from the offsets of the rows."""
-    return torch.repeat_interleave(torch.arange(len(indptr) - 1, device=indptr.device), indptr.diff())

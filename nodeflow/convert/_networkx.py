@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from torch import Tensor
 
 from nodeflow._base.checks import _All, check_type, describe
-from nodeflow.convert._columns import Attributes, as_columns, both_ways, check_names, library, lists_of
+from nodeflow.convert._columns import Attributes, as_columns, as_directed, chosen, library, lists_of
 from nodeflow.flow import NodeFlow
 from nodeflow.graph import Frame, Graph
 
 if TYPE_CHECKING:
     import networkx
+
+_Part: TypeAlias = tuple[list[Any], dict[str, list[Any]]]
+"""Keys of nodes, or of the two ends of edges, with attributes."""
 
 
 def from_networkx(
@@ -43,12 +46,9 @@ def from_networkx(
     nodes = list(graph.nodes)
     number = {node: i for i, node in enumerate(nodes)}
     pairs = [(u, v) for u, v in graph.edges()]
-    src, dst = np.array([(number[u], number[v]) for u, v in pairs], np.int64).reshape(-1, 2).T
+    src, dst, edge = as_directed([(number[u], number[v]) for u, v in pairs], directed=graph.is_directed())
     edge_ids = _keys(graph) if keys_are_ids else None
-    edge = np.arange(len(src))
-    if not graph.is_directed():
-        src, dst, edge = both_ways(src, dst)
-    elif edge_ids is not None:
+    if edge_ids is not None:
         edge = np.argsort(edge_ids)  # row e of a column belongs to edge id e
     ndata = _columns(node_columns, "node", [graph.nodes[node] for node in nodes], nodes)
     edata = _columns(edge_columns, "edge", [own for _, _, own in graph.edges(data=True)], pairs)
@@ -84,17 +84,18 @@ def to_networkx(
     >>> list(to_networkx(FullSampler(graph, 1)([2])).edges(data=True))
     [((0, 1), (1, 0), {'parent_eid': 1, 'weight': 1.0})]
     """
-    check_names(node_columns, "node_columns")
-    check_names(edge_columns, "edge_columns")
     result: networkx.MultiDiGraph = library("networkx", "networkx").MultiDiGraph()
     if isinstance(graph, Graph):
-        nodes: list[Any] = list(range(graph.num_nodes))
-        _add_nodes(result, nodes, lists_of(graph.ndata, node_columns))
-        src, dst = (end.tolist() for end in graph.edges())
-        _add_edges(result, src, dst, lists_of(graph.edata, edge_columns))
+        ends = [end.tolist() for end in graph.edges()]
+        nodes: list[_Part] = [([range(graph.num_nodes)], lists_of(graph.ndata, node_columns, "node"))]
+        edges: list[_Part] = [(ends, lists_of(graph.edata, edge_columns, "edge"))]
     else:
         check_type(graph, "graph", NodeFlow, "a Graph or a NodeFlow")
-        _add_node_flow(result, graph, node_columns, edge_columns)
+        nodes, edges = _parts(graph, node_columns, edge_columns)
+    for (keys,), attributes in nodes:
+        result.add_nodes_from(zip(keys, _by_row(attributes, len(keys)), strict=True))
+    for (src, dst), attributes in edges:
+        result.add_edges_from(zip(src, dst, range(len(src)), _by_row(attributes, len(src)), strict=True))
     return result
 
 
@@ -109,45 +110,37 @@ def _keys(graph: networkx.Graph) -> list[int]:
     return keys
 
 
-def _add_node_flow(
-    result: networkx.MultiDiGraph,
-    batch: NodeFlow,
-    node_columns: Sequence[str] | _All,
-    edge_columns: Sequence[str] | _All,
-) -> None:
-    _check_held([layer.data for layer in batch.layers], node_columns, "layer")
-    _check_held([flow.data for _, flow in batch.flows.items()], edge_columns, "flow")
-    for i, layer in enumerate(batch.layers):
+def _parts(
+    batch: NodeFlow, node_columns: Sequence[str] | _All, edge_columns: Sequence[str] | _All
+) -> tuple[list[_Part], list[_Part]]:
+    """Return the nodes of every layer and the edges of every flow."""
+    nodes: list[_Part] = []
+    edges: list[_Part] = []
+    flows = dict(batch.flows.items())
+    of_layers = _lists([layer.data for layer in batch.layers], node_columns, "layer", "node")
+    of_flows = _lists([flow.data for flow in flows.values()], edge_columns, "flow", "edge")
+    for i, (layer, own) in enumerate(zip(batch.layers, of_layers, strict=True)):
         attributes: dict[str, list[Any]] = {"layer": [i] * layer.num_nodes}
         if layer.has_parent:
             attributes["parent_nid"] = layer.parent_nid.tolist()
         if layer.context is not None:
             attributes["context"] = layer.context.tolist()
-        attributes |= lists_of(layer.data, _held(layer.data, node_columns))
-        _add_nodes(result, [(i, row) for row in range(layer.num_nodes)], attributes)
-    for (i, j), flow in batch.flows.items():
+        nodes.append(([[(i, row) for row in range(layer.num_nodes)]], attributes | own))
+    for ((i, j), flow), own in zip(flows.items(), of_flows, strict=True):
         attributes = {"parent_eid": flow.parent_eid.tolist()} if flow.has_parent else {}
-        attributes |= {"weight": flow.weight.tolist(), **lists_of(flow.data, _held(flow.data, edge_columns))}
-        src, dst = (end.tolist() for end in flow.edges())
-        _add_edges(result, [(i, row) for row in src], [(j, row) for row in dst], attributes)
+        attributes |= {"weight": flow.weight.tolist(), **own}
+        ends = [[(k, row) for row in end.tolist()] for k, end in zip((i, j), flow.edges(), strict=True)]
+        edges.append((ends, attributes))
+    return nodes, edges
 
 
-def _check_held(frames: Sequence[Frame], names: Sequence[str] | _All, where: str) -> None:
-    for name in () if isinstance(names, _All) else names:
+def _lists(frames: Sequence[Frame], names: Sequence[str] | _All, where: str, what: str) -> list[dict[str, list[Any]]]:
+    """Return those of the columns that each frame has; KeyError for one that none has."""
+    names = chosen(names, {name: None for frame in frames for name in frame}, f"{what}_columns")
+    for name in names:
         if not any(name in frame for frame in frames):
             raise KeyError(f"no {where} has a column {name!r}")
-
-
-def _held(frame: Frame, names: Sequence[str] | _All) -> list[str]:
-    return [name for name in (frame if isinstance(names, _All) else names) if name in frame]
-
-
-def _add_nodes(result: networkx.MultiDiGraph, nodes: list[Any], attributes: dict[str, list[Any]]) -> None:
-    result.add_nodes_from(zip(nodes, _by_row(attributes, len(nodes)), strict=True))
-
-
-def _add_edges(result: networkx.MultiDiGraph, src: list[Any], dst: list[Any], attributes: dict[str, list[Any]]) -> None:
-    result.add_edges_from(zip(src, dst, range(len(src)), _by_row(attributes, len(src)), strict=True))
+    return [lists_of(frame, [name for name in names if name in frame], what) for frame in frames]
 
 
 def _by_row(attributes: dict[str, list[Any]], count: int) -> Iterator[dict[str, Any]]:

@@ -12,7 +12,7 @@ from torch import Tensor
 from nodeflow._base.checks import ALL, _All, check_length, check_type, describe
 from nodeflow._base.types import Array
 from nodeflow._rows.rows import whole_column
-from nodeflow.convert._columns import as_array, check_names, library
+from nodeflow.convert._columns import as_array, chosen, library
 from nodeflow.graph import Frame, Graph, NodeNames
 
 Column: TypeAlias = "Array | list[Any]"
@@ -56,16 +56,14 @@ def from_edge_table(
     >>> graph, graph.edata["weight"], names.at([0, 1, 2])
     (Graph(3 nodes, 2 edges, edata: weight), tensor([0.5000, 2.0000], dtype=torch.float64), ['ann', 'bob', 'cid'])
     """
-    check_names(columns, "columns")
-    check_names(node_columns, "node_columns")
     table = _Table(edges, "edges")
-    edata = table.numbers(columns, {src, dst})
-    ends = table.names(src), table.names(dst)
+    edata = table.numbers(columns, "columns", {src, dst})
+    ends = [table.array(end).tolist() for end in (src, dst)]
     if nodes is None:
         return Graph.from_named_edges(*ends, edata=edata)
     table = _Table(nodes, "nodes")
-    ndata = table.numbers(node_columns, {name})
-    return Graph.from_named_edges(*ends, names=table.names(name), ndata=ndata, edata=edata)
+    ndata = table.numbers(node_columns, "node_columns", {name})
+    return Graph.from_named_edges(*ends, names=table.array(name).tolist(), ndata=ndata, edata=edata)
 
 
 def to_edge_table(
@@ -138,17 +136,12 @@ class _Table:
         if twice := [name for at, name in enumerate(self.columns) if name in self.columns[:at]]:
             raise ValueError(f"{argument} has more than one column named {twice[0]!r}")
 
-    def names(self, name: str) -> list[Any]:
-        """Return a column as a list of names."""
-        return self.array(name).tolist()  # type: ignore[no-any-return]
-
-    def numbers(self, names: Sequence[str] | _All, left_out: set[str]) -> dict[str, Array]:
+    def numbers(self, names: Sequence[str] | _All, argument: str, left_out: set[str]) -> dict[str, Array]:
         """Return columns as arrays of numbers."""
-        if isinstance(names, _All):
-            for name in self.columns:
-                check_type(name, "a column name", str, "a str")
-            names = [name for name in self.columns if name not in left_out]
-        return {name: self._rows(name) for name in names}
+        for name in self.columns if isinstance(names, _All) else []:
+            check_type(name, "a column name", str, "a str")
+        every = [name for name in self.columns if name not in left_out]
+        return {name: self._rows(name) for name in chosen(names, every, argument)}
 
     def array(self, name: str) -> Array:
         """Return a column as an array; raises ValueError for missing entries where the library marks them."""
@@ -201,9 +194,8 @@ def _named(ids: Tensor, names: NodeNames | Sequence[Hashable] | None, graph: Gra
 
 
 def _columns(frame: Frame, names: Sequence[str] | _All, taken: set[str]) -> dict[str, Column]:
-    check_names(names, "columns")
     columns: dict[str, Column] = {}
-    for name in frame if isinstance(names, _All) else names:
+    for name in chosen(names, frame, "columns"):
         if name in taken:
             raise ValueError(f"a column is named {name!r}, as is the column of the names; give that one another name")
         column = whole_column(frame[name]).detach().cpu()

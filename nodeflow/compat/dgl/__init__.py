@@ -24,7 +24,7 @@ from nodeflow.compat.dgl import contrib, function, init, nodeflow, random, utils
 from nodeflow.compat.dgl._elsewhere import refuse
 from nodeflow.compat.dgl._functions import EdgeBatch, NodeBatch
 from nodeflow.compat.dgl._graph import DGLGraph
-from nodeflow.compat.dgl._nodeflow import NodeFlow
+from nodeflow.compat.dgl.nodeflow import NodeFlow
 
 __all__ = [
     "ALL",

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, MutableMapping
+from collections.abc import Callable, Iterator, MutableMapping
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import torch
 from torch import Tensor
@@ -12,6 +12,9 @@ from torch import Tensor
 from nodeflow._rows.rows import take_rows
 from nodeflow.flow import written
 from nodeflow.graph import Frame
+
+Initializer: TypeAlias = Callable[..., Tensor]
+"""A function of shape, dtype, device and range of ids that makes rows of a column."""
 
 
 class Scheme(NamedTuple):
@@ -55,7 +58,7 @@ def schemes(frame: Frame) -> dict[str, Scheme]:
     return {name: Scheme(tuple(column.shape[1:]), column.dtype) for name, column in frame.items()}
 
 
-def as_initializer(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
+def as_initializer(function: Initializer) -> Initializer:
     """Return DGL's initialiser, which takes a range of ids too, as a Frame takes it."""
     return lambda shape, dtype, device: function(shape, dtype, device, slice(0, shape[0]))
 
@@ -71,8 +74,3 @@ def in_place(frame: Frame, wanted: bool) -> Iterator[None]:
             with torch.no_grad():
                 old.copy_(new)
             frame[name] = old
-
-
-def replace(frame: Frame, columns: Mapping[str, Tensor]) -> None:
-    """Give a frame other columns in place of all that it has."""
-    frame.restore(Frame(frame.num_rows, columns).snapshot())

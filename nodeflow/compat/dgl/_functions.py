@@ -10,7 +10,6 @@ import torch
 from torch import Tensor
 
 from nodeflow import flow, ops
-from nodeflow._base.checks import ALL, _All, as_index
 from nodeflow.fn import MessageFunction
 
 DEFAULT = "default"
@@ -132,49 +131,3 @@ def of_nodes(functions: Any, ids: Tensor | None = None) -> Any:
         return functions(NodeBatch(nodes, ids))
 
     return function
-
-
-class Registered:
-    """Functions registered for the blocks of a NodeFlow, or for a graph, which is as one block."""
-
-    def __init__(self, num_blocks: int) -> None:
-        self._functions: dict[str, list[Any]] = {
-            role: [None] * num_blocks for role in ("message", "reduce", "apply node", "apply edge")
-        }
-
-    def blocks_of(self, block_id: Any) -> range:
-        """Return the numbers of a block, or of all."""
-        count = len(self._functions["message"])
-        return range(count) if isinstance(block_id, _All) else range(i := as_index(block_id, "block_id", count), i + 1)
-
-    def _register(self, role: str, func: Any, block_id: Any) -> None:
-        for block in self.blocks_of(block_id):
-            self._functions[role][block] = func
-
-    def register_message_func(self, func: Any, block_id: Any = ALL) -> None:
-        """Set the message function of calls without one, for a block or for all."""
-        self._register("message", func, block_id)
-
-    def register_reduce_func(self, func: Any, block_id: Any = ALL) -> None:
-        """Set the reduce function of calls without one, for a block or for all."""
-        self._register("reduce", func, block_id)
-
-    def register_apply_node_func(self, func: Any, block_id: Any = ALL) -> None:
-        """Set the function that calls without one apply to nodes: of a NodeFlow, to the destinations of a block."""
-        self._register("apply node", func, block_id)
-
-    def register_apply_edge_func(self, func: Any, block_id: Any = ALL) -> None:
-        """Set the function that calls without one apply to edges, of a block or of all."""
-        self._register("apply edge", func, block_id)
-
-    def function(self, role: str, func: Any, block: int = 0) -> Any:
-        """Return ``func``, or the registered one where it is "default". Raises ValueError where a needed one is None.
-
-        Only the function that is applied to nodes after a reduction may be missing.
-        """
-        if isinstance(func, str) and func == DEFAULT:
-            func = self._functions[role][block]
-        if func is None and role != "apply node":
-            name = role.replace(" ", "_")
-            raise ValueError(f"there is no {role} function: pass one, or call register_{name}_func first")
-        return func

@@ -13,7 +13,7 @@ from nodeflow._base.checks import ALL, Ints, _All, as_count, as_ids, check_one_o
 from nodeflow.compat.dgl._elsewhere import refuse
 from nodeflow.compat.dgl._frames import Rows, Scheme, Space, as_initializer, in_place, schemes
 from nodeflow.compat.dgl._functions import DEFAULT
-from nodeflow.compat.dgl._queries import BaseGraph, as_vector
+from nodeflow.compat.dgl._queries import BaseGraph, as_pairs, as_vector
 from nodeflow.compat.dgl._structure import bare, of_networkx, ones, structure_of
 from nodeflow.compat.dgl._whole import EDGES, NODES, apply_edges, apply_nodes, update_nodes
 from nodeflow.graph import Frame, Graph
@@ -64,7 +64,7 @@ class DGLGraph(BaseGraph):
         if (batch_num_nodes, batch_num_edges, parent) != (None, None, None):
             raise ValueError("batches of graphs and subgraphs are outside of this layer: see nodeflow.sampling")
         super().__init__(num_blocks=1)
-        self._sorted, self._readonly = bool(sort_csr), bool(readonly)
+        self._sorted, self.is_readonly = bool(sort_csr), bool(readonly)
         self._initializers: list[tuple[str, Any, str | None]] = []
         shared = isinstance(graph_data, DGLGraph)
         self._graph = self._finished(bare(graph_data.graph) if shared else structure_of(graph_data))
@@ -81,14 +81,9 @@ class DGLGraph(BaseGraph):
             self._graph, self._added = self._grown(self._added), []
         return self._graph
 
-    @property
-    def is_readonly(self) -> bool:
-        """Whether adding is refused."""
-        return self._readonly
-
     def readonly(self, readonly_state: bool = True) -> Self:
         """Refuse to add nodes and edges from now on, or allow it again."""
-        self._readonly = bool(readonly_state)
+        self.is_readonly = bool(readonly_state)
         return self
 
     def add_nodes(self, num: int, data: Mapping[str, Any] | None = None) -> None:
@@ -103,14 +98,10 @@ class DGLGraph(BaseGraph):
     def add_edges(self, u: Any, v: Any, data: Mapping[str, Any] | None = None) -> None:
         """Add edges ``u[i] -> v[i]``, with columns ``data`` of a row each; one node goes with all of the others."""
         size = self._graph.num_nodes + sum(num for num, *_ in self._added)
-        src, dst = (as_ids(as_vector(x), name, size) for x, name in ((u, "u"), (v, "v")))
-        if len(src) != len(dst) and 1 not in (len(src), len(dst)):
-            raise ValueError(f"u and v must have one entry per edge, got {len(src)} and {len(dst)}")
-        size = max(len(src), len(dst)) if len(src) and len(dst) else 0
-        self._add(0, np.broadcast_to(src, size), np.broadcast_to(dst, size), data)
+        self._add(0, *as_pairs(u, v, size), data)
 
     def _add(self, num: int, src: Any, dst: Any, data: Mapping[str, Any] | None) -> None:
-        if self._readonly:
+        if self.is_readonly:
             raise ValueError("this graph is read-only: call g.readonly(False) before adding nodes or edges")
         grows = self._graph.ndata if num else self._graph.edata if len(src) else {}
         if sparse := [name for name, column in grows.items() if column.layout != torch.strided]:
@@ -130,9 +121,16 @@ class DGLGraph(BaseGraph):
             graph = bare(graph, sort=True)
             graph.ndata.update(columns[0])
             graph.edata.update(columns[1])
-        for side, initial, name in self._initializers:
-            getattr(graph, side).set_initializer(initial, name)
+        self._prepared(graph.edata, "edata")
+        self._prepared(graph.ndata, "ndata")
         return graph
+
+    def _prepared(self, frame: Frame, side: str) -> Frame:
+        """Return a frame of nodes or edges with the initialisers of this graph."""
+        for kind, initial, name in self._initializers:
+            if kind == side:
+                frame.set_initializer(initial, name)
+        return frame
 
     def _grown(self, added: Sequence[_Addition], data: Mapping[str, Any] | None = None) -> Graph:
         """Return the graph with all that was added since the last one; ``data`` are columns of the last addition."""
@@ -267,20 +265,12 @@ class DGLGraph(BaseGraph):
             self._compute(nodes, message_func, reduce_func, apply_node_func)
 
     def _compute(self, v: Any, *functions: Any) -> None:
-        roles = ("message", "reduce", "apply node")
-        chosen = [self.function(*pair) for pair in zip(roles, functions, strict=True)]
-        if self.graph.num_edges and (isinstance(v, _All) or int(self.graph.in_degrees(v).sum())):
-            update_nodes(self.graph, v, chosen, self._node_frame)
+        chosen = self.functions(functions)
+        if int(self.graph.in_degrees(v).sum()):
+            size = self.graph.num_nodes if isinstance(v, _All) else len(v)
+            update_nodes(self.graph, v, chosen, self._prepared(Frame(size), "ndata"))
         elif chosen[2] is not None:
             apply_nodes(self.graph, chosen[2], v)
-
-    def _node_frame(self, size: int) -> Frame:
-        """An empty frame of so many nodes, with the initialisers of this graph."""
-        frame = Frame(size)
-        for side, initial, name in self._initializers:
-            if side == "ndata":
-                frame.set_initializer(initial, name)
-        return frame
 
     def apply_nodes(self, func: Any = DEFAULT, v: Any = ALL, inplace: bool = False) -> None:
         """Apply a function to nodes and store what it returns; None does nothing."""
@@ -330,13 +320,11 @@ class DGLGraph(BaseGraph):
         With "out" it is 1 where an edge leaves; with "both" 1 where one enters, -1 where it leaves, 0 for self-loops.
         """
         check_one_of(typestr, "typestr", ("in", "out", "both"))
-        src, dst = self.graph.edges()
-        shape, eid = (self.graph.num_nodes, len(src)), torch.arange(len(src))
         if typestr == "both":
-            kept = eid[src != dst]
-            entering, leaving = (ones(torch.stack((end[kept], kept)), shape, ctx) for end in (dst, src))
-            return (entering - leaving).coalesce()
-        return ones(torch.stack((dst if typestr == "in" else src, eid)), shape, ctx)
+            return (self.incidence_matrix("in", ctx) - self.incidence_matrix("out", ctx)).coalesce()
+        src, dst = self.graph.edges()
+        entries = torch.stack((dst if typestr == "in" else src, torch.arange(len(src))))
+        return ones(entries, (self.graph.num_nodes, len(src)), ctx)
 
     def __getattr__(self, name: str) -> NoReturn:
         refuse("a DGLGraph", name)

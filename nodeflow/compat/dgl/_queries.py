@@ -1,16 +1,17 @@
-"""Questions about edges and degrees, which graphs and NodeFlows of DGL 0.4 answer by the same methods."""
+"""What graphs and NodeFlows of DGL 0.4 have in common: questions about edges and degrees, and registered functions."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from nodeflow._base.checks import ALL, as_ids, check_one_of, describe
-from nodeflow.compat.dgl._functions import Registered
+from nodeflow._base.checks import ALL, _All, as_ids, as_index, check_one_of, check_pairs
+from nodeflow.compat.dgl._functions import DEFAULT
 from nodeflow.graph import Graph
 
 
@@ -24,8 +25,15 @@ def _formed(edges: tuple[Tensor, Tensor, Tensor], form: str) -> Any:
     return edges if form == "all" else edges[2] if form == "eid" else edges[:2]
 
 
-class BaseGraph(Registered, ABC):
-    """The questions, and registered functions. Ids are those of ``graph``: its own, or NodeFlow ids."""
+class BaseGraph(ABC):
+    """The questions, by ids of ``graph``: its own, or NodeFlow ids; and functions of each block (a graph is one)."""
+
+    is_readonly: bool
+    """Whether adding nodes and edges is refused."""
+
+    def __init__(self, num_blocks: int) -> None:
+        roles = ("message", "reduce", "apply node", "apply edge")
+        self._functions: dict[str, list[Any]] = {role: [None] * num_blocks for role in roles}
 
     @property
     @abstractmethod
@@ -65,7 +73,7 @@ class BaseGraph(Registered, ABC):
 
     def has_edges_between(self, u: Any, v: Any) -> Tensor:
         """Return 1 where there is an edge ``u[i] -> v[i]`` and 0 elsewhere, int64 ``[k]``; one node goes with all."""
-        return self.graph.has_edges(*self._pairs(u, v)).long()
+        return self.graph.has_edges(*as_pairs(u, v, self.graph.num_nodes)).long()
 
     def predecessors(self, v: int) -> Tensor:
         """Return the sources of the in-edges of a node."""
@@ -90,7 +98,7 @@ class BaseGraph(Registered, ABC):
         With ``return_uv``: ``(src, dst, eid)`` of all edges between the pairs. Raises ValueError for a pair without
         edge or with several, unless ``return_uv``.
         """
-        src, dst = self._pairs(u, v)
+        src, dst = as_pairs(u, v, self.graph.num_nodes)
         if return_uv if force_multi is None else force_multi:
             return self.graph.edge_ids(src, dst, return_uv=True)
         lowest = self.graph.edge_ids(src, dst)  # raises for a pair without edges
@@ -112,12 +120,10 @@ class BaseGraph(Registered, ABC):
 
     def all_edges(self, form: str = "uv", order: str | None = None) -> Any:
         """Return all edges in the order of their ids; with ``order="srcdst"`` by source, then destination."""
+        check_one_of(order, "order", ("srcdst", "eid", None))
         src, dst = self.graph.edges()
-        eid = torch.arange(len(src))
-        if order == "srcdst":
-            eid = torch.from_numpy(np.lexsort((dst.numpy(), src.numpy())))
-        elif order not in (None, "eid"):
-            raise ValueError(f"order must be 'srcdst', 'eid' or None, got {describe(order)}")
+        by_ends = order == "srcdst"
+        eid = torch.from_numpy(np.lexsort((dst.numpy(), src.numpy()))) if by_ends else torch.arange(len(src))
         return _formed((src[eid], dst[eid], eid), form)
 
     def in_degree(self, v: int) -> int:
@@ -143,10 +149,57 @@ class BaseGraph(Registered, ABC):
         u, v = edges
         return self.edge_ids(u, v, return_uv=True)[2]
 
-    def _pairs(self, u: Any, v: Any) -> tuple[Any, Any]:
-        """Two arrays of nodes of equal length; one node stands for all."""
-        src, dst = (as_ids(as_vector(x), name, self.graph.num_nodes) for x, name in ((u, "u"), (v, "v")))
-        if 1 not in (len(src), len(dst)):
-            return src, dst
-        size = max(len(src), len(dst)) if len(src) and len(dst) else 0
-        return np.broadcast_to(src, size), np.broadcast_to(dst, size)
+    # ---- registered functions
+
+    def blocks_of(self, block_id: Any) -> range:
+        """Return the numbers of a block, or of all."""
+        blocks = range(len(self._functions["message"]))
+        return (
+            blocks if isinstance(block_id, _All) else blocks[(i := as_index(block_id, "block_id", len(blocks))) : i + 1]
+        )
+
+    def _register(self, role: str, func: Any, block_id: Any) -> None:
+        for block in self.blocks_of(block_id):
+            self._functions[role][block] = func
+
+    def register_message_func(self, func: Any, block_id: Any = ALL) -> None:
+        """Set the message function of calls without one, for a block or for all."""
+        self._register("message", func, block_id)
+
+    def register_reduce_func(self, func: Any, block_id: Any = ALL) -> None:
+        """Set the reduce function of calls without one, for a block or for all."""
+        self._register("reduce", func, block_id)
+
+    def register_apply_node_func(self, func: Any, block_id: Any = ALL) -> None:
+        """Set the function that calls without one apply to nodes: of a NodeFlow, to the destinations of a block."""
+        self._register("apply node", func, block_id)
+
+    def register_apply_edge_func(self, func: Any, block_id: Any = ALL) -> None:
+        """Set the function that calls without one apply to edges, of a block or of all."""
+        self._register("apply edge", func, block_id)
+
+    def function(self, role: str, func: Any, block: int = 0) -> Any:
+        """Return ``func``, or the registered one where it is "default". Raises ValueError where a needed one is None.
+
+        Only the function that is applied to nodes after a reduction may be missing.
+        """
+        if isinstance(func, str) and func == DEFAULT:
+            func = self._functions[role][block]
+        if func is None and role != "apply node":
+            name = role.replace(" ", "_")
+            raise ValueError(f"there is no {role} function: pass one, or call register_{name}_func first")
+        return func
+
+    def functions(self, functions: Sequence[Any], block: int = 0) -> list[Any]:
+        """Return the functions for messages, reduction and nodes of a call, as ``function`` does."""
+        roles = ("message", "reduce", "apply node")
+        return [self.function(role, func, block) for role, func in zip(roles, functions, strict=True)]
+
+
+def as_pairs(u: Any, v: Any, num_nodes: int) -> tuple[Any, Any]:
+    """Return two arrays of nodes of equal length; one node stands for as many as the others."""
+    src, dst = (as_ids(as_vector(x), name, num_nodes) for x, name in ((u, "u"), (v, "v")))
+    if 1 not in (len(src), len(dst)):
+        check_pairs(src, dst, "u and v", "edge")
+    size = max(len(src), len(dst)) if len(src) and len(dst) else 0
+    return np.broadcast_to(src, size), np.broadcast_to(dst, size)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -20,11 +20,11 @@ from nodeflow.graph import Frame, Graph
 NODES, EDGES = "the graph's nodes", "the graph's edges"
 
 
-def update_nodes(graph: Graph, v: Any, functions: Sequence[Any], target: Callable[[int], Frame]) -> None:
+def update_nodes(graph: Graph, v: Any, functions: Sequence[Any], dst: Frame) -> None:
     """Compute columns of the nodes ``v``, distinct ids or ALL, from messages along their in-edges, and store them.
 
     ``functions`` are for messages, reduction and update, as DGL takes them; those of the program's own see ids of the
-    graph, all edges in the order of their ids, and those into some nodes node by node. ``target`` makes an empty frame.
+    graph, all edges in the order of their ids, and those into some nodes node by node. ``dst``: a frame for the nodes.
     """
     whole = isinstance(v, _All)
     message, reduce, update = functions
@@ -49,7 +49,6 @@ def update_nodes(graph: Graph, v: Any, functions: Sequence[Any], target: Callabl
         return message
 
     messages = [along(function) for function in (message if isinstance(message, (list, tuple)) else [message])]
-    dst = target(len(nodes))
     dst.update({name: column if whole else take_rows(column, nodes) for name, column in graph.ndata.items()})
     try:
         columns = flow.message_passing(

@@ -1,5 +1,292 @@
-"""The NodeFlow of DGL 0.4."""
+"""NodeFlow: the sampled layers and blocks of DGL 0.4, by its names, id spaces and defaults."""
 
-from nodeflow.compat.dgl._nodeflow import NodeFlow
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from nodeflow._base.checks import ALL, _All, as_ids, as_index, check_one_of, describe
+from nodeflow.compat.dgl._frames import Initializer, Scheme, as_initializer, in_place, schemes
+from nodeflow.compat.dgl._functions import DEFAULT, of_edges, of_nodes
+from nodeflow.compat.dgl._graph import DGLGraph
+from nodeflow.compat.dgl._queries import BaseGraph, as_vector
+from nodeflow.compat.dgl._structure import ones
+from nodeflow.flow import Flow, Layer
+from nodeflow.flow import NodeFlow as Batch
+from nodeflow.graph import Frame, Graph
 
 __all__ = ["NodeFlow"]
+
+Names = Sequence[Sequence[str]] | _All | None
+
+
+class NodeFlow(BaseGraph):
+    """Layers of nodes of a parent graph, and blocks of edges between them; samplers make it.
+
+    Nodes and edges have ids that are consecutive over all layers and blocks, layer 0 first. The queries of ``DGLGraph``
+    take and return these. The last layer holds the seeds. Numbers of layers and blocks may be negative.
+
+    ``batch`` is the ``nodeflow.NodeFlow`` behind it, whose frames are the same.
+
+    >>> from nodeflow.compat import dgl
+    >>> g = dgl.DGLGraph([(0, 2), (1, 2), (2, 0)])
+    >>> (nf,) = dgl.contrib.sampling.NeighborSampler(g, 1, 9, num_hops=1, seed_nodes=[2])
+    >>> nf.layer_parent_nid(0), nf.layer_nid(1), nf.block_parent_eid(0)
+    (tensor([0, 1]), tensor([2]), tensor([0, 1]))
+    >>> nf.batch
+    NodeFlow(2 -> 1 nodes, 2 edges)
+    """
+
+    is_readonly = True
+
+    def __init__(self, parent: DGLGraph, nfobj: Batch) -> None:
+        super().__init__(nfobj.num_flows)
+        graph = parent.graph  # draws with probabilities of their own come from another one
+        self._parent, self.batch = parent, nfobj if nfobj.parent is graph else nfobj.with_parent(graph)
+
+    @cached_property
+    def graph(self) -> Graph:
+        """The structure over all layers, by the ids of this NodeFlow."""
+        return self.batch.as_graph()
+
+    def _block(self, block_id: int) -> int:
+        return as_index(block_id, "block_id", self.num_blocks)
+
+    def _local(self, ids: Any, name: str, part: int, *, edges: bool = False) -> Any:
+        """Ids of a layer's nodes, or of a block's edges, as rows of its frame; raises IndexError for other ids."""
+        if isinstance(ids, _All):
+            return ALL
+        starts = self.batch.flow_offsets() if edges else self.batch.layer_offsets()
+        first, end = starts[part], starts[part + 1]
+        return as_ids(as_vector(ids), name, end, "edge" if edges else "node", lower=first) - first
+
+    # ---- sizes and ids
+
+    @property
+    def num_layers(self) -> int:
+        """Number of layers."""
+        return self.batch.num_layers
+
+    @property
+    def num_blocks(self) -> int:
+        """Number of blocks."""
+        return self.batch.num_flows
+
+    @property
+    def layers(self) -> Sequence[Layer]:
+        """``nf.layers[i].data`` are the columns of layer i."""
+        return self.batch.layers
+
+    @property
+    def blocks(self) -> Sequence[Flow]:
+        """``nf.blocks[i].data`` are the columns of block i."""
+        return self.batch.flows
+
+    def layer_size(self, layer_id: int) -> int:
+        """Return the number of nodes of a layer."""
+        return self.batch.layers[layer_id].num_nodes
+
+    def block_size(self, block_id: int) -> int:
+        """Return the number of edges of a block."""
+        return self.batch.flows[block_id].num_edges
+
+    def layer_nid(self, layer_id: int) -> Tensor:
+        """Return the ids of the nodes of a layer, int64."""
+        return self.batch.layers(layer_id)
+
+    def layer_parent_nid(self, layer_id: int) -> Tensor:
+        """Return the ids in the parent graph of the nodes of a layer, int64."""
+        return self.batch.layers[layer_id].parent_nid.cpu()
+
+    def block_eid(self, block_id: int) -> Tensor:
+        """Return the ids of the edges of a block, int64."""
+        return self.batch.flows(block_id)
+
+    def block_parent_eid(self, block_id: int) -> Tensor:
+        """Return the ids in the parent graph of the edges of a block, int64; -1 for a self-loop that was added."""
+        return self.batch.flows[block_id].parent_eid.cpu()
+
+    def layer_in_degree(self, layer_id: int) -> Tensor:
+        """Return the numbers of edges that enter the nodes of a layer, int64."""
+        return self.batch.in_degrees(layer_id).cpu()
+
+    def layer_out_degree(self, layer_id: int) -> Tensor:
+        """Return the numbers of edges that leave the nodes of a layer, int64."""
+        return self.batch.out_degrees(layer_id).cpu()
+
+    def map_to_parent_nid(self, nid: Any) -> Tensor:
+        """Return the ids in the parent graph of nodes, int64."""
+        return self.batch.map_to_parent_nid(as_vector(nid)).cpu()
+
+    def map_to_parent_eid(self, eid: Any) -> Tensor:
+        """Return the ids in the parent graph of edges, int64; -1 for a self-loop that was added."""
+        return self.batch.map_to_parent_eid(as_vector(eid)).cpu()
+
+    def map_from_parent_nid(self, layer_id: int, parent_nids: Any, remap_local: bool = False) -> Tensor:
+        """Return the ids that nodes of the parent graph have in a layer, int64; -1 for those that are not in it.
+
+        With ``remap_local`` ids are rows of the layer.
+        """
+        nodes = as_vector(parent_nids)
+        return self.batch.map_from_parent_nid(layer_id, nodes, remap_local=remap_local, allow_missing=True).cpu()
+
+    def block_edges(self, block_id: int, remap_local: bool = False) -> tuple[Tensor, Tensor, Tensor]:
+        """Return ``(src, dst, eid)`` of a block, int64, by destination; with ``remap_local`` local ids."""
+        i = self._block(block_id)
+        src, dst = (end.cpu() for end in self.batch.flows[i].edges())
+        eid = torch.arange(len(src))
+        if remap_local:
+            return src, dst, eid
+        nodes = self.batch.layer_offsets()
+        return src + nodes[i], dst + nodes[i + 1], eid + self.batch.flow_offsets()[i]
+
+    def block_adjacency_matrix(self, block_id: int, ctx: torch.device | str) -> tuple[Tensor, None]:
+        """Return the sparse tensor of ones ``[layer i + 1, layer i]`` with an entry per edge, and None."""
+        i = self._block(block_id)
+        src, dst, _ = self.block_edges(i, remap_local=True)
+        return ones(torch.stack([dst, src]), (self.layer_size(i + 1), self.layer_size(i)), ctx), None
+
+    def block_incidence_matrix(self, block_id: int, typestr: str, ctx: torch.device | str) -> tuple[Tensor, None]:
+        """Return the sparse tensor of ones ``[nodes, edges]`` with an entry per edge, and None.
+
+        The nodes are those that the edges enter ("in", layer i + 1) or leave ("out", layer i).
+        """
+        check_one_of(typestr, "typestr", ("in", "out"))
+        i = self._block(block_id)
+        src, dst, eid = self.block_edges(i, remap_local=True)
+        end, layer = (dst, i + 1) if typestr == "in" else (src, i)
+        return ones(torch.stack([end, eid]), (self.layer_size(layer), self.block_size(i)), ctx), None
+
+    # ---- columns
+
+    def node_attr_schemes(self, layer_id: int) -> dict[str, Scheme]:
+        """Return shape and dtype of every column of a layer."""
+        return schemes(self.batch.layers[layer_id].data)
+
+    def edge_attr_schemes(self, block_id: int) -> dict[str, Scheme]:
+        """Return shape and dtype of every column of a block."""
+        return schemes(self.batch.flows[block_id].data)
+
+    def set_n_initializer(self, initializer: Initializer, layer_id: Any = ALL, field: str | None = None) -> None:
+        """Set the function of (shape, dtype, device, range) that fills rows of new columns that nobody sets."""
+        for layer in self.layers if isinstance(layer_id, _All) else [self.layers[layer_id]]:
+            layer.data.set_initializer(as_initializer(initializer), field)
+
+    def set_e_initializer(self, initializer: Initializer, block_id: Any = ALL, field: str | None = None) -> None:
+        """Set the function of (shape, dtype, device, range) that fills rows of new columns that nobody sets."""
+        for i in self.blocks_of(block_id):
+            self.batch.flows[i].data.set_initializer(as_initializer(initializer), field)
+
+    def copy_from_parent(
+        self, node_embed_names: Names = ALL, edge_embed_names: Names = ALL, ctx: torch.device | str | None = None
+    ) -> None:
+        """Replace the columns of layers and blocks by columns of the parent graph.
+
+        Args:
+            node_embed_names: a list of names for every layer, ALL for all columns, None to leave the layers alone.
+            edge_embed_names: likewise for every block. Self-loops that were added get zeros.
+            ctx: the device; None: where the parent's columns are.
+
+        A frame of the parent without columns replaces nothing. Raises ValueError for a list of another length.
+        """
+        g = self._parent
+        nodes = _chosen(node_embed_names if g.ndata else None, [g.ndata] * self.num_layers)
+        edges = _chosen(edge_embed_names if g.edata else None, [g.edata] * self.num_blocks)
+        columns = (g.ndata if nodes else g.edata).values()
+        device = torch.device(ctx) if ctx is not None else next((c.device for c in columns), self.batch.device)
+        moved = self.batch if device == self.batch.device else self.batch.to(device)
+        moved.copy_from_parent(nodes, edges)
+        for chosen, parts in ((nodes, moved.layers), (edges, moved.flows)):
+            for i, names in chosen.items():
+                for name in [name for name in parts[i].data if name not in names]:
+                    del parts[i].data[name]
+        self.batch = moved
+
+    def copy_to_parent(self, node_embed_names: Names = ALL, edge_embed_names: Names = ALL) -> None:
+        """Write columns of layers and blocks into the parent's, in place; arguments are those of ``copy_from_parent``.
+
+        If several layers hold a node, the layer nearest to the seeds wins.
+        """
+        nodes = _chosen(node_embed_names, [layer.data for layer in self.layers])
+        self.batch.copy_to_parent(nodes, _chosen(edge_embed_names, [block.data for block in self.blocks]))
+
+    # ---- message passing
+
+    def apply_layer(self, layer_id: int, func: Any = DEFAULT, v: Any = ALL, inplace: bool = False) -> None:
+        """Apply a function to the nodes of a layer, or to the nodes ``v`` of it, and store what it returns.
+
+        The function registered for block i is that of layer i + 1.
+        """
+        i = as_index(layer_id, "layer_id", self.num_layers)
+        if isinstance(func, str) and func == DEFAULT:
+            func = None if i == 0 else self.function("apply node", func, i - 1)
+        if func is None:
+            how = f"pass one, or register one for block {i - 1}" if i else "pass one, for there is no block before it"
+            raise ValueError(f"there is no function for layer {i}: {how}")
+        with in_place(self.batch.layers[i].data, inplace):
+            self.batch.apply_layers(i, of_nodes(func), self._local(v, "v", i))
+
+    def apply_block(self, block_id: int, func: Any = DEFAULT, edges: Any = ALL, inplace: bool = False) -> None:
+        """Apply a function to edges of a block (ids, or a pair of their ends) and store what it returns."""
+        i = self._block(block_id)
+        func, edges = self.function("apply edge", func, i), self.edge_ids_at(edges)
+        with in_place(self.batch.flows[i].data, inplace):
+            self.batch.apply_flows(i, of_edges(func), self._local(edges, "edges", i, edges=True))
+
+    def block_compute(
+        self,
+        block_id: int,
+        message_func: Any = DEFAULT,
+        reduce_func: Any = DEFAULT,
+        apply_node_func: Any = DEFAULT,
+        v: Any = ALL,
+        inplace: bool = False,
+    ) -> None:
+        """Compute layer i + 1, or the nodes ``v`` of it, from messages along block i."""
+        i = self._block(block_id)
+        message, reduce, update = self.functions((message_func, reduce_func, apply_node_func), i)
+        rows = self._local(v, "v", i + 1)
+        with in_place(self.batch.layers[i + 1].data, inplace and rows is not ALL):
+            self.batch.flow_compute(i, of_edges(message), of_nodes(reduce), of_nodes(update), rows)
+
+    def prop_flow(
+        self,
+        message_funcs: Any = DEFAULT,
+        reduce_funcs: Any = DEFAULT,
+        apply_node_funcs: Any = DEFAULT,
+        flow_range: Any = ALL,
+        inplace: bool = False,
+    ) -> None:
+        """Run ``block_compute`` over blocks: ALL, one number, or a slice of consecutive ones.
+
+        Each argument is one function, or a list with one for every block of the NodeFlow.
+        """
+        blocks = range(self.num_blocks)[flow_range] if isinstance(flow_range, slice) else self.blocks_of(flow_range)
+        if blocks.step != 1:
+            raise ValueError(f"flow_range must take consecutive blocks, got {flow_range}")
+        roles = (message_funcs, reduce_funcs, apply_node_funcs)
+        for functions in roles:
+            if isinstance(functions, list) and len(functions) != self.num_blocks:
+                raise ValueError(f"a list must have a function per block ({self.num_blocks}), got {len(functions)}")
+        for i in blocks:
+            message, reduce, update = (each[i] if isinstance(each, list) else each for each in roles)
+            self.block_compute(i, message, reduce, update, inplace=inplace)
+
+    def __repr__(self) -> str:
+        return f"dgl.{self.batch!r}"
+
+
+def _chosen(names: Names, sources: Sequence[Frame]) -> dict[int, list[str]]:
+    """The names of the columns that every layer or block takes part in a copy with; all are those of ``sources``."""
+    if names is None:
+        return {}
+    if isinstance(names, _All):
+        names = [list(frame) for frame in sources]
+    count = len(sources)
+    if not isinstance(names, (list, tuple)) or len(names) != count or any(isinstance(each, str) for each in names):
+        raise ValueError(f"names must be a list of {count} lists of columns, got {describe(names)}")
+    return {i: list(each) for i, each in enumerate(names)}

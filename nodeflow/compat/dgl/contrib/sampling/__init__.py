@@ -3,8 +3,8 @@
 from functools import partial
 
 from nodeflow.compat.dgl._elsewhere import refuse
-from nodeflow.compat.dgl._samplers import LayerSampler, NeighborSampler
 from nodeflow.compat.dgl.contrib.sampling import sampler
+from nodeflow.compat.dgl.contrib.sampling.sampler import LayerSampler, NeighborSampler
 
 __all__ = ["LayerSampler", "NeighborSampler", "sampler"]
 __getattr__ = partial(refuse, "dgl.contrib.sampling")

@@ -1,0 +1,234 @@
+"""Graphs of PyTorch Geometric, and NodeFlows of the batches of its loaders."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence, Set
+from itertools import accumulate
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from nodeflow._base.checks import as_count, describe
+from nodeflow._base.frozen import Lazy
+from nodeflow._rows.rows import take_rows
+from nodeflow.convert._columns import by_destination, chosen
+from nodeflow.convert._to_pyg import PARTS, per_hop
+from nodeflow.flow import Flow, Layer, NodeFlow, check_graph
+from nodeflow.graph import Frame, Graph
+from nodeflow.ops import Structure
+
+if TYPE_CHECKING:
+    from torch_geometric.data import Data
+
+    from nodeflow.flow import FlowParts
+
+
+def from_pyg(
+    data: Data, *, node_columns: Sequence[str] | None = None, edge_columns: Sequence[str] | None = None
+) -> Graph:
+    """Return the graph of a PyTorch Geometric ``Data`` object (one node type, one edge type).
+
+    Edge ids follow ``edge_index``. Tensors with a row per node or per edge become columns under their own names (``x``,
+    ``y``, ``edge_attr``, ...). Other attributes, such as a further list of node ids (``edge_label_index``), are left
+    out. The batch of a loader becomes a NodeFlow by ``from_pyg_batch``.
+
+    Args:
+        data: the object. For ``HeteroData`` pass ``data.to_homogeneous()``.
+        node_columns, edge_columns: names of the attributes that become columns of nodes or of edges. None takes those
+            that ``Data`` holds to be such: it counts rows, and where there are as many nodes as edges, the word "edge"
+            in the name tells an edge column.
+
+    Raises ValueError for an object without ``edge_index`` and for a named attribute that has another number of rows,
+    TypeError for another class, KeyError for a name that is not there.
+
+    >>> import torch_geometric.data
+    >>> from_pyg(torch_geometric.data.Data(x=torch.ones(3, 8), edge_index=torch.tensor([[0, 1], [1, 2]])))
+    Graph(3 nodes, 2 edges, ndata: x)
+    """
+    src, dst = _edge_index(data)
+    num_nodes = int(data.num_nodes)
+    ndata, edata = Frame(num_nodes), Frame(len(src))
+    _split_columns(data, [ndata], [edata], (node_columns, edge_columns), {"edge_index"})
+    return Graph.from_edges(src, dst, num_nodes=num_nodes, ndata=ndata, edata=edata)
+
+
+def from_pyg_batch(
+    data: Data,
+    *,
+    parent: Graph | None = None,
+    num_flows: int | None = None,
+    node_columns: Sequence[str] | None = None,
+    edge_columns: Sequence[str] | None = None,
+    weight: str | None = "edge_weight",
+) -> NodeFlow:
+    """Return the NodeFlow of a batch of PyTorch Geometric: of ``NeighborLoader``, or made by ``to_pyg``.
+
+    The NodeFlow has a layer more than the batch has hops. Layers and flows are prefixes of one structure, because in
+    such a batch a node has the same in-edges in every layer of the model.
+
+    Tensors with a row per node or edge become columns of the first layer or flow. Tensors with fewer rows go to the
+    layer or flow of that size. Other attributes are left out. Unsorted edges are sorted by destination, with their
+    columns.
+
+    Args:
+        data: the batch, with ``edge_index`` and ``num_sampled_nodes``; ``n_id`` and ``e_id`` become parent ids.
+        parent: the graph that ``n_id`` and ``e_id`` belong to.
+        num_flows: number of hops, for batches without ``num_sampled_nodes``: ``NeighborLoader`` counts only where
+            ``pyg-lib`` is installed. The hops are then found again from ``batch_size`` and the edges. None reads
+            ``num_sampled_nodes``.
+        node_columns, edge_columns: names of the attributes that become columns of nodes or of edges. None tells by the
+            number of rows; where a layer and a flow have as many, the word "edge" in the name tells a column of edges.
+        weight: name of the attribute with estimator weights, if it is there; None: the weights are 1. A loader of
+            PyTorch Geometric has the graph's own numbers in ``edge_weight``, which are no estimator weights of a
+            sample: pass None, and they become a column.
+
+    Raises TypeError for another class, ValueError for a batch without these attributes and for counts that do not fit
+    its edges, KeyError for a named attribute that is not there; IndexError for a parent id that ``parent`` does not
+    have.
+
+    >>> from nodeflow import FullSampler
+    >>> from nodeflow.convert import to_pyg
+    >>> graph = Graph.from_edges([0, 1, 2, 3], [1, 2, 3, 0])
+    >>> from_pyg_batch(to_pyg(FullSampler(graph, 2)([3])), parent=graph)
+    NodeFlow(3 -> 2 -> 1 nodes, 2 + 1 edges)
+    """
+    ends, num_nodes = _edge_index(data), int(data.num_nodes)
+    if parent is not None:
+        check_graph(parent, "parent")
+    indptr, src, order = by_destination(ends[0], ends[1], num_nodes)
+    sizes = _layer_sizes(data, num_nodes) if num_flows is None else _found_sizes(data, src, indptr, num_flows)
+    edges = [int(indptr[size]) for size in sizes[1:]]
+    _check_counts(data, sizes, edges, src)
+    n_id, context = (_known(data, name, num_nodes) for name in ("n_id", "batch"))
+    e_id, scale = (_known(data, name, len(src), order) for name in ("e_id", weight))
+    ldata, fdata = [Frame(size) for size in sizes], [Frame(count) for count in edges]
+    parts = PARTS.keys() - {"edge_weight"} | {str(weight)}
+    _split_columns(data, ldata, fdata, (node_columns, edge_columns), parts)
+    if order is not None:
+        if any(fdata[1:]):
+            raise ValueError("columns of some hops only need edges that are sorted by destination")
+        for frame in fdata[:1]:
+            frame.update({name: take_rows(column, order) for name, column in frame.items()})
+    layers = [
+        Layer._trusted(size, _prefix(n_id, size), frame, context=_prefix(context, size))
+        for size, frame in zip(sizes, ldata, strict=True)
+    ]
+    flows = []
+    for i, (count, frame) in enumerate(zip(edges, fdata, strict=True)):
+        structure = Structure(indptr[: sizes[i + 1] + 1], src[:count], sizes[i])
+        eid, scales = (None if column is None else Lazy.of(column[:count]) for column in (e_id, scale))
+        of_edges: FlowParts = {"parent_eid": eid, "weight": scales, "data": frame, "prefix": True}
+        flows.append(Flow._trusted(structure, layers[i], layers[i + 1], (i, i + 1), **of_edges))
+    seeds = {name: getattr(data, name, None) for name in ("seed_index", "seed_ids")}
+    batch = NodeFlow(layers, flows, parent=parent, **seeds)
+    batch.seed_data.update(getattr(data, "seed_data", None))
+    return batch
+
+
+def _layer_sizes(data: Any, num_nodes: int) -> list[int]:
+    counts = getattr(data, "num_sampled_nodes", None)
+    if counts is None:
+        raise ValueError(
+            "data has no num_sampled_nodes, so it is no batch of a loader with counts per hop; pass num_flows= for a "
+            "batch of NeighborLoader without pyg-lib, and a whole graph to from_pyg"
+        )
+    sizes = list(accumulate(as_count(int(count), "num_sampled_nodes") for count in counts))
+    if not sizes or sizes[-1] != num_nodes:
+        raise ValueError(f"num_sampled_nodes must add up to the {num_nodes} nodes of data, got {list(counts)}")
+    return sizes[::-1]
+
+
+def _found_sizes(data: Any, src: Tensor, indptr: Tensor, num_flows: int) -> list[int]:
+    """Recover the hops: a hop ends with the last node that earlier destinations reach."""
+    sizes = [as_count(int(getattr(data, "batch_size", 0)), "batch_size")]
+    for _ in range(as_count(num_flows, "num_flows")):
+        reached = src[: int(indptr[sizes[-1]])]
+        sizes.append(max(sizes[-1], int(reached.max()) + 1 if len(reached) else 0))
+    if sizes[-1] != int(data.num_nodes):
+        raise ValueError(
+            f"data has {int(data.num_nodes)} nodes, but {num_flows} hops from its {sizes[0]} seeds reach {sizes[-1]}; "
+            "num_flows must be the number of hops that were sampled"
+        )
+    return sizes[::-1]
+
+
+def _check_counts(data: Any, sizes: Sequence[int], edges: Sequence[int], src: Tensor) -> None:
+    counts = getattr(data, "num_sampled_edges", None)
+    if counts is not None and list(accumulate(int(count) for count in counts)) != list(edges)[::-1]:
+        raise ValueError(
+            f"num_sampled_edges {list(counts)} does not fit the edges: the destinations of the hops, in the order of "
+            f"num_sampled_nodes, have {per_hop(edges)} edges"
+        )
+    if (edges[0] if edges else 0) != len(src):
+        raise ValueError(
+            f"edges must end at nodes of the hops before the last, but {len(src) - (edges or [0])[0]} do not"
+        )
+
+
+def _known(data: Any, name: str | None, num_rows: int, order: Tensor | None = None) -> Tensor | None:
+    """Return an attribute, ids as int64, with its rows in an order, or None where it is not there."""
+    value: Tensor | None = None if name is None else getattr(data, name, None)
+    if value is None:
+        return None
+    if _rows_of(value) != num_rows:
+        raise ValueError(f"{name} must be a tensor with {num_rows} rows, got {describe(value)}")
+    value = value if value.is_floating_point() else value.to(torch.int64)
+    return value if order is None else take_rows(value, order)
+
+
+def _prefix(ids: Tensor | None, size: int) -> Tensor | None:
+    return None if ids is None else ids[:size]
+
+
+def _edge_index(data: Any) -> Tensor:
+    """Return the ends of the edges, int64 ``[2, E]``.
+
+    Raises TypeError for anything but ``Data`` with one type of nodes and one of edges, ValueError for one without them.
+    """
+    if hasattr(data, "node_types"):
+        raise TypeError(f"data must have one type of nodes, got {type(data).__name__}; pass data.to_homogeneous()")
+    if not hasattr(data, "node_attrs"):
+        raise TypeError(f"data must be a torch_geometric.data.Data, got {describe(data)}")
+    if getattr(data, "edge_index", None) is None:
+        raise ValueError(f"data must have an edge_index, got {describe(data)}")
+    index: Tensor = data.edge_index
+    # an EdgeIndex is a subclass whose operations depend on its sort order: its plain tensor is enough
+    return index.as_tensor() if hasattr(index, "as_tensor") else index
+
+
+def _rows_of(value: object) -> int | None:
+    """Return the number of rows of a tensor; None for anything else."""
+    return value.shape[0] if isinstance(value, Tensor) and value.ndim else None
+
+
+def _split_columns(
+    data: Any, layers: Sequence[Frame], flows: Sequence[Frame], named: Sequence[Sequence[str] | None], parts: Set[str]
+) -> None:
+    """Put attributes as columns into the first layer or flow that has as many rows.
+
+    ``named`` are the columns of nodes and of edges that the caller names; None: all whose rows fit, but ``parts``.
+    Where a layer and a flow have as many rows, the word "edge" in the name tells a column of edges.
+
+    Raises KeyError for a named attribute that is not there, TypeError for a string in place of a list, ValueError for a
+    named one that is no tensor, or whose rows do not fit.
+    """
+    kinds = list(zip(("node_columns", "edge_columns"), named, (layers, flows), strict=True))
+    for argument, names, frames in kinds:
+        for name in chosen(names or (), (), argument):
+            if name not in data:
+                raise KeyError(f"{argument}: data has no attribute {name!r}; it has {', '.join(data.keys())}")
+            frame = next((frame for frame in frames if frame.num_rows == _rows_of(data[name])), None)
+            if frame is None:
+                sizes = " or ".join(str(frame.num_rows) for frame in frames)
+                raise ValueError(f"{argument}: {name!r} must be a tensor with {sizes} rows, got {describe(data[name])}")
+            frame[name] = data[name]
+    taken = {*parts, *(named[0] or ()), *(named[1] or ())}
+    for name in [name for name in data.keys() if name not in taken]:  # noqa: SIM118 - Data is no dict
+        rows = _rows_of(data[name]) if data.__cat_dim__(name, data[name]) == 0 else None
+        for _, names, frames in reversed(kinds) if "edge" in name else kinds:
+            frame = next((frame for frame in frames if frame.num_rows == rows), None)
+            if frame is not None:
+                if names is None:
+                    frame[name] = data[name]
+                break
