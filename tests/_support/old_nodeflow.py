@@ -1,11 +1,14 @@
-"""An independent model of DGL 0.4's NodeFlow over full neighbourhoods: plain lists, no code of the package."""
+"""An independent model of DGL 0.4's NodeFlow over full neighbourhoods: plain lists. Only ``graph_of`` uses the package."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
 import numpy as np
+import torch
 from hypothesis import strategies as st
+
+from nodeflow.compat.dgl import DGLGraph
 
 
 class Edges(NamedTuple):
@@ -33,6 +36,16 @@ def edge_lists(draw: st.DrawFn) -> Edges:
     node = st.integers(0, n - 1)
     pairs = draw(st.lists(st.tuples(node, node), max_size=14))
     return Edges([u for u, _ in pairs], [v for _, v in pairs], n)
+
+
+def graph_of(edges: Edges) -> DGLGraph:
+    """Return a graph with the columns ``x`` of nodes and ``w`` of edges."""
+    g = DGLGraph()
+    g.add_nodes(edges.num_nodes)
+    g.add_edges(edges.src, edges.dst)
+    g.ndata["x"] = torch.arange(2.0 * edges.num_nodes).view(-1, 2)
+    g.edata["w"] = torch.arange(1.0, len(edges.src) + 1)
+    return g.readonly()
 
 
 def full_nodeflow(edges: Edges, seeds: list[int], num_hops: int, direction: str, add_self_loop: bool) -> OldNodeFlow:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from _support.old_nodeflow import Edges, OldNodeFlow, edge_lists, full_nodeflow, summed
+from _support.old_nodeflow import Edges, OldNodeFlow, edge_lists, full_nodeflow, graph_of, summed
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -14,15 +14,6 @@ import nodeflow.compat.dgl.function as fn
 from nodeflow.compat.dgl.contrib.sampling.sampler import create_full_nodeflow
 
 options = {"hops": st.integers(1, 3), "direction": st.sampled_from(["in", "out"]), "loops": st.booleans()}
-
-
-def graph_of(edges: Edges) -> dgl.DGLGraph:
-    g = dgl.DGLGraph()
-    g.add_nodes(edges.num_nodes)
-    g.add_edges(edges.src, edges.dst)
-    g.ndata["x"] = torch.arange(2.0 * edges.num_nodes).view(-1, 2)
-    g.edata["w"] = torch.arange(1.0, len(edges.src) + 1)
-    return g.readonly()
 
 
 def both(

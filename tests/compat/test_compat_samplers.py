@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 import torch
-from _support.old_nodeflow import Edges, edge_lists
+from _support.old_nodeflow import Edges, edge_lists, graph_of
 from _support.sampler_reference import chi_square
 from hypothesis import given
 from hypothesis import strategies as st
@@ -39,9 +39,7 @@ def parents(nf: dgl.NodeFlow) -> list[list[int]]:
 
 @given(edges=edge_lists(), k=st.integers(1, 4), direction=DIRECTIONS, loops=st.booleans())
 def test_drawn_neighbours_are_in_the_order_of_the_graph(edges: Edges, k: int, direction: str, loops: bool) -> None:
-    g = DGLGraph()
-    g.add_nodes(edges.num_nodes)
-    g.add_edges(edges.src, edges.dst)
+    g = graph_of(edges)
     (nf,) = NeighborSampler(g, 99, k, 2, direction, add_self_loop=loops)
     end = edges.dst if direction == "in" else edges.src
     other = edges.src if direction == "in" else edges.dst
@@ -72,14 +70,13 @@ def test_the_first_of_several_self_loops_is_added() -> None:
     assert {tuple(added) for added in loops} <= {(29,), ()}  # none where a loop was drawn
 
 
-def test_draws_are_uniform() -> None:
-    g = hub(degree=5)
-    sampler = NeighborSampler(g, 1, 2, seed_nodes=[0])
-    counts = np.zeros(5)
-    for _ in range(400):
+@pytest.mark.parametrize(("kind", "size", "drawn"), [(NeighborSampler, 2, 2), (LayerSampler, [1], 1)])
+def test_draws_are_uniform(kind: type, size: object, drawn: int) -> None:
+    sampler, counts = kind(hub(degree=5), 1, size, seed_nodes=[0]), np.zeros(5)
+    for _ in range(500):
         (nf,) = sampler
         counts[nf.block_parent_eid(0)] += 1
-    assert chi_square(counts, np.full(5, 160.0)) > 1e-6  # fails with at most that probability over the seed
+    assert chi_square(counts, np.full(5, 100.0 * drawn)) > 1e-6  # fails with at most that probability over the seed
 
 
 def test_draws_are_fresh_and_depend_on_the_seed_only() -> None:
@@ -146,15 +143,9 @@ def test_transition_probabilities(dtype: torch.dtype) -> None:
         list(NeighborSampler(g, 1, 1, transition_prob="v"))
 
 
-@given(
-    edges=edge_lists(),
-    sizes=st.lists(st.integers(1, 6), min_size=1, max_size=3),
-    direction=st.sampled_from(["in", "out"]),
-)
+@given(edges=edge_lists(), sizes=st.lists(st.integers(1, 6), min_size=1, max_size=3), direction=DIRECTIONS)
 def test_layers(edges: Edges, sizes: list[int], direction: str) -> None:
-    g = DGLGraph()
-    g.add_nodes(edges.num_nodes)
-    g.add_edges(edges.src, edges.dst)
+    g = graph_of(edges)
     near, far = (edges.src, edges.dst) if direction == "in" else (edges.dst, edges.src)
     (nf,) = LayerSampler(g, 99, sizes, direction)
     assert nf.layer_parent_nid(-1).tolist() == list(range(edges.num_nodes))
@@ -172,16 +163,6 @@ def test_layers(edges: Edges, sizes: list[int], direction: str) -> None:
         src, dst, _ = nf.block_edges(i)
         ends = (nf.map_to_parent_nid(x).tolist() for x in (src, dst))
         assert list(zip(*ends, nf.block_parent_eid(i).tolist(), strict=True)) == expected
-
-
-def test_layers_are_drawn_equally_likely() -> None:
-    g = hub(degree=6)
-    sampler = LayerSampler(g, 1, [1], seed_nodes=[0])
-    counts = np.zeros(6)
-    for _ in range(600):
-        (nf,) = sampler
-        counts[nf.block_parent_eid(0)] += 1
-    assert chi_square(counts, np.full(6, 100.0)) > 1e-6
 
 
 def test_wrong_options() -> None:

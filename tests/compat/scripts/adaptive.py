@@ -73,4 +73,4 @@ def main(data, n_epochs=8, n_hidden=16, layer_sizes=(300, 300), batch_size=100):
     for nf in flows(data.test_nid, (3000, 3000), False):
         with torch.no_grad():
             num_acc += (model(nf).argmax(dim=1) == labels[nf.layer_parent_nid(-1)]).sum().item()
-    return num_acc / len(data.test_nid)
+    return (num_acc / len(data.test_nid),)
