@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -46,9 +46,8 @@ def to_dgl(graph: Graph) -> dgl.DGLGraph:
     Raises ImportError without DGL; its message says where to get it.
     """
     dgl_graph: dgl.DGLGraph = library(*_DGL).graph(graph.edges(), num_nodes=graph.num_nodes)
-    for frame, columns in ((dgl_graph.ndata, graph.ndata), (dgl_graph.edata, graph.edata)):
-        for name, column in columns.items():
-            frame[name] = whole_column(column)
+    _fill(dgl_graph.ndata, graph.ndata)
+    _fill(dgl_graph.edata, graph.edata)
     return dgl_graph
 
 
@@ -103,29 +102,25 @@ def to_dgl_blocks(batch: NodeFlow) -> list[dgl.DGLGraph]:
     create_block = library(*_DGL).create_block
     if len(batch.flows.pairs()) > batch.num_flows:
         raise ValueError(f"blocks of DGL cannot hold flows that skip layers, got the flows {batch.flows.pairs()}")
-    return [_block(create_block, flow) for flow in batch.flows]
-
-
-def _block(create_block: Callable[..., dgl.DGLGraph], flow: Flow) -> dgl.DGLGraph:
-    block = create_block(flow.edges(), num_src_nodes=flow.num_src, num_dst_nodes=flow.num_dst)
-    _fill(block.srcdata, flow.src_layer.data, {_ID: _parent_ids(flow.src_layer)})
-    _fill(block.dstdata, flow.dst_layer.data, {_ID: _parent_ids(flow.dst_layer)})
-    _fill(block.edata, flow.data, {_ID: flow.parent_eid if flow.has_parent else None, _WEIGHT: flow.weight})
-    return block
-
-
-def _parent_ids(layer: Layer) -> Tensor | None:
-    if layer.context is not None:
+    if any(layer.context is not None for layer in batch.layers):
         raise ValueError("blocks of DGL cannot hold a node in several contexts (seeds or times), which this batch has")
-    return layer.parent_nid if layer.has_parent else None
+    blocks = []
+    for flow in batch.flows:
+        block = create_block(flow.edges(), num_src_nodes=flow.num_src, num_dst_nodes=flow.num_dst)
+        for frame, layer in ((block.srcdata, flow.src_layer), (block.dstdata, flow.dst_layer)):
+            _fill(frame, layer.data, **{_ID: layer.parent_nid if layer.has_parent else None})
+        ids = flow.parent_eid if flow.has_parent else None
+        _fill(block.edata, flow.data, **{_ID: ids, _WEIGHT: flow.weight})
+        blocks.append(block)
+    return blocks
 
 
-def _fill(frame: Any, columns: Frame, more: Mapping[str, Tensor | None]) -> None:
+def _fill(frame: Any, columns: Frame, **more: Tensor | None) -> None:
     if taken := [name for name in more if name in columns]:
         raise ValueError(f"DGL's blocks keep the column name {taken[0]!r} for ids and weights; give yours another name")
     for name, column in {**columns, **more}.items():
         if column is not None:
-            frame[name] = column
+            frame[name] = whole_column(column)
 
 
 def _flow(block: Any, src_layer: Layer, dst_layer: Layer, number: int) -> Flow:

@@ -1,4 +1,4 @@
-"""An independent model of DGL 0.4's NodeFlow over full neighbourhoods: plain lists. Only ``graph_of`` uses the package."""
+"""An independent model of DGL 0.4's NodeFlow over full neighbourhoods: plain lists. ``graph_of`` makes real graphs."""
 
 from __future__ import annotations
 
