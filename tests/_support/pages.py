@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import re
+import subprocess
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -33,3 +35,11 @@ def environment() -> dict[str, str]:
     """
     path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
     return {**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1"}
+
+
+def run(*words: object, cwd: Path) -> str:
+    """Run Python with these arguments and that environment, and return what it prints; fail with its errors."""
+    command = [sys.executable, *map(str, words)]
+    done = subprocess.run(command, cwd=cwd, env=environment(), capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout

@@ -356,26 +356,6 @@ def test_named_columns_of_a_batch() -> None:
         from_pyg_batch(data, edge_columns=["c"])
 
 
-def test_a_model_learns_from_the_loader() -> None:
-    """The loop of a PyTorch Geometric program, as it is."""
-    graph = ring(200)
-    graph.ndata["y"] = (graph.ndata["x"][:, 0] > 0).long()
-    sampler = NeighborSampler(graph, [3, 3], reuse=True)
-    loader = pyg_loader(NodeFlowLoader(sampler, range(200), 50, shuffle=True, ndata={0: ["x"], -1: ["y"]}))
-    model = convs("sage", [4, 16, 2])
-    optimizer = torch.optim.Adam(model.parameters(), lr=0.02)
-    for _ in range(15):
-        right = 0
-        for batch in loader:
-            out = model[1](model[0](batch.x, batch.edge_index).relu(), batch.edge_index)[: batch.batch_size]
-            loss = torch.nn.functional.cross_entropy(out, batch.y[: batch.batch_size])
-            optimizer.zero_grad()
-            loss.backward()
-            optimizer.step()
-            right += int((out.argmax(1) == batch.y).sum())
-    assert right / 200 > 0.9
-
-
 def test_batches_of_the_loader_of_pyg() -> None:
     """``_support/draw_pyg_batches.py`` wrote them, with torch-sparse 0.6.18, which has no counts per hop."""
     with np.load(Path(__file__).resolve().parent / "pyg_batches.npz") as file:

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import copy
 import importlib.util
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from _support.notebooks import NOTEBOOKS, Notebook, code_cells, comparable, complaints, read
-from _support.pages import ROOT, environment
+from _support.pages import ROOT, run
 
 SHORT = "01-what-a-nodeflow-is"
 """The notebook that ordinary tests run; the others are slow."""
@@ -37,15 +35,7 @@ def test_a_notebook_runs_and_prints_what_is_stored(path: Path, tmp_path: Path) -
     if missing:
         pytest.skip(f"needs {', '.join(missing)}; install with: pip install 'nodeflow[notebook]'")
     # a process of its own: a kernel leaves threads and sockets behind, of which Python warns
-    done = subprocess.run(
-        [sys.executable, ROOT / "scripts" / "run_notebooks.py", "--into", tmp_path, path],
-        cwd=tmp_path,
-        env=environment(),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
+    run(ROOT / "scripts" / "run_notebooks.py", "--into", tmp_path, path, cwd=tmp_path)
     before, after = code_cells(read(path)), code_cells(read(tmp_path / path.name))
     for old, new in zip(before, after, strict=True):
         assert comparable(new) == comparable(old), f"cell {old['id']} prints something else"

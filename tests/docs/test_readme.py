@@ -7,13 +7,11 @@ import doctest
 import importlib
 import pkgutil
 import re
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
-from _support.pages import ROOT, Block, blocks, environment
+from _support.pages import ROOT, Block, blocks, run
 
 import nodeflow
 from nodeflow.datasets import debian
@@ -41,21 +39,13 @@ def marked(page: Path) -> Any:
 def test_the_training_loop_is_short_and_runs_as_printed(tmp_path: Path) -> None:
     (loop,) = (block.text for block in blocks(README) if block.language == "python")
     assert len(loop.splitlines()) <= 25
-    done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", loop],
-        cwd=tmp_path,
-        env=environment(),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
+    output = run("-W", "error", "-c", loop, cwd=tmp_path)
     (promised,) = (block.text for block in blocks(README) if block.text.startswith("epoch 0: "))
     line = re.compile(r"epoch (\d+): last loss (\d\.\d{3}), val accuracy (0\.\d{3})")
-    expected, printed = ([line.fullmatch(text) for text in out.splitlines()] for out in (promised, done.stdout))
+    expected, printed = ([line.fullmatch(text) for text in out.splitlines()] for out in (promised, output))
     for wanted, found in zip(expected, printed, strict=True):
         assert wanted is not None
-        assert found is not None, done.stdout
+        assert found is not None, output
         assert found[1] == wanted[1]
         # weights at the start are drawn anew in every process
         assert float(found[2]) == pytest.approx(float(wanted[2]), abs=0.5)
