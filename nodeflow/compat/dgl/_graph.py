@@ -14,7 +14,7 @@ from nodeflow.compat.dgl._elsewhere import refuse
 from nodeflow.compat.dgl._frames import Rows, Scheme, Space, as_initializer, in_place, schemes
 from nodeflow.compat.dgl._functions import DEFAULT
 from nodeflow.compat.dgl._queries import BaseGraph, as_pairs, as_vector
-from nodeflow.compat.dgl._structure import bare, of_networkx, ones, structure_of
+from nodeflow.compat.dgl._structure import of_networkx, ones, sorted_by_source, structure_of
 from nodeflow.compat.dgl._whole import EDGES, NODES, apply_edges, apply_nodes, update_nodes
 from nodeflow.graph import Frame, Graph
 
@@ -66,8 +66,10 @@ class DGLGraph(BaseGraph):
         super().__init__(num_blocks=1)
         self._sorted, self.is_readonly = bool(sort_csr), bool(readonly)
         self._initializers: list[tuple[str, Any, str | None]] = []
-        shared = isinstance(graph_data, DGLGraph)
-        self._graph = self._finished(bare(graph_data.graph) if shared else structure_of(graph_data))
+        if isinstance(graph_data, DGLGraph):
+            indptr, indices, edge_ids = graph_data.graph.csc()
+            graph_data = Graph(indptr, indices, edge_ids=edge_ids)
+        self._graph = self._finished(structure_of(graph_data))
         self._graph.ndata.update(node_frame)
         self._graph.edata.update(edge_frame)
         self._added: list[_Addition] = []
@@ -116,13 +118,9 @@ class DGLGraph(BaseGraph):
 
     def _finished(self, graph: Graph) -> Graph:
         """Return a graph with edges sorted and initialisers set as in this one."""
-        if self._sorted:
-            columns = graph.ndata, graph.edata
-            graph = bare(graph, sort=True)
-            graph.ndata.update(columns[0])
-            graph.edata.update(columns[1])
-        self._prepared(graph.edata, "edata")
+        graph = sorted_by_source(graph) if self._sorted else graph
         self._prepared(graph.ndata, "ndata")
+        self._prepared(graph.edata, "edata")
         return graph
 
     def _prepared(self, frame: Frame, side: str) -> Frame:
@@ -204,9 +202,8 @@ class DGLGraph(BaseGraph):
         self._initialize("edata", initializer, field)
 
     def _initialize(self, side: str, initializer: Any, field: str | None) -> None:
-        setting = side, as_initializer(initializer), field
-        getattr(self.graph, side).set_initializer(*setting[1:])
-        self._initializers.append(setting)
+        self._initializers.append((side, as_initializer(initializer), field))
+        self._prepared(getattr(self.graph, side), side)
 
     def set_n_repr(self, data: Mapping[str, Any], u: Any = ALL, inplace: bool = False) -> None:
         """Set node columns, at all nodes or at the nodes ``u``."""
@@ -305,7 +302,7 @@ class DGLGraph(BaseGraph):
         if fmt == "coo":
             return scipy.sparse.coo_matrix((values, (rows, columns)), shape=shape)
         order = np.argsort(rows, kind="stable")  # scipy's own conversion would add up repeated edges
-        indptr = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=shape[0]))])
+        indptr = np.searchsorted(rows[order], np.arange(shape[0] + 1))
         return scipy.sparse.csr_matrix((values[order], columns[order], indptr), shape=shape)
 
     def adjacency_matrix(self, transpose: bool | None = None, ctx: torch.device | str = "cpu") -> Tensor:

@@ -70,14 +70,12 @@ def _column(values: list[Any]) -> Tensor:
     return torch.stack(values) if values and isinstance(values[0], Tensor) else torch.tensor(values)
 
 
-def bare(graph: Graph, *, sort: bool = False) -> Graph:
-    """Return a graph of the same structure without columns; with ``sort``, edges into a node are sorted by source."""
+def sorted_by_source(graph: Graph) -> Graph:
+    """Return a graph with the same columns in which the edges into a node are sorted by source."""
     indptr, indices, edge_ids = graph.csc()
-    if sort:
-        row = np.repeat(np.arange(graph.num_nodes), np.diff(indptr))
-        order = np.lexsort((indices, row))
-        indices, edge_ids = indices[order], order if edge_ids is None else edge_ids[order]
-    return Graph(indptr, indices, edge_ids=edge_ids)
+    order = np.lexsort((indices, np.repeat(np.arange(graph.num_nodes), np.diff(indptr))))
+    edge_ids = order if edge_ids is None else edge_ids[order]
+    return Graph(indptr, indices[order], edge_ids=edge_ids, ndata=graph.ndata, edata=graph.edata)
 
 
 def ones(index: Tensor, shape: tuple[int, int], ctx: torch.device | str) -> Tensor:
