@@ -10,12 +10,21 @@ import torch
 from torch import Tensor
 
 from nodeflow._base.checks import ALL, Ints, _All, as_count, as_ids, check_one_of
+from nodeflow.compat.dgl._data import (
+    Rows,
+    Scheme,
+    Space,
+    as_initializer,
+    in_place,
+    of_networkx,
+    ones,
+    schemes,
+    sorted_by_source,
+    structure_of,
+)
 from nodeflow.compat.dgl._elsewhere import refuse
-from nodeflow.compat.dgl._frames import Rows, Scheme, Space, as_initializer, in_place, schemes
-from nodeflow.compat.dgl._functions import DEFAULT
+from nodeflow.compat.dgl._functions import DEFAULT, EDGES, NODES, apply_edges, apply_nodes, update_nodes
 from nodeflow.compat.dgl._queries import BaseGraph, as_pairs, as_vector
-from nodeflow.compat.dgl._structure import of_networkx, ones, sorted_by_source, structure_of
-from nodeflow.compat.dgl._whole import EDGES, NODES, apply_edges, apply_nodes, update_nodes
 from nodeflow.graph import Frame, Graph
 
 if TYPE_CHECKING:

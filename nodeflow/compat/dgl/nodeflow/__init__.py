@@ -10,11 +10,10 @@ import torch
 from torch import Tensor
 
 from nodeflow._base.checks import ALL, _All, as_ids, as_index, check_one_of, describe
-from nodeflow.compat.dgl._frames import Initializer, Scheme, as_initializer, in_place, schemes
+from nodeflow.compat.dgl._data import Initializer, Scheme, as_initializer, in_place, ones, schemes
 from nodeflow.compat.dgl._functions import DEFAULT, of_edges, of_nodes
 from nodeflow.compat.dgl._graph import DGLGraph
 from nodeflow.compat.dgl._queries import BaseGraph, as_vector
-from nodeflow.compat.dgl._structure import ones
 from nodeflow.flow import Flow, Layer
 from nodeflow.flow import NodeFlow as Batch
 from nodeflow.graph import Frame, Graph

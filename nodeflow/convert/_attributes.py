@@ -1,20 +1,26 @@
-"""Graphs from and to networkx, and NodeFlows as networkx graphs."""
+"""Graphs from and to networkx and igraph, whose nodes and edges have attributes; and NodeFlows as networkx graphs."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
+import torch
 from torch import Tensor
 
-from nodeflow._base.checks import _All, check_type, describe
-from nodeflow.convert._columns import Attributes, as_columns, as_directed, chosen, library, lists_of
+from nodeflow._base.checks import Ints, _All, check_type, describe
+from nodeflow._rows.rows import whole_column
+from nodeflow.convert._columns import chosen, library
 from nodeflow.flow import NodeFlow
 from nodeflow.graph import Frame, Graph
 
 if TYPE_CHECKING:
+    import igraph
     import networkx
+
+Attributes: TypeAlias = Sequence[str] | Mapping[str, torch.dtype | None]
+"""Attributes that become columns: names, or a dict from names to types of numbers."""
 
 _Part: TypeAlias = tuple[list[Any], dict[str, list[Any]]]
 """Keys of nodes, or of the two ends of edges, with attributes."""
@@ -46,12 +52,12 @@ def from_networkx(
     nodes = list(graph.nodes)
     number = {node: i for i, node in enumerate(nodes)}
     pairs = [(u, v) for u, v in graph.edges()]
-    src, dst, edge = as_directed([(number[u], number[v]) for u, v in pairs], directed=graph.is_directed())
+    src, dst, edge = _as_directed([(number[u], number[v]) for u, v in pairs], directed=graph.is_directed())
     edge_ids = _keys(graph) if keys_are_ids else None
     if edge_ids is not None:
         edge = np.argsort(edge_ids)  # row e of a column belongs to edge id e
-    ndata = _columns(node_columns, "node", [graph.nodes[node] for node in nodes], nodes)
-    edata = _columns(edge_columns, "edge", [own for _, _, own in graph.edges(data=True)], pairs)
+    ndata = _of_networkx(node_columns, "node", [graph.nodes[node] for node in nodes], nodes)
+    edata = _of_networkx(edge_columns, "edge", [own for _, _, own in graph.edges(data=True)], pairs)
     edata = {name: column[edge] for name, column in edata.items()}
     return Graph.from_edges(src, dst, num_nodes=len(nodes), edge_ids=edge_ids, ndata=ndata, edata=edata), nodes
 
@@ -87,8 +93,8 @@ def to_networkx(
     result: networkx.MultiDiGraph = library("networkx", "networkx").MultiDiGraph()
     if isinstance(graph, Graph):
         ends = [end.tolist() for end in graph.edges()]
-        nodes: list[_Part] = [([range(graph.num_nodes)], lists_of(graph.ndata, node_columns, "node"))]
-        edges: list[_Part] = [(ends, lists_of(graph.edata, edge_columns, "edge"))]
+        nodes: list[_Part] = [([range(graph.num_nodes)], _lists_of(graph.ndata, node_columns, "node"))]
+        edges: list[_Part] = [(ends, _lists_of(graph.edata, edge_columns, "edge"))]
     else:
         check_type(graph, "graph", NodeFlow, "a Graph or a NodeFlow")
         nodes, edges = _parts(graph, node_columns, edge_columns)
@@ -140,17 +146,129 @@ def _lists(frames: Sequence[Frame], names: Sequence[str] | _All, where: str, wha
     for name in names:
         if not any(name in frame for frame in frames):
             raise KeyError(f"no {where} has a column {name!r}")
-    return [lists_of(frame, [name for name in names if name in frame], what) for frame in frames]
+    return [_lists_of(frame, [name for name in names if name in frame], what) for frame in frames]
 
 
 def _by_row(attributes: dict[str, list[Any]], count: int) -> Iterator[dict[str, Any]]:
     return ({name: values[row] for name, values in attributes.items()} for row in range(count))
 
 
-def _columns(names: Attributes, what: str, attributes: list[dict[str, Any]], keys: list[Any]) -> dict[str, Tensor]:
+def _of_networkx(names: Attributes, what: str, attributes: list[dict[str, Any]], keys: list[Any]) -> dict[str, Tensor]:
     def values_of(name: str) -> list[Any]:
         if (lacking := next((key for key, own in zip(keys, attributes, strict=True) if name not in own), None)) is None:
             return [own[name] for own in attributes]
         raise KeyError(f"every {what} must have the attribute {name!r}, but {what} {lacking!r} has none")
 
-    return as_columns(names, what, values_of, keys)
+    return _as_columns(names, what, values_of, keys)
+
+
+def from_igraph(graph: igraph.Graph, *, node_columns: Attributes = (), edge_columns: Attributes = ()) -> Graph:
+    """Return the graph of an igraph graph: vertex ids are node ids, and edge ids stay.
+
+    An undirected edge becomes two edges, one each way, next to each other (a self-loop becomes one). Names of vertices
+    are text, which columns do not hold: ``NodeNames(graph.vs["name"])`` translates them to ids and back.
+
+    Args:
+        graph: directed or undirected; repeated edges and self-loops stay.
+        node_columns, edge_columns: attributes that become columns: names, or a dict from names to types, as for
+            ``from_networkx``.
+
+    Raises KeyError for an unknown attribute, TypeError for values that are no numbers and for other objects.
+
+    >>> import igraph
+    >>> from_igraph(igraph.Graph(3, [(0, 1), (1, 2)]))
+    Graph(3 nodes, 4 edges)
+    """
+    if not hasattr(graph, "get_edgelist"):
+        raise TypeError(f"graph must be an igraph.Graph, got {describe(graph)}")
+    src, dst, edge = _as_directed(graph.get_edgelist(), directed=graph.is_directed())
+    ndata = _of_igraph(graph.vs, node_columns, "node")
+    edata = {name: column[edge] for name, column in _of_igraph(graph.es, edge_columns, "edge").items()}
+    return Graph.from_edges(src, dst, num_nodes=graph.vcount(), ndata=ndata, edata=edata)
+
+
+def to_igraph(
+    graph: Graph, *, node_columns: Sequence[str] | _All = (), edge_columns: Sequence[str] | _All = ()
+) -> igraph.Graph:
+    """Return a directed igraph graph with the same ids of nodes and edges.
+
+    Args:
+        graph: the graph.
+        node_columns, edge_columns: names of columns that become attributes, numbers or lists of numbers;
+            ``nodeflow.ALL`` for all.
+
+    Raises KeyError for an unknown column, ImportError without igraph; its message has the command that installs it.
+
+    >>> graph = Graph.from_edges([0, 0], [1, 1], edata={"time": np.array([5, 6])})
+    >>> to_igraph(graph, edge_columns=["time"]).es["time"]
+    [5, 6]
+    """
+    return library("igraph", "igraph").Graph(
+        n=graph.num_nodes,
+        edges=list(zip(*(end.tolist() for end in graph.edges()), strict=True)),
+        directed=True,
+        vertex_attrs=_lists_of(graph.ndata, node_columns, "node"),
+        edge_attrs=_lists_of(graph.edata, edge_columns, "edge"),
+    )
+
+
+def _of_igraph(sequence: Any, names: Attributes, what: str) -> dict[str, Tensor]:
+    def values_of(name: str) -> Sequence[Any]:
+        if name not in (held := sequence.attributes()):
+            raise KeyError(f"no {what} attribute {name!r}; the graph has {', '.join(map(repr, held)) or 'none'}")
+        values: list[Any] = sequence[name]
+        return values
+
+    return _as_columns(names, what, values_of, range(len(sequence)))
+
+
+def _as_columns(
+    names: Attributes, what: str, values_of: Callable[[str], Sequence[Any]], keys: Iterable[Any]
+) -> dict[str, Tensor]:
+    """Return attributes of all nodes or all edges (``what``) as columns; ``keys`` name these in errors.
+
+    ``values_of`` returns the values of an attribute, or raises KeyError. TypeError for values that are no numbers, or
+    lists of different lengths.
+    """
+    types = names if isinstance(names, Mapping) else dict.fromkeys(chosen(names, (), f"{what}_columns"))
+    return {name: _column(name, values_of(name), keys, what, dtype) for name, dtype in types.items()}
+
+
+def _column(name: str, values: Sequence[Any], keys: Iterable[Any], what: str, dtype: torch.dtype | None) -> Tensor:
+    try:
+        if len(values) and isinstance(values[0], (np.ndarray, Tensor)):
+            rows = torch.stack([torch.as_tensor(value, device="cpu") for value in values])
+            return rows if dtype is None else rows.to(dtype)
+        return torch.tensor(values, dtype=dtype, device="cpu")
+    except (TypeError, ValueError, RuntimeError) as error:
+        words = f"the {what} attribute {name!r} must hold numbers, or lists of numbers of one length"
+        for key, value in zip(keys, values, strict=True):
+            if not _is_like(value, values[0]):
+                raise TypeError(f"{words}, but {what} {key!r} has {describe(value)}") from None
+        raise TypeError(f"{words}, of a type that torch has: {error}") from None
+
+
+def _is_like(value: Any, first: Any) -> bool:
+    """Whether a value consists of numbers, as many as the first value."""
+    array, other = (np.asarray(v, dtype=object) for v in (value, first))
+    return array.shape == other.shape and all(
+        isinstance(v, (bool, int, float, complex, np.generic)) for v in array.flat
+    )
+
+
+def _lists_of(frame: Frame, names: Sequence[str] | _All, what: str) -> dict[str, list[Any]]:
+    """Return columns of nodes or edges (``what``) as lists with a number, or a list of numbers, per row."""
+    columns = {name: whole_column(frame[name]).detach() for name in chosen(names, frame, f"{what}_columns")}
+    return {name: (c if c.layout == torch.strided else c.to_dense()).tolist() for name, c in columns.items()}
+
+
+def _as_directed(ends: Sequence[tuple[int, int]], *, directed: bool) -> tuple[Ints, Ints, Ints]:
+    """Return edges as directed ones: ``(src, dst, position in ends)``.
+
+    The two directions of an undirected edge are next to each other; a self-loop becomes one edge.
+    """
+    src, dst = np.array(ends, np.int64).reshape(-1, 2).T
+    copies = np.where(directed | (src == dst), 1, 2)
+    edge = np.repeat(np.arange(len(src)), copies)
+    turned = np.concatenate([np.zeros(1, bool), edge[1:] == edge[:-1]])[: len(edge)]
+    return np.where(turned, dst[edge], src[edge]), np.where(turned, src[edge], dst[edge]), edge
