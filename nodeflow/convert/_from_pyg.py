@@ -79,6 +79,7 @@ def from_pyg_batch(
             ``num_sampled_nodes``.
         node_columns, edge_columns: names of the attributes that become columns of nodes or of edges. None tells by the
             number of rows; where a layer and a flow have as many, the word "edge" in the name tells a column of edges.
+            With names of a kind, no other attribute becomes a column of it.
         weight: name of the attribute with estimator weights, if it is there; None: the weights are 1. A loader of
             PyTorch Geometric has the graph's own numbers in ``edge_weight``, which are no estimator weights of a
             sample: pass None, and they become a column.

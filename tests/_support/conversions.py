@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
-from nodeflow import Graph
+from _support.pages import ROOT
+from nodeflow import Graph, NodeFlow
+from nodeflow.testing import assert_same_node_flow
 
 
 def filled(graph: Graph, *, sparse: bool = False) -> Graph:
@@ -55,6 +58,26 @@ def assert_same_column(one: Tensor, other: Tensor, name: str) -> None:
     else:
         assert torch.equal(one.nan_to_num(1e30), other.nan_to_num(1e30)), name
         assert torch.equal(one != one, other != other), name
+
+
+def assert_same_batch(one: NodeFlow, other: NodeFlow, *, frames: bool = True) -> None:
+    """Fail unless layers, flows and seeds are the same, and with ``frames`` all columns."""
+    one.validate()
+    assert_same_node_flow(one, other, frames=frames)
+    assert_same_columns(one.seed_data, other.seed_data)
+    for flow, wanted in zip(one.flows, other.flows, strict=True):
+        assert torch.equal(flow.dst_in_src, wanted.dst_in_src)
+
+
+def stored(name: str) -> dict[str, Tensor]:
+    """Return the arrays of a file in ``tests/convert``."""
+    with np.load(ROOT / "tests" / "convert" / name) as file:
+        return {key: torch.from_numpy(file[key]) for key in file}
+
+
+def below(arrays: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
+    """Return the arrays whose names begin with a prefix, without it."""
+    return {key.removeprefix(prefix): array for key, array in arrays.items() if key.startswith(prefix)}
 
 
 def types(frame: Mapping[str, Any]) -> dict[str, torch.dtype]:

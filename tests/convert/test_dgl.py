@@ -6,14 +6,12 @@ import os
 import subprocess
 import sys
 from itertools import count
-from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
 from _support import dgl_contract, dgl_double
-from _support.conversions import assert_same_graph, ends, filled
+from _support.conversions import assert_same_batch, assert_same_graph, below, ends, filled, stored
 from _support.dgl_contract import check
 from hypothesis import HealthCheck, given, settings
 
@@ -21,15 +19,13 @@ from nodeflow import (
     FullSampler,
     Graph,
     NeighborSampler,
-    NodeFlow,
     TemporalNeighborSampler,
     create_node_flow,
     flow_from_edges,
 )
 from nodeflow.convert import from_dgl, from_dgl_blocks, to_dgl, to_dgl_blocks
-from nodeflow.testing import assert_same_node_flow, graphs
+from nodeflow.testing import graphs
 
-HERE = Path(__file__).resolve().parent
 ONCE = settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
@@ -71,27 +67,17 @@ def test_blocks_and_back_are_the_same_node_flow(graph: Graph) -> None:
         batch.copy_from_parent({0: ["x"], -1: ["label"]}, ["kind"])
         blocks = to_dgl_blocks(batch)
         assert [block.num_edges() for block in blocks] == list(batch.flow_sizes)
-        same_batch(from_dgl_blocks(blocks, parent=graph), batch)
-
-
-def same_batch(one: NodeFlow, other: NodeFlow) -> None:
-    one.validate()
-    assert_same_node_flow(one, other)
-    for flow, wanted in zip(one.flows, other.flows, strict=True):
-        assert torch.equal(flow.dst_in_src, wanted.dst_in_src)
+        assert_same_batch(from_dgl_blocks(blocks, parent=graph), batch)
 
 
 @pytest.mark.parametrize("name", ["neighbor", "labor"])
 def test_blocks_that_dgl_drew(name: str) -> None:
     """``_support/dgl_contract.py`` wrote them, with DGL 2.1."""
-    with np.load(HERE / "dgl_blocks.npz") as file:
-        arrays = {key: torch.from_numpy(file[key]) for key in file}
+    arrays = stored("dgl_blocks.npz")
     graph = Graph.from_edges(arrays["src"], arrays["dst"], num_nodes=30)
     blocks = []
     for i in count():
-        own = {
-            key.removeprefix(f"{name}.{i}."): value for key, value in arrays.items() if key.startswith(f"{name}.{i}.")
-        }
+        own = below(arrays, f"{name}.{i}.")
         if not own:
             break
         sizes = {"num_src_nodes": len(own["src_ids"]), "num_dst_nodes": len(own["dst_ids"])}

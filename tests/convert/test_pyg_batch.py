@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from _support.conversions import assert_same_columns, filled
+from _support.conversions import assert_same_batch, assert_same_columns, below, filled, stored
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -33,7 +34,7 @@ from nodeflow import (
 from nodeflow.convert import from_pyg_batch, pyg_loader, to_pyg
 from nodeflow.storage import Lookahead
 from nodeflow.storage import open as open_rows
-from nodeflow.testing import assert_same_node_flow, graphs
+from nodeflow.testing import graphs
 
 pyg = pytest.importorskip("torch_geometric", reason="PyTorch Geometric is not installed")
 
@@ -63,12 +64,7 @@ DRAWS: dict[str, Any] = {
 }
 
 
-def same_structure(one: NodeFlow, other: NodeFlow) -> None:
-    one.validate()
-    assert_same_node_flow(one, other, frames=False)
-    assert_same_columns(one.seed_data, other.seed_data)
-    for flow, wanted in zip(one.flows, other.flows, strict=True):
-        assert torch.equal(flow.dst_in_src, wanted.dst_in_src)
+same_structure = partial(assert_same_batch, frames=False)
 
 
 @pytest.mark.parametrize("name", DRAWS)
@@ -349,6 +345,7 @@ def test_named_columns_of_a_batch() -> None:
     back = from_pyg_batch(data, edge_columns=["b"])
     assert (list(back.ldata[0]), list(back.fdata[0])) == (["a"], ["b"])
     assert list(from_pyg_batch(data, node_columns=[], edge_columns=["b"]).ldata[0]) == []
+    assert not any(from_pyg_batch(data, node_columns=[]).ldata)  # with names of a kind, no others are of it
     assert "edge_weight" in from_pyg_batch(data, weight=None).fdata[0]
     with pytest.raises(ValueError, match=r"node_columns: 'b' must be a tensor with .* or 2 rows"):
         from_pyg_batch(data, node_columns=["b"])
@@ -358,12 +355,10 @@ def test_named_columns_of_a_batch() -> None:
 
 def test_batches_of_the_loader_of_pyg() -> None:
     """``_support/draw_pyg_batches.py`` wrote them, with torch-sparse 0.6.18, which has no counts per hop."""
-    with np.load(Path(__file__).resolve().parent / "pyg_batches.npz") as file:
-        arrays = {key: torch.from_numpy(file[key]) for key in file}
+    arrays = stored("pyg_batches.npz")
     graph = Graph.from_edges(*arrays["edge_index"], num_nodes=40, edata={"w": torch.arange(240)})
     for i, seeds in enumerate([[5, 9], [1, 30]]):
-        own = {key.removeprefix(f"{i}."): value for key, value in arrays.items() if key.startswith(f"{i}.")}
-        data = pyg.data.Data(**own, batch_size=2)
+        data = pyg.data.Data(**below(arrays, f"{i}."), batch_size=2)
         batch = from_pyg_batch(data, parent=graph, num_flows=2, edge_columns=["w"])
         batch.validate()  # parent ids and parent edges fit the graph
         assert batch.seeds.tolist() == seeds
