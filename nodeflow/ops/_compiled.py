@@ -213,65 +213,35 @@ def dots(structure: Structure, a: Tensor, b: Tensor, groups: int) -> Tensor:
     return torch.from_numpy(out)
 
 
-def extreme(structure: Structure, kind: str, x: Tensor, largest: bool, counted: bool) -> tuple[Tensor, Tensor | None]:
-    """Return extremes of the rows of sources ("u") or edges ("e"); if ``counted``, how many edges share each."""
-    numbers, shape = _flat(x), (structure.num_dst, *x.shape[1:])
-    size = x.shape[1:].numel()
-    out = _new(shape, numbers.dtype)
-    ties = _new(shape if counted else (0,), numbers.dtype)
-    if out.size:
-        inputs = _ints(structure.indices) if kind == "u" else None, numbers, size, 1 if largest else -1
-        results = out.reshape(-1), ties.reshape(-1)
-        _by_row(kernels.extremes.extreme_rows, _ints(structure.indptr), size, *inputs, *results)
-    return torch.from_numpy(out), torch.from_numpy(ties) if counted else None
+def reductions(structure: Structure, kind: str, x: Tensor, wanted: tuple[bool, ...], counted: bool) -> list[Tensor]:
+    """Sum, extremes and squared deviations of the rows of sources ("u") or edges ("e"), empty where not ``wanted``.
 
-
-def share(structure: Structure, kind: str, x: Tensor, best: Tensor, ties: Tensor, g: Tensor) -> Tensor:
-    """The gradient of ``extreme``: ``g`` in equal parts to the rows that have the best number."""
-    arrays = [_flat(tensor) for tensor in (x, best, ties, g)]
-    indices = _ints(structure.indices) if kind == "u" else None
-    return _by_column(structure, kernels.extremes.share_rows, indices, x, *arrays, x.shape[1:].numel())
-
-
-def several(
-    structure: Structure, x: Tensor, wanted: tuple[bool, bool, bool, bool], counted: bool
-) -> tuple[list[Tensor], Tensor]:
-    """Sum, maximum, minimum and squared deviations of the rows of sources, and ties: empty where not ``wanted``."""
+    Then how many edges share each maximum and minimum: empty unless ``counted``.
+    """
     numbers, size = _flat(x), x.shape[1:].numel()
     shape = (structure.num_dst, *x.shape[1:])
-    outs = [_new(shape if want else (0,), numbers.dtype) for want in wanted]
-    ties = _new((2, *shape) if counted else (0,), numbers.dtype)
+    written = (*wanted, *(counted and want for want in wanted[1:3]))
+    outs = [_new(shape if write else (0,), numbers.dtype) for write in written]
     if size and structure.num_dst:
-        *flat, squares = (out.reshape(-1) for out in outs)
-        inputs = _ints(structure.indices), numbers, size, *flat, ties.reshape(-1), squares
-        _by_row(kernels.extremes.several_rows, _ints(structure.indptr), 2 * size, *inputs)
-    return [torch.from_numpy(out) for out in outs], torch.from_numpy(ties)
+        results = [out.reshape(-1) if write else None for out, write in zip(outs, written, strict=True)]
+        inputs = _ints(structure.indices) if kind == "u" else None, numbers, size
+        _by_row(kernels.extremes.reduce_rows, _ints(structure.indptr), size * sum(wanted), *inputs, *results)
+    return [torch.from_numpy(out) for out in outs]
 
 
-def share_several(
-    structure: Structure,
-    x: Tensor,
-    mean: Tensor | None,
-    outs: Sequence[Tensor],
-    ties: Tensor,
-    grads: Sequence[Tensor | None],
-) -> Tensor:
-    """The gradient of ``several`` for the rows of the sources; a gradient that is None counts as 0."""
-    numbers = _flat(x)
-    arrays = [numbers[:0] if tensor is None else _flat(tensor) for tensor in (mean, outs[1], outs[2], ties, *grads)]
-    size, indices = x.shape[1:].numel(), _ints(structure.indices)
-    return _by_column(structure, kernels.extremes.share_several, indices, x, numbers, size, *arrays)
-
-
-def _by_column(
-    structure: Structure, loop: Callable[..., None], indices: Ints | None, x: Tensor, *inputs: Any
-) -> Tensor:
-    """The gradient of ``x`` by a loop that adds to any row, so that threads do a range of columns each."""
+def share(structure: Structure, kind: str, x: Tensor, outs: Sequence[Tensor], grads: Sequence[Tensor | None]) -> Tensor:
+    """The gradient of ``reductions`` for the rows ``x``; a gradient that is None counts as 0."""
+    total, largest, smallest, _, *ties = outs
+    mean = None if grads[3] is None else total / structure.divisor(total)
+    bests = [None if g is None else best for g, best in zip(grads[1:3], (largest, smallest), strict=True)]
+    read, shares = ([None if t is None else _flat(t) for t in tensors] for tensors in ((mean, *bests), grads))
+    indices, counts = _ints(structure.indices) if kind == "u" else None, tuple(map(_flat, ties))
+    inputs = indices, _flat(x), x.shape[1:].numel(), *read, counts, *shares
     out, indptr = _new(tuple(x.shape), np.dtype(_NUMPY[x.dtype])), _ints(structure.indptr)
     out.fill(0)
-    if out.size and structure.num_dst:
+    if out.size and structure.num_dst:  # a loop adds to any row, so threads do a range of columns each
         _in_threads(
-            lambda _a, _b, c, d: loop(indptr, indices, *inputs, out.reshape(-1), c, d),
+            lambda _a, _b, c, d: kernels.extremes.share_rows(indptr, *inputs, out.reshape(-1), (c, d)),
             _column_ranges(1, x.shape[1:].numel(), structure.num_edges),
         )
     return torch.from_numpy(out)

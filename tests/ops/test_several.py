@@ -102,9 +102,9 @@ def test_threads_change_no_bit(flow, monkeypatch):
 
 
 def test_rows_are_read_by_one_loop(flow, monkeypatch):
-    calls, several = [], native.several
-    monkeypatch.setattr(native, "several", lambda *args: calls.append(1) or several(*args))
-    for name in ("weighted_sum", "extreme", "edge_sum"):
+    calls, reductions = [], native.reductions
+    monkeypatch.setattr(native, "reductions", lambda *args: calls.append(1) or reductions(*args))
+    for name in ("weighted_sum", "edge_sum"):
         monkeypatch.setattr(native, name, None)
     flow.aggregate(values(5, (3,)), ["mean", "max", "std"])
     assert calls == [1]
