@@ -18,10 +18,7 @@ _PIECE = 2**18
 
 
 class Part(NamedTuple):
-    """Consecutive queries with their answers and known positives, as columns of the candidates.
-
-    Answers of query i of the part are ``answers[answer_ptr[i] : answer_ptr[i + 1]]``; known positives likewise.
-    """
+    """Queries, whose answers are ``answers[answer_ptr[i] : answer_ptr[i + 1]]``, and known ones, by candidate."""
 
     answer_ptr: Ints
     answers: Ints
@@ -30,15 +27,9 @@ class Part(NamedTuple):
 
 
 class Plan:
-    """Every distinct query of links on one side, with its answers and its known positives.
+    """Every distinct query of links on one side, with its answers, the ends of that side, and its known positives.
 
-    Args:
-        links: the links; the ends of ``side`` are the answers.
-        known: known positives.
-        side: the end that is asked for.
-        columns: the column of every node among the candidates, -1 for one that is not there.
-
-    Raises ValueError for an answer that is no candidate.
+    ``columns`` has the column of every node among the candidates, -1 for none, which an answer must not have.
     """
 
     def __init__(self, links: Links, known: Links, side: str, columns: Ints) -> None:

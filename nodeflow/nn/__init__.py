@@ -3,6 +3,7 @@
 Names that are imported ``as`` themselves serve rooms above, not users.
 """
 
+from nodeflow.nn._between import NodeDropout
 from nodeflow.nn._conv import FlowConv, IgnoredWeightWarning
 from nodeflow.nn._decoder_base import Decoder
 from nodeflow.nn._decoders import DECODERS as DECODERS
@@ -20,7 +21,6 @@ from nodeflow.nn._link_losses import (
     softmax_loss,
 )
 from nodeflow.nn._model import FlowModel, Jumping, inference
-from nodeflow.nn._node_dropout import NodeDropout
 from nodeflow.nn._rgcn import RGCNConv
 from nodeflow.nn._sage import SAGEConv
 from nodeflow.nn._vr import VRGCN, PropagationConv, VRGraphSAGE, VRModel

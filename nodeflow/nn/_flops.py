@@ -40,18 +40,10 @@ def flop_counter(
     return FlopCounterMode(display=display, depth=depth, custom_mapping={**counts, **(custom_mapping or {})})
 
 
-def _bag(
-    weight: torch.Size,
-    indices: torch.Size,
-    offsets: torch.Size,
-    scale_grad_by_freq: bool = False,
-    mode: int = 0,
-    sparse: bool = False,
-    per_sample_weights: torch.Size | None = None,
-    *rest: object,
-    **kwargs: object,
-) -> int:
-    return indices[0] * weight[1] * (1 if per_sample_weights is None else 2)
+def _bag(rows: torch.Size, indices: torch.Size, *rest: object, **kwargs: object) -> int:
+    """Count what torch calls with ``offsets, scale_grad_by_freq, mode, sparse, per_sample_weights`` in ``rest``."""
+    is_weighted = len(rest) > 4 and rest[4] is not None
+    return indices[0] * rows[1] * (2 if is_weighted else 1)
 
 
 def _added(total: torch.Size, left: torch.Size, right: torch.Size, *rest: object, **kwargs: object) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Final
 
 import torch
 from torch import Tensor, nn
@@ -94,10 +94,8 @@ class LinearConv(FlowConv):
     def forward(self, flow: Flow, h: Tensor, *, dropout: float = 0.0) -> Tensor:
         """Return ``[num_dst, out_features]`` for ``h`` ``[num_src, in_features]``, dense or sparse CSR.
 
-        Numbers of the result are dropped with the probability ``dropout``.
-
-        Raises ValueError for rows of another width, and, where the convolution reads a node's own row, when a
-        destination is not in the source layer (sample with ``include_dst=True``).
+        Numbers of the result are dropped with the probability ``dropout``. Raises ValueError for rows of another width,
+        and what ``FlowConv`` says.
         """
         neigh, own = self.maps
         check_width(self, h, neigh.in_features)
@@ -126,7 +124,12 @@ class LinearConv(FlowConv):
             return self.order
         backward = torch.is_grad_enabled() and self.maps[0].weight.requires_grad
         work = self._work(flow, backward, h is None or h.requires_grad)
-        return min(work, key=lambda order: work[order].cost)  # of equal ones the first, "aggregate"
+
+        def time(order: str) -> int:  # in operations of a matrix product
+            products, sums, rows = work[order]
+            return products + EDGE_COST * sums + ROW_COST * rows
+
+        return min(work, key=time)  # of equal ones the first, "aggregate"
 
     def flops(self, flow: Flow, h: Tensor | None = None, *, backward: bool = False) -> dict[str, int]:
         """Return the number of floating-point operations of each order, ``{"aggregate": n, "transform": m}``.
@@ -151,10 +154,13 @@ class LinearConv(FlowConv):
         needed = h is None or h.requires_grad
         extra = 0 if own is None else 2 * flow.num_dst * own.weight.numel() * _passes(backward, needed)
         work = self._work(flow, backward, needed)
-        return {order: part.products + per_sum * part.sums + extra for order, part in work.items()}
+        return {order: products + per_sum * sums + extra for order, (products, sums, _) in work.items()}
 
-    def _work(self, flow: Flow, backward: bool, needed: bool) -> dict[str, _Work]:
-        """Return the work of each order, without the product with own rows, which both orders have."""
+    def _work(self, flow: Flow, backward: bool, needed: bool) -> dict[str, tuple[int, int, int]]:
+        """Return of each order operations of products, numbers added along edges, and numbers in matrices in between.
+
+        The product with own rows, which both orders have, is left out.
+        """
         neigh, _ = self.maps
         wide, narrow = neigh.in_features, neigh.out_features
         product = 2 * wide * narrow * _passes(backward, needed)
@@ -163,26 +169,13 @@ class LinearConv(FlowConv):
         loops = 2 * flow.num_src if self.loops else 0
         rows = flow.num_dst * first + loops * (first - 1), flow.num_src * after + loops * (after - 1)
         return {
-            "aggregate": _Work(product * flow.num_dst, flow.num_edges * wide * first, rows[0] * wide),
-            "transform": _Work(product * flow.num_src, flow.num_edges * narrow * after, rows[1] * narrow),
+            "aggregate": (product * flow.num_dst, flow.num_edges * wide * first, rows[0] * wide),
+            "transform": (product * flow.num_src, flow.num_edges * narrow * after, rows[1] * narrow),
         }
 
     def extra_repr(self) -> str:
         words = ["" if self.order == "auto" else f"order={self.order!r}", "relu=True" if self.relu else ""]
         return ", ".join(filter(None, words))
-
-
-class _Work(NamedTuple):
-    """Operations of the matrix product, numbers added along edges, and numbers in matrices between the two steps."""
-
-    products: int
-    sums: int
-    rows: int
-
-    @property
-    def cost(self) -> int:
-        """The estimated time, in operations of a matrix product."""
-        return self.products + EDGE_COST * self.sums + ROW_COST * self.rows
 
 
 def _passes(backward: bool, needed: bool) -> int:

@@ -2,8 +2,8 @@
 
 The loops take plain tensors of float32 and float64 in the processor's memory; sums and dropout take bfloat16 too, as
 words: 16-bit integers that hold its bits. Other devices and types, and tensors inside a functional transform, go
-through torch's own operations. Results have the same bits on every run and with every
-number of threads: threads do ranges of rows or columns, and each number is computed by one thread.
+through torch's own operations. Results have the same bits on every run and with every number of threads: these do
+ranges of rows or columns, and each number is computed by one.
 """
 
 from __future__ import annotations
@@ -247,17 +247,8 @@ def share(structure: Structure, kind: str, x: Tensor, outs: Sequence[Tensor], gr
     return torch.from_numpy(out)
 
 
-def softmax(structure: Structure, scores: Tensor) -> Tensor:
-    """The softmax over the edges of each destination."""
-    return _by_destination(structure, kernels.softmax.softmax_rows, scores)
-
-
-def softmax_backward(structure: Structure, p: Tensor, g: Tensor) -> Tensor:
-    """The gradient of the scores whose softmax is ``p``."""
-    return _by_destination(structure, kernels.softmax.softmax_gradient, p, g)
-
-
-def _by_destination(structure: Structure, loop: Callable[..., None], *tensors: Tensor) -> Tensor:
+def by_destination(structure: Structure, loop: Callable[..., None], *tensors: Tensor) -> Tensor:
+    """Return the rows of the edges that a loop makes of one or more such rows, ``[E, ...]``, per destination."""
     arrays = [_flat(tensor) for tensor in tensors]
     out, size = _new(tuple(tensors[0].shape), arrays[0].dtype), tensors[0].shape[1:].numel()
     if out.size:
@@ -320,13 +311,10 @@ def _row_ranges(indptr: Ints, size: int) -> Sequence[tuple[int, int]]:
 
 def _column_ranges(groups: int, width: int, edges: int) -> Iterator[tuple[int, int, int, int]]:
     """Yield one range per thread: first and last group, first and last column; whole vectors if there is one group."""
-    count = _count(edges * groups * width)
     unit = 1 if groups > 1 else kernels.simd.LANES
-    units = groups if groups > 1 else -(-width // kernels.simd.LANES)
-    count = min(count, units)
-    for k in range(count):
-        a, b = units * k // count * unit, units * (k + 1) // count * unit
-        yield (a, b, 0, width) if groups > 1 else (0, 1, a, min(b, width))
+    units = groups if groups > 1 else -(-width // unit)
+    for a, b in _even_ranges(units, edges * groups * width // max(units, 1)):
+        yield (a, b, 0, width) if groups > 1 else (0, 1, a * unit, min(b * unit, width))
 
 
 def _even_ranges(count: int, size: int) -> list[tuple[int, int]]:
@@ -338,7 +326,4 @@ def _even_ranges(count: int, size: int) -> list[tuple[int, int]]:
 def _in_threads(run: Callable[..., None], ranges: Iterable[tuple[int, ...]]) -> None:
     """Call ``run`` with every range, each on a thread of its own."""
     parts = list(ranges)
-    if len(parts) == 1:
-        run(*parts[0])
-        return
     run_all(lambda k: run(*parts[k]), len(parts))

@@ -95,8 +95,8 @@ def message(
     operands = check_operands(structure, op, lhs_kind, lhs, rhs_kind, rhs, names)
     if op == "dot":
         return _dots(structure, operands)
-    rows = [_gathered(structure, kind, tensor) for kind, tensor in zip(operands.kinds, operands.tensors, strict=True)]
-    return OPERATIONS[op](*rows)
+    ends = zip(operands.kinds, operands.tensors, strict=True)
+    return OPERATIONS[op](*(rows if kind == "e" else Gather.apply(structure, rows, kind) for kind, rows in ends))
 
 
 def _computed_in(operands: Operands, reduce: str) -> torch.dtype:
@@ -119,10 +119,6 @@ def _message_shape(operands: Operands) -> torch.Size:
     for other in others:  # of one rank, and known to fit; torch.broadcast_shapes takes longer than small sums
         shape = torch.Size([b if a == 1 else a for a, b in zip(shape, other, strict=True)])
     return torch.Size((*shape[:-1], 1)) if operands.op == "dot" else shape
-
-
-def _gathered(structure: Structure, kind: str, tensor: Tensor) -> Tensor:
-    return tensor if kind == "e" else Gather.apply(structure, tensor, kind)
 
 
 def _dots(structure: Structure, operands: Operands) -> Tensor:
