@@ -26,7 +26,6 @@ from torch import nn
 
 from nodeflow import Flow, FullSampler, Graph, NeighborSampler, create_full_node_flow, create_node_flow, flow_from_edges
 from nodeflow.nn import EdgeConv, GATConv, GATv2Conv, GINConv, GINEConv, GraphConv, RGCNConv, SAGEConv
-from nodeflow.propagation import Propagation
 from nodeflow.testing import graphs
 
 WIDTHS = [(2, 3), (3, 2), (1, 1)]
@@ -248,17 +247,6 @@ def test_rows_of_edges_that_play_no_part_are_refused(kind: type) -> None:
 def test_rows_that_enter_a_mlp_are_dense(kind: str) -> None:
     with pytest.raises(TypeError, match=r"h is a sparse matrix.*sparse_linear"):
         make_conv(kind, 3, 2)(small_flow(), as_csr(values((4, 3))))
-
-
-@given(kind=st.sampled_from(KINDS), graph=graphs(min_nodes=1), seed=st.integers(0, 3))
-def test_the_whole_graph_is_a_flow_like_any_other(kind: str, graph: Graph, seed: int) -> None:
-    conv, h = make_conv(kind, 3, 2), values((graph.num_nodes, 3), seed)
-    batch = create_full_node_flow(graph, 1)
-    found = conv(batch, 0, h)
-    assert_near(found, dense_conv(kind, conv, batch.flows[0], h))
-    propagation = Propagation(graph)
-    parts = [conv(propagation.flow(start, stop), h) for start, stop in propagation.ranges(2)]
-    assert_near(torch.cat(parts), found)
 
 
 @pytest.mark.parametrize(("kind", "name"), [("sage", "own"), ("sage pool", "own"), ("sage gcn", "neigh"),

@@ -8,7 +8,7 @@ import pytest
 import torch
 from _support import edge_reference
 from _support.edge_reference import EVERY
-from _support.nn_reference import CONVS, KINDS, LINEAR, make_conv, small_flow, values
+from _support.nn_reference import KINDS, LINEAR, make_conv, small_flow, values
 from torch import nn
 
 from nodeflow import create_node_flow, flow_from_edges
@@ -76,7 +76,3 @@ def test_autocast(kind: str, order: str) -> None:
         if a.ndim and (a is found or kind in KINDS):  # much cancels in gradients of attention and of numbers
             assert (a.float() - b).abs().max() <= 0.1 * b.abs().max()
     assert [a.dtype for a in got] == [torch.float32] * len(got)
-
-
-def test_every_convolution_is_there() -> None:
-    assert {type(make(2, 2, True)) for make, _ in CONVS.values()} == {GINConv, GraphConv, PropagationConv, SAGEConv}

@@ -61,11 +61,3 @@ def test_the_meter_sees_materialised_messages():
     with Largest() as largest:
         ops.gather_src(flow, torch.rand(ROWS, WIDTH))
     assert largest.elements == EDGES * WIDTH
-
-
-def test_a_piece_wider_than_the_bound_is_one_edge():
-    narrow = Structure(torch.tensor([0, 2, 5]), torch.tensor([3, 1, 3, 9, 0]), 10)
-    h, w = torch.rand(10, 64), torch.rand(5, 64)
-    with pieces_of(8):
-        got = ops.message_reduce(narrow, "mul", "u", h, "e", w, "sum")
-    torch.testing.assert_close(got[0], (h[narrow.indices[:2]] * w[:2]).sum(0))

@@ -80,20 +80,6 @@ def test_order_of_edges_changes_nothing_but_rounding(edges, reduce, random):
     torch.testing.assert_close(results[0], results[1], rtol=1e-12, atol=1e-12)
 
 
-@pytest.mark.parametrize("op", ["copy_u", "copy_e", "u_mul_e", "u_add_v", "u_dot_v"])
-@pytest.mark.parametrize("reduce", REDUCTIONS)
-def test_rows_without_edges_have_zero_and_finite_gradients(op, reduce):
-    edges = SAMPLES["mixed"]
-    kinds = {"copy_u": ("u", None), "copy_e": ("e", None)}.get(op, (op[0], op[-1]))
-    lhs, rhs = operands(edges, *kinds)
-    lhs.requires_grad_()
-    name = "copy" if kinds[1] is None else op[2:5]
-    out = ops.message_reduce(edges.structure, name, kinds[0], lhs, kinds[1], rhs, reduce)
-    assert (out[1] == (1 if reduce == "prod" else 0)).all()
-    out.sum().backward()
-    assert torch.isfinite(lhs.grad).all()
-
-
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.float16, torch.int64])
 @pytest.mark.parametrize("reduce", ["min", "max", "sum", "mean"])
 def test_no_edges_give_zero_with_a_positive_sign(reduce, dtype):
