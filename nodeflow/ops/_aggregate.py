@@ -9,8 +9,8 @@ from torch import Tensor
 
 from nodeflow._base.checks import check_one_of, check_type
 from nodeflow.ops._chunked import read_once
+from nodeflow.ops._edgewise import check_rows
 from nodeflow.ops._messages import message_reduce
-from nodeflow.ops._operands import check_rows
 from nodeflow.ops._reductions import OF_MESSAGES, REDUCTIONS, Sums
 from nodeflow.ops._structure import Structure
 from nodeflow.ops._torch_state import opaque

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from nodeflow.ops._autograd import Permute, inverse
-from nodeflow.ops._operands import check_rows
+from nodeflow.ops._edgewise import check_rows
 from nodeflow.ops._structure import Structure
 from nodeflow.ops._torch_state import opaque
 

@@ -67,12 +67,9 @@ def weighted_sum(
     own: bool = False,
     dtype: torch.dtype | None = None,
 ) -> Tensor:
-    """Sum the rows of ``x`` over the edges of each row of ``end`` ("u", "v"), as ``Spmm`` does; ``mean`` for "v" only.
+    """Sum the rows of ``x`` over the edges of each row of ``end``, as ``Spmm`` does; ``dtype`` as there.
 
-    The result is of ``dtype``, where None is the type of ``x``: bfloat16 or float32 for rows of either.
-
-    With ``own``, for matrices and "v" only, the row of ``x`` with the destination's number comes before the sum:
-    ``[num_dst, 2 * width]``.
+    With ``own``, for matrices and "v" only, the row of ``x`` with the destination's number comes before the sum.
     """
     rows = structure.num_dst if end == "v" else structure.num_src
     groups = 1 if weight is None or weight.ndim == 1 else weight.shape[1]
@@ -181,12 +178,10 @@ def add_bias(rows: Tensor, bias: Tensor, relu: bool) -> None:
 
 
 def relu_gradient(g: Tensor, out: Tensor, scale: float) -> tuple[Tensor, Tensor]:
-    """Return the gradient ``[n, width]`` of rows whose ReLU, times ``scale``, is ``out``, and its sum over the rows.
+    """Return the gradient ``[n, width]`` of rows whose ReLU, times ``scale``, is ``out``, and its sum in float32.
 
-    All are bfloat16, the sum is float32 ``[width]``. Where ``out`` is 0 the gradient is 0, so ``out`` may come from
-    ``drop`` too.
-
-    Rows are added in pieces, which are added in turn: the same sum for every number of threads.
+    Where ``out`` is 0 the gradient is 0, so it may come from ``drop`` too. Rows are added in pieces, which are added in
+    turn: the same sum for every number of threads.
     """
     gradient, result, masked = _flat(g), _flat(out), _new(tuple(out.shape), np.dtype(np.uint16))
     count, width = out.shape

@@ -9,8 +9,7 @@ import nodeflow.ops._compiled as native
 from nodeflow._base.checks import check_one_of
 from nodeflow.ops._autograd import EdgeDot, Gather
 from nodeflow.ops._chunked import EdgeSum
-from nodeflow.ops._edgewise import OPERATIONS
-from nodeflow.ops._operands import Operands, check_operands
+from nodeflow.ops._edgewise import OPERATIONS, Operands, check_operands
 from nodeflow.ops._reductions import OF_MESSAGES, REDUCTIONS, summed_source
 from nodeflow.ops._structure import Structure
 from nodeflow.ops._torch_state import opaque

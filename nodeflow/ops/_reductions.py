@@ -15,8 +15,7 @@ from torch import Tensor
 
 from nodeflow.ops._autograd import SegmentSum, Spmm
 from nodeflow.ops._chunked import EdgeSum, Extreme, Product, read_once
-from nodeflow.ops._edgewise import OPERATIONS, EdgeFunction, paired_dot
-from nodeflow.ops._operands import Operands
+from nodeflow.ops._edgewise import OPERATIONS, EdgeFunction, Operands, paired_dot
 from nodeflow.ops._structure import Structure
 
 Executor = Callable[[Structure, Operands], Tensor]

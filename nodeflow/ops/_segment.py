@@ -10,8 +10,8 @@ from torch import Tensor
 import nodeflow.ops._compiled as native
 from nodeflow import _kernels as kernels
 from nodeflow.ops._autograd import Gather, Op, SegmentSum, bag
+from nodeflow.ops._edgewise import check_rows
 from nodeflow.ops._messages import message_reduce
-from nodeflow.ops._operands import check_rows
 from nodeflow.ops._structure import Structure
 from nodeflow.ops._torch_state import opaque
 
