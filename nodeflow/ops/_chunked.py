@@ -211,8 +211,8 @@ Wanted = tuple[bool, bool, bool, bool]
 def read_once(structure: Structure, kind: str, h: Tensor, wanted: Wanted) -> tuple[Tensor, ...]:
     """Return the four reductions of rows ``h`` of sources ("u"), or the extremes of those of edges ("e").
 
-    They are ``[num_dst, ...]``, empty where not ``wanted``. Differentiable twice and more. Rows that share an extreme
-    share its gradient equally.
+    They are ``[num_dst, ...]``, with nothing in the place of those not ``wanted``. Differentiable twice and more. Rows
+    that share an extreme share its gradient equally.
     """
     if not native.is_native(h) or torch.compiler.is_compiling():
         return _one_by_one(structure, kind, h, wanted)
@@ -243,7 +243,7 @@ class _ReadOnce(Function):
     """``(structure, kind, h, wanted)`` to the four reductions, by one compiled loop."""
 
     @staticmethod
-    def forward(ctx: Any, structure: Structure, kind: str, h: Tensor, wanted: Wanted) -> tuple[Tensor, ...]:
+    def forward(ctx: Any, structure: Structure, kind: str, h: Tensor, wanted: Wanted) -> tuple[Tensor | None, ...]:
         ctx.set_materialize_grads(False)
         ctx.structure, ctx.kind, ctx.wanted = structure, kind, wanted
         outs = native.reductions(structure, kind, h, wanted, ctx.needs_input_grad[2])

@@ -208,30 +208,35 @@ def dots(structure: Structure, a: Tensor, b: Tensor, groups: int) -> Tensor:
     return torch.from_numpy(out)
 
 
-def reductions(structure: Structure, kind: str, x: Tensor, wanted: tuple[bool, ...], counted: bool) -> list[Tensor]:
-    """Sum, extremes and squared deviations of the rows of sources ("u") or edges ("e"), empty where not ``wanted``.
+def reductions(
+    structure: Structure, kind: str, x: Tensor, wanted: tuple[bool, ...], counted: bool
+) -> list[Tensor | None]:
+    """Sum, extremes and squared deviations of the rows of sources ("u") or edges ("e"), None where not ``wanted``.
 
-    Then how many edges share each maximum and minimum: empty unless ``counted``.
+    Then how many edges share each maximum and minimum: None unless ``counted``.
     """
     numbers, size = _flat(x), x.shape[1:].numel()
     shape = (structure.num_dst, *x.shape[1:])
     written = (*wanted, *(counted and want for want in wanted[1:3]))
-    outs = [_new(shape if write else (0,), numbers.dtype) for write in written]
+    outs = [_new(shape, numbers.dtype) if write else None for write in written]
     if size and structure.num_dst:
-        results = [out.reshape(-1) if write else None for out, write in zip(outs, written, strict=True)]
+        results = [None if out is None else out.reshape(-1) for out in outs]
         inputs = _ints(structure.indices) if kind == "u" else None, numbers, size
         _by_row(kernels.extremes.reduce_rows, _ints(structure.indptr), size * sum(wanted), *inputs, *results)
-    return [torch.from_numpy(out) for out in outs]
+    return [None if out is None else torch.from_numpy(out) for out in outs]
 
 
-def share(structure: Structure, kind: str, x: Tensor, outs: Sequence[Tensor], grads: Sequence[Tensor | None]) -> Tensor:
+def share(
+    structure: Structure, kind: str, x: Tensor, outs: Sequence[Tensor | None], grads: Sequence[Tensor | None]
+) -> Tensor:
     """The gradient of ``reductions`` for the rows ``x``; a gradient that is None counts as 0."""
     total, largest, smallest, _, *ties = outs
-    mean = None if grads[3] is None else total / structure.divisor(total)
+    mean = None if grads[3] is None or total is None else total / structure.divisor(total)
     bests = [None if g is None else best for g, best in zip(grads[1:3], (largest, smallest), strict=True)]
     read, shares = ([None if t is None else _flat(t) for t in tensors] for tensors in ((mean, *bests), grads))
-    indices, counts = _ints(structure.indices) if kind == "u" else None, tuple(map(_flat, ties))
-    inputs = indices, _flat(x), x.shape[1:].numel(), *read, counts, *shares
+    indices, numbers = _ints(structure.indices) if kind == "u" else None, _flat(x)
+    counts = tuple(numbers[:0] if count is None else _flat(count) for count in ties)
+    inputs = indices, numbers, x.shape[1:].numel(), *read, counts, *shares
     out, indptr = _new(tuple(x.shape), np.dtype(_NUMPY[x.dtype])), _ints(structure.indptr)
     out.fill(0)
     if out.size and structure.num_dst:  # a loop adds to any row, so threads do a range of columns each
@@ -321,4 +326,7 @@ def _even_ranges(count: int, size: int) -> list[tuple[int, int]]:
 def _in_threads(run: Callable[..., None], ranges: Iterable[tuple[int, ...]]) -> None:
     """Call ``run`` with every range, each on a thread of its own."""
     parts = list(ranges)
+    if len(parts) == 1:  # quicker, which small sums feel
+        run(*parts[0])
+        return
     run_all(lambda k: run(*parts[k]), len(parts))

@@ -134,7 +134,7 @@ def test_threads_change_no_bit(monkeypatch):
     counts, run_all = [], native.run_all
     monkeypatch.setattr(native, "run_all", lambda run, count: counts.append(count) or run_all(run, count))
     alone = for_threads([1], lambda: passes(random_structure()))
-    assert set(counts) == {1}
+    assert not counts
     assert same_bits(alone + for_threads((2, 3, 7), lambda: passes(random_structure())))
     assert max(counts) == 7
     assert sum(count > 1 for count in counts) > 40
