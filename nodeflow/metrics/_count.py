@@ -18,10 +18,7 @@ _PIECE = 2**18
 
 
 class Part(NamedTuple):
-    """Consecutive queries with their answers and known positives, as columns of the candidates.
-
-    Answers of query i of the part are ``answers[answer_ptr[i] : answer_ptr[i + 1]]``; known positives likewise.
-    """
+    """Queries, whose answers are ``answers[answer_ptr[i] : answer_ptr[i + 1]]``, and known ones, by candidate."""
 
     answer_ptr: Ints
     answers: Ints
@@ -30,15 +27,9 @@ class Part(NamedTuple):
 
 
 class Plan:
-    """Every distinct query of links on one side, with its answers and its known positives.
+    """Every distinct query of links on one side, with its answers, the ends of that side, and its known positives.
 
-    Args:
-        links: the links; the ends of ``side`` are the answers.
-        known: known positives.
-        side: the end that is asked for.
-        columns: the column of every node among the candidates, -1 for one that is not there.
-
-    Raises ValueError for an answer that is no candidate.
+    ``columns`` has the column of every node among the candidates, -1 for none, which an answer must not have.
     """
 
     def __init__(self, links: Links, known: Links, side: str, columns: Ints) -> None:
@@ -65,10 +56,10 @@ class Plan:
         return Part(answer_ptr - answer_ptr[0], answers, known_ptr - known_ptr[0], known)
 
 
-def count_above(scores: Tensor, part: Part) -> tuple[Ints, Ints, int]:
-    """Return ``(above, equal, bad)`` for scores ``[queries, candidates]``: two counts for each answer of the part.
+def count_above(scores: Tensor, part: Part) -> tuple[Ints, Ints]:
+    """Return ``(above, equal)`` for scores ``[queries, candidates]``, no NaN: counts for each answer of the part.
 
-    Known positives count in neither, the answer itself in ``equal``. ``bad`` is the first query with a NaN, or -1.
+    Known positives count in neither, the answer itself in ``equal``.
     """
     if scores.device.type != "cpu":
         return with_torch(scores, part)
@@ -77,27 +68,23 @@ def count_above(scores: Tensor, part: Part) -> tuple[Ints, Ints, int]:
     return compiled(scores.to(kind).contiguous(), part)
 
 
-def compiled(scores: Tensor, part: Part) -> tuple[Ints, Ints, int]:
+def compiled(scores: Tensor, part: Part) -> tuple[Ints, Ints]:
     """Count by a compiled loop, on the threads that torch has."""
     above, equal = np.empty(part.answers.size, np.int64), np.empty(part.answers.size, np.int64)
     flat, width = scores.flatten().numpy(), scores.shape[1]
     work = part.answer_ptr * width // _PIECE  # pieces of about equal work
     cuts = np.append(np.unique(work, return_index=True)[1], scores.shape[0])
     cuts = np.unique(cuts)
-    bad: list[int] = []
 
     def run(i: int) -> None:
-        wrong = kernels.ranks.count_above(flat, width, *part, above, equal, int(cuts[i]), int(cuts[i + 1]))
-        if wrong >= 0:
-            bad.append(wrong)
+        kernels.ranks.count_above(flat, width, *part, above, equal, int(cuts[i]), int(cuts[i + 1]))
 
     run_all(run, cuts.size - 1)
-    return above, equal, min(bad, default=-1)
+    return above, equal
 
 
-def with_torch(scores: Tensor, part: Part) -> tuple[Ints, Ints, int]:
+def with_torch(scores: Tensor, part: Part) -> tuple[Ints, Ints]:
     """Count with torch operations, on any device."""
-    wrong = scores.isnan().any(1).nonzero().flatten()
     hidden = torch.zeros_like(scores, dtype=torch.bool)
     queries = np.arange(scores.shape[0])
 
@@ -115,4 +102,4 @@ def with_torch(scores: Tensor, part: Part) -> tuple[Ints, Ints, int]:
         bound = values.gather(1, own)
         above[first : first + len(scores)] = ((values > bound) & seen).sum(1)
         equal[first : first + len(scores)] = ((values == bound) & seen).sum(1)
-    return above.cpu().numpy(), equal.cpu().numpy(), int(wrong[0]) if len(wrong) else -1
+    return above.cpu().numpy(), equal.cpu().numpy()

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 from tqdm import tqdm
 
-from nodeflow._base.checks import as_count, as_ids, describe
+from nodeflow._base.checks import Ints, as_count, as_ids, describe
 from nodeflow._base.sizes import as_bytes
 from nodeflow._links.links import SIDES, Queries
 
@@ -43,42 +43,25 @@ class LinkScorer(Protocol):
 Score: TypeAlias = "LinkScorer | Callable[..., Tensor]"
 
 
-class Candidates:
-    """The nodes that may be the answers of a side.
+def as_candidates(value: object, side: str, num_nodes: int) -> tuple[Ints | None, Ints]:
+    """Return the nodes that may be the answers of a side, from ids, a dict of ids by side, or None for all nodes.
 
-    Args:
-        value: ids, a dict of ids by side, or None for all nodes.
-        side: the side.
-        num_nodes: number of nodes.
-
-    ``ids`` are distinct and ascending, None for all nodes; ``columns`` ``[num_nodes]`` has the place of every node
-    among them, -1 for one that is not there.
+    First their ids, ascending and distinct, None for all; then the place of every node among them, -1 for no place.
     """
-
-    def __init__(self, value: object, side: str, num_nodes: int) -> None:
-        name, self.columns = "candidates", np.arange(num_nodes)
-        if isinstance(value, Mapping):
-            if unknown := set(value) - set(SIDES):
-                raise ValueError(
-                    f"candidates has the key {min(map(repr, unknown))}, but its keys are the sides {SIDES}"
-                )
-            name, value = f"candidates[{side!r}]", value.get(side)
-        self.ids = None if value is None else np.unique(as_ids(value, name, num_nodes))
-        if self.ids is not None:
-            self.columns = np.full(num_nodes, -1)
-            self.columns[self.ids] = np.arange(self.ids.size)
+    name = "candidates"
+    if isinstance(value, Mapping):
+        if unknown := set(value) - set(SIDES):
+            raise ValueError(f"candidates has the key {min(map(repr, unknown))}, but its keys are the sides {SIDES}")
+        name, value = f"candidates[{side!r}]", value.get(side)
+    if value is None:
+        return None, np.arange(num_nodes)
+    ids, columns = np.unique(as_ids(value, name, num_nodes)), np.full(num_nodes, -1)
+    columns[ids] = np.arange(ids.size)
+    return ids, columns
 
 
 class Scoring:
-    """Computes the scores of all candidates for distinct queries, in chunks.
-
-    Args:
-        scorer, table: see ``rank_links``.
-        memory: the most that the scores of a chunk take, bytes or text.
-        size: queries at a time, in place of ``memory``; None: as many as that holds.
-
-    Raises TypeError unless the scorer is or has a function, and ``table`` has rows.
-    """
+    """Computes the scores of all candidates for distinct queries, in chunks; arguments as of ``rank_links``."""
 
     def __init__(self, scorer: Score, table: Tensor, memory: str | int, size: int | None) -> None:
         if not isinstance(table, Tensor) or table.ndim < 2:
@@ -105,9 +88,9 @@ class Scoring:
                 for part, training in modes.items():
                     part.training = training
 
-    def chunks(self, queries: Queries, side: str, candidates: Candidates) -> Iterator[tuple[int, int, Tensor]]:
-        """Yield the first and last (not included) of some queries, and their scores, ``[queries, candidates]``."""
-        table, ids = self._table, candidates.ids
+    def chunks(self, queries: Queries, side: str, ids: Ints | None) -> Iterator[tuple[int, int, Tensor]]:
+        """Yield the first and last (not included) of some queries, and their scores with the candidates ``ids``."""
+        table = self._table
         rows = table if ids is None else table[torch.from_numpy(ids).to(table.device)]
         step = self._size or max(min(self._room, _CACHED) // (max(len(rows), 1) * rows.element_size()), 1)
         for first in range(0, len(queries), step):
@@ -123,6 +106,14 @@ class Scoring:
                 raise ValueError(f"score_all must return {wanted}, got {tuple(scores.shape)}")
             yield first, last, scores
             self._bar.update(last - first)
+
+
+def first_nan(scores: Tensor) -> int | None:
+    """Return the first query with a NaN among its scores ``[queries, candidates]``."""
+    if not scores.numel():
+        return None
+    wrong = scores.amax(1).isnan().nonzero()  # a maximum with a NaN is NaN
+    return int(wrong[0]) if len(wrong) else None
 
 
 def not_a_number(side: str, query: str, place: str) -> ValueError:

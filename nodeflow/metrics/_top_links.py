@@ -12,7 +12,7 @@ from torch.nn.functional import pad
 from nodeflow._base.checks import LARGEST, Ints, as_count, as_ids, as_int, check_one_of, check_pairs
 from nodeflow._base.types import IdsLike
 from nodeflow._links.links import SIDES, KnownLike, Queries, as_known
-from nodeflow.metrics._scorer import Candidates, Score, Scoring, not_a_number
+from nodeflow.metrics._scorer import Score, Scoring, as_candidates, first_nan, not_a_number
 
 
 class TopLinks(NamedTuple):
@@ -84,15 +84,15 @@ def top_links(
     relations = _relations(relation, ids.size)
     why = "since relation is None" if relations is None else "since relation is given"
     hidden = as_known(known, len(table), relations is not None, why)
-    among = Candidates(candidates, side, len(table))
+    among, places_of = as_candidates(candidates, side, len(table))
     queries = Queries(ids, relations, len(table))
-    left_out = queries.answers(hidden, side, among.columns)
+    left_out = queries.answers(hidden, side, places_of)
     values = [table.new_empty(0, count, device="cpu")]
     columns = [torch.empty(0, count, dtype=torch.int64)]
     with scoring.running("answers", len(queries), progress):
         for first, last, scores in scoring.chunks(queries, side, among):
-            if (bad := scores.isnan().any(1).nonzero()).numel():
-                i = first + int(bad[0])
+            if (bad := first_nan(scores)) is not None:
+                i = first + bad
                 kind = "" if queries.relation is None else f" with relation {queries.relation[i]}"
                 raise not_a_number(side, f"node {queries.node[i]}{kind}", "place among the best")
             best, places = _best(_without(scores, *left_out, first, last), count)
@@ -101,8 +101,8 @@ def top_links(
     query = torch.from_numpy(queries.number)
     best = torch.cat(values[1:] or values)[query]  # scores have the type that the scorer gives
     answers = torch.cat(columns)[query]
-    if among.ids is not None and among.ids.size:
-        answers = torch.from_numpy(among.ids)[answers]
+    if among is not None and among.size:
+        answers = torch.from_numpy(among)[answers]
     return TopLinks(answers.masked_fill(best == -torch.inf, -1), best)
 
 

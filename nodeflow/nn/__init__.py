@@ -3,24 +3,17 @@
 Names that are imported ``as`` themselves serve rooms above, not users.
 """
 
+from nodeflow.nn._between import NodeDropout
 from nodeflow.nn._conv import FlowConv, IgnoredWeightWarning
 from nodeflow.nn._decoder_base import Decoder
 from nodeflow.nn._decoders import DECODERS as DECODERS
 from nodeflow.nn._decoders import Bilinear, ComplEx, DistMult, DotProduct, MLPDecoder, RotatE, TransE
-from nodeflow.nn._flops import flop_counter
 from nodeflow.nn._gat import AttentionConv, GATConv, GATv2Conv
 from nodeflow.nn._gcn import GraphConv
 from nodeflow.nn._gin import EdgeConv, GINConv, GINEConv
-from nodeflow.nn._linear_conv import LinearConv
-from nodeflow.nn._link_losses import (
-    logistic_loss,
-    margin_loss,
-    one_vs_all_loss,
-    self_adversarial_loss,
-    softmax_loss,
-)
+from nodeflow.nn._linear_conv import LinearConv, flop_counter
+from nodeflow.nn._link_losses import logistic_loss, margin_loss, one_vs_all_loss, self_adversarial_loss, softmax_loss
 from nodeflow.nn._model import FlowModel, Jumping, inference
-from nodeflow.nn._node_dropout import NodeDropout
 from nodeflow.nn._rgcn import RGCNConv
 from nodeflow.nn._sage import SAGEConv
 from nodeflow.nn._vr import VRGCN, PropagationConv, VRGraphSAGE, VRModel

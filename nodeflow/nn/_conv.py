@@ -24,7 +24,10 @@ class FlowConv(nn.Module):
 
     Subclasses define ``forward(flow, h, ...)``. They are called as ``conv(flow, h)``, or as ``conv(batch, i, h)`` for
     flow ``i`` of a NodeFlow, or ``conv(batch, (i, j), h)`` for the flow from layer ``i`` to layer ``j``.
-    A flow of a whole graph (``create_full_node_flow``) is a flow like any other.
+    A flow of a whole graph (``create_full_node_flow``) is a flow like any other. Convolutions that read a node's own
+    row raise ValueError when a destination is not in the source layer (sample with ``include_dst=True``). Those that
+    read a row per edge take it in a call, or from a column of ``flow.data``: ValueError for another number of rows,
+    KeyError for a flow without the column.
 
     >>> import torch
     >>> from nodeflow import flow_from_edges, create_node_flow

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import math
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Final
 
 import torch
@@ -308,10 +308,8 @@ class MLPDecoder(Decoder):
         self.destination = nn.Linear(width, hidden, bias=False)
         self.middle = None if self.relation is None else nn.Linear(width, hidden, bias=False)
         widths = [hidden] * (as_count(num_layers, "num_layers", 2) - 1) + [1]
-        layers: list[nn.Module] = []
-        for a, b in pairwise(widths):
-            layers += [nn.ReLU(), nn.Dropout(dropout), nn.Linear(a, b)]
-        self.rest = nn.Sequential(*layers)
+        layers = ((nn.ReLU(), nn.Dropout(dropout), nn.Linear(a, b)) for a, b in pairwise(widths))
+        self.rest = nn.Sequential(*chain.from_iterable(layers))
         self.reset_parameters()
 
     def reset_parameters(self) -> None:

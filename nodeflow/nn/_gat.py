@@ -41,8 +41,6 @@ class AttentionConv(FlowConv):
 
     >>> from nodeflow import flow_from_edges
     >>> class Equal(AttentionConv):
-    ...     def make_scores(self, in_features):
-    ...         self.reset_parameters()
     ...     def scores(self, flow, h, z, edge):
     ...         own = z.new_zeros(flow.num_dst, self.heads) if self.self_loops else None
     ...         return z.new_zeros(flow.num_edges, self.heads), own
@@ -78,9 +76,10 @@ class AttentionConv(FlowConv):
         self.own = nn.Linear(in_features, width, bias=False) if residual else None
         self.bias = nn.Parameter(torch.empty(width)) if bias else None
         self.make_scores(in_features)
+        self.reset_parameters()
 
     def make_scores(self, in_features: int) -> None:
-        """Make the parameters of ``scores``, and call ``reset_parameters``: the last step of ``__init__``."""
+        """Make the parameters of ``scores``, if there are any; they are drawn by ``reset_parameters``."""
 
     def reset_parameters(self) -> None:
         """Draw new weights (Glorot, Bengio 2010), and a bias of 0."""
@@ -102,9 +101,8 @@ class AttentionConv(FlowConv):
             h: ``[num_src, in_features]``, dense or sparse CSR.
             edge_features: ``[num_edges, edge_features]``; None: the flow's column.
 
-        The softmax and the sums of float16 and bfloat16 rows are computed in float32. Raises ValueError when a
-        destination is not in the source layer (sample with ``include_dst=True``) or for a wrong number of rows,
-        KeyError for a flow without the column, TypeError for edge features that the layer was not made for.
+        The softmax and the sums of float16 and bfloat16 rows are computed in float32. Raises TypeError for edge
+        features that the layer was not made for, and what ``FlowConv`` says.
         """
         if self.edge_features is None and edge_features is not None:
             raise TypeError(
@@ -151,7 +149,6 @@ class GATConv(AttentionConv):
     def make_scores(self, in_features: int) -> None:
         self.src, self.dst = (nn.Parameter(torch.empty(self.heads, self.out_features)) for _ in range(2))
         self.edge = None if self.edge_features is None else nn.Linear(self.edge_features, self.heads, bias=False)
-        self.reset_parameters()
 
     def scores(self, flow: Flow, h: Tensor, z: Tensor, edge: Tensor | None) -> tuple[Tensor, Tensor | None]:
         src = torch.einsum("nhk,hk->nh", z, self.src)
@@ -179,7 +176,6 @@ class GATv2Conv(AttentionConv):
         self.attention = nn.Parameter(torch.empty(self.heads, self.out_features))
         self.dst = nn.Linear(in_features, width, bias=False)
         self.edge = None if self.edge_features is None else nn.Linear(self.edge_features, width, bias=False)
-        self.reset_parameters()
 
     def scores(self, flow: Flow, h: Tensor, z: Tensor, edge: Tensor | None) -> tuple[Tensor, Tensor | None]:
         def score(x: Tensor) -> Tensor:

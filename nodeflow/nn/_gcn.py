@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import torch
 from torch import Tensor
 
@@ -87,11 +85,11 @@ class GraphConv(LinearConv):
             out = out.mul_(scale)
         return out.to(h.dtype)
 
-    def _factors(self, flow: Flow, dtype: torch.dtype) -> _Factors:
-        """Return the factors of edges, own rows and sums, in ``dtype``."""
+    def _factors(self, flow: Flow, dtype: torch.dtype) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
+        """Return the factors of edges ``[num_edges]``, own rows and sums ``[num_dst, 1]``; None stands for ones."""
         edge = flow.weight.to(dtype) if self.degrees == "parent" else None
         if self.norm == "none":
-            return _Factors(edge, None, None)
+            return edge, None, None
         entering = (
             flow.in_degrees if self.degrees == "sampled" else degree_column(flow.dst_layer, IN_DEGREE, "destination")
         )
@@ -99,8 +97,8 @@ class GraphConv(LinearConv):
         if self.norm == "right":
             each = _inverse(entering)
             if edge is None:
-                return _Factors(None, None, each.unsqueeze(1))
-            return _Factors(edge * each[flow.structure.dst], each.unsqueeze(1), None)
+                return None, None, each.unsqueeze(1)
+            return edge * each[flow.structure.dst], each.unsqueeze(1), None
         if self.degrees == "parent":
             leaving = degree_column(flow.src_layer, OUT_DEGREE, "source")
         else:  # a flow of all edges into some nodes knows the out-degrees of its sources in the whole graph
@@ -109,19 +107,11 @@ class GraphConv(LinearConv):
         end = _inverse(entering.sqrt())
         along = each[flow.indices] * end[flow.structure.dst]
         own = (flow.take_dst(each) * end).unsqueeze(1) if self.self_loops else None
-        return _Factors(along if edge is None else edge * along, own, None)
+        return along if edge is None else edge * along, own, None
 
     def extra_repr(self) -> str:
         words = [f"norm={self.norm!r}, self_loops={self.self_loops}, degrees={self.degrees!r}", super().extra_repr()]
         return ", ".join(filter(None, words))
-
-
-class _Factors(NamedTuple):
-    """``edge`` ``[num_edges]``, ``own`` and ``scale`` ``[num_dst, 1]``; None stands for ones."""
-
-    edge: Tensor | None
-    own: Tensor | None
-    scale: Tensor | None
 
 
 def _inverse(x: Tensor) -> Tensor:

@@ -64,10 +64,9 @@ class GINConv(FlowConv):
             self.register_buffer("eps", number)
 
     def forward(self, flow: Flow, h: Tensor) -> Tensor:
-        """Return ``[num_dst, out_features]``, the rows of ``mlp``, for dense ``h`` ``[num_src, in_features]``.
+        """Return the rows of ``mlp``, ``[num_dst, out_features]``, for dense ``h`` ``[num_src, in_features]``.
 
-        Raises ValueError when a destination is not in the source layer (sample with ``include_dst=True``), TypeError
-        for sparse rows.
+        Raises TypeError for sparse rows, and what ``FlowConv`` says.
         """
         own = (1 + self.eps) * flow.take_dst(h)
         weight = flow.weight.to(torch.promote_types(h.dtype, torch.float32)) if self.weighted else None
@@ -123,9 +122,7 @@ class GINEConv(FlowConv):
     def forward(self, flow: Flow, h: Tensor, edge_features: Tensor | None = None) -> Tensor:
         """Return ``[num_dst, out_features]`` for dense ``h`` ``[num_src, in_features]``.
 
-        ``edge_features``: ``[num_edges, ...]``; None: the flow's column. Raises ValueError when a destination is not in
-        the source layer (sample with ``include_dst=True``) or for a wrong number of rows, TypeError for sparse ``h``,
-        KeyError for a flow without the column.
+        ``edge_features``: ``[num_edges, ...]``; None: the flow's column. Raises as ``GINConv``.
         """
         edge = edge_rows(flow, edge_features, self.edge_column)
         edge = edge if self.edge is None else self.edge(edge)
@@ -160,9 +157,7 @@ class EdgeConv(FlowConv):
     def forward(self, flow: Flow, h: Tensor, edge_features: Tensor | None = None) -> Tensor:
         """Return ``[num_dst, out_features]`` for dense ``h`` ``[num_src, in_features]``.
 
-        ``edge_features`` ``[num_edges, k]`` take the place of the flow's column. Raises ValueError when a
-        destination is not in the source layer (sample with ``include_dst=True``) or for a wrong number of rows,
-        TypeError for sparse ``h``, KeyError for a flow without the column.
+        ``edge_features`` ``[num_edges, k]`` take the place of the flow's column. Raises as ``GINConv``.
         """
         src, dst = flow.gather_src(h), flow.gather_dst(flow.take_dst(h))
         parts = [dst, src - dst]

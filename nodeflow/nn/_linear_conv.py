@@ -1,11 +1,13 @@
-"""LinearConv: convolutions whose sum over the neighbours may come before or after the matrix product."""
+"""LinearConv: convolutions that sum before or after the matrix product; and flop_counter, which counts operations."""
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from collections.abc import Callable
+from typing import Final
 
 import torch
 from torch import Tensor, nn
+from torch.utils.flop_counter import FlopCounterMode
 
 from nodeflow._base.checks import check_one_of
 from nodeflow.flow import Flow
@@ -94,10 +96,8 @@ class LinearConv(FlowConv):
     def forward(self, flow: Flow, h: Tensor, *, dropout: float = 0.0) -> Tensor:
         """Return ``[num_dst, out_features]`` for ``h`` ``[num_src, in_features]``, dense or sparse CSR.
 
-        Numbers of the result are dropped with the probability ``dropout``.
-
-        Raises ValueError for rows of another width, and, where the convolution reads a node's own row, when a
-        destination is not in the source layer (sample with ``include_dst=True``).
+        Numbers of the result are dropped with the probability ``dropout``. Raises ValueError for rows of another width,
+        and what ``FlowConv`` says.
         """
         neigh, own = self.maps
         check_width(self, h, neigh.in_features)
@@ -126,7 +126,12 @@ class LinearConv(FlowConv):
             return self.order
         backward = torch.is_grad_enabled() and self.maps[0].weight.requires_grad
         work = self._work(flow, backward, h is None or h.requires_grad)
-        return min(work, key=lambda order: work[order].cost)  # of equal ones the first, "aggregate"
+
+        def time(order: str) -> int:  # in operations of a matrix product
+            products, sums, rows = work[order]
+            return products + EDGE_COST * sums + ROW_COST * rows
+
+        return min(work, key=time)  # of equal ones the first, "aggregate"
 
     def flops(self, flow: Flow, h: Tensor | None = None, *, backward: bool = False) -> dict[str, int]:
         """Return the number of floating-point operations of each order, ``{"aggregate": n, "transform": m}``.
@@ -151,10 +156,13 @@ class LinearConv(FlowConv):
         needed = h is None or h.requires_grad
         extra = 0 if own is None else 2 * flow.num_dst * own.weight.numel() * _passes(backward, needed)
         work = self._work(flow, backward, needed)
-        return {order: part.products + per_sum * part.sums + extra for order, part in work.items()}
+        return {order: products + per_sum * sums + extra for order, (products, sums, _) in work.items()}
 
-    def _work(self, flow: Flow, backward: bool, needed: bool) -> dict[str, _Work]:
-        """Return the work of each order, without the product with own rows, which both orders have."""
+    def _work(self, flow: Flow, backward: bool, needed: bool) -> dict[str, tuple[int, int, int]]:
+        """Return of each order operations of products, numbers added along edges, and numbers in matrices in between.
+
+        The product with own rows, which both orders have, is left out.
+        """
         neigh, _ = self.maps
         wide, narrow = neigh.in_features, neigh.out_features
         product = 2 * wide * narrow * _passes(backward, needed)
@@ -163,8 +171,8 @@ class LinearConv(FlowConv):
         loops = 2 * flow.num_src if self.loops else 0
         rows = flow.num_dst * first + loops * (first - 1), flow.num_src * after + loops * (after - 1)
         return {
-            "aggregate": _Work(product * flow.num_dst, flow.num_edges * wide * first, rows[0] * wide),
-            "transform": _Work(product * flow.num_src, flow.num_edges * narrow * after, rows[1] * narrow),
+            "aggregate": (product * flow.num_dst, flow.num_edges * wide * first, rows[0] * wide),
+            "transform": (product * flow.num_src, flow.num_edges * narrow * after, rows[1] * narrow),
         }
 
     def extra_repr(self) -> str:
@@ -172,19 +180,49 @@ class LinearConv(FlowConv):
         return ", ".join(filter(None, words))
 
 
-class _Work(NamedTuple):
-    """Operations of the matrix product, numbers added along edges, and numbers in matrices between the two steps."""
-
-    products: int
-    sums: int
-    rows: int
-
-    @property
-    def cost(self) -> int:
-        """The estimated time, in operations of a matrix product."""
-        return self.products + EDGE_COST * self.sums + ROW_COST * self.rows
-
-
 def _passes(backward: bool, needed: bool) -> int:
     """Return the number of matrix products: the result, the gradient of the matrix, the gradient of the rows."""
     return 1 + backward + (backward and needed)
+
+
+def flop_counter(
+    *,
+    display: bool = False,
+    depth: int = 2,
+    custom_mapping: dict[Callable[..., object], Callable[..., int]] | None = None,
+) -> FlopCounterMode:
+    """Return torch's counter of floating-point operations, which then also counts sums over the edges of flows.
+
+    Torch's own counter knows matrix products; a sum over edges counts one addition for every number of a row that is
+    added, and one multiplication more where edges have weights.
+
+    Args:
+        display: print a table when the ``with`` block ends, which needs the package tabulate.
+        depth: how many levels of modules within modules the table shows.
+        custom_mapping: functions that count operations of your own, see ``torch.utils.flop_counter.FlopCounterMode``.
+
+    >>> from nodeflow import flow_from_edges
+    >>> from nodeflow.nn import GraphConv
+    >>> flow = flow_from_edges([0, 1], [0, 0], num_src=2, num_dst=1)
+    >>> conv = GraphConv(4, 3, norm="none", self_loops=False)
+    >>> with flop_counter() as counter:
+    ...     out = conv(flow, torch.ones(2, 4))
+    >>> counter.get_total_flops() == conv.flops(flow)[conv.order_for(flow)]
+    True
+    """
+    aten = torch.ops.aten
+    # what embedding_bag calls; torch gives them no public name
+    bags = [getattr(aten, name) for name in ("_embedding_bag", "_embedding_bag_forward_only")]
+    counts = {aten.addmm_: _added, **dict.fromkeys(bags, _bag)}
+    return FlopCounterMode(display=display, depth=depth, custom_mapping={**counts, **(custom_mapping or {})})
+
+
+def _bag(rows: torch.Size, indices: torch.Size, *rest: object, **kwargs: object) -> int:
+    """Count what torch calls with ``offsets, scale_grad_by_freq, mode, sparse, per_sample_weights`` in ``rest``."""
+    is_weighted = len(rest) > 4 and rest[4] is not None
+    return indices[0] * rows[1] * (2 if is_weighted else 1)
+
+
+def _added(total: torch.Size, left: torch.Size, right: torch.Size, *rest: object, **kwargs: object) -> int:
+    """Count a matrix product that is added to a matrix in place, which torch's own counter leaves out."""
+    return 2 * left[0] * left[1] * right[1]

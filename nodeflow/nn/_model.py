@@ -15,35 +15,11 @@ from nodeflow._base.types import EdgeFilter, FileLike, IdsLike
 from nodeflow._rows.rows import Rows
 from nodeflow.flow import Flow, NodeFlow
 from nodeflow.graph import Graph
+from nodeflow.nn._between import NORMS, Dropout
 from nodeflow.nn._conv import FlowConv, draw_glorot
 from nodeflow.nn._linear_conv import LinearConv
-from nodeflow.ops import dropout as drop
 from nodeflow.ops import in_bfloat16, linear_sum, sparse_linear
-from nodeflow.propagation import (
-    FiledPass,
-    FullPass,
-    Propagation,
-    check_features,
-    check_out,
-)
-
-
-class BatchNorm(nn.BatchNorm1d):
-    """``torch.nn.BatchNorm1d``, but a single row, which has no variance, is normalised as in evaluation.
-
-    The last batch of an epoch may be a single seed. Running statistics stay as they are then.
-    """
-
-    def forward(self, input: Tensor) -> Tensor:
-        if self.training and len(input) == 1:
-            return nn.functional.batch_norm(
-                input, self.running_mean, self.running_var, self.weight, self.bias, training=False, eps=self.eps
-            )
-        return super().forward(input)
-
-
-NORMS: dict[str, Callable[[int], nn.Module]] = {"batch": BatchNorm, "layer": nn.LayerNorm}
-"""The modules by the argument ``norm`` of a model."""
+from nodeflow.propagation import FiledPass, FullPass, Propagation, check_features, check_out
 
 
 class FlowModel(nn.Module):
@@ -98,16 +74,15 @@ class FlowModel(nn.Module):
         for conv in convs:
             if isinstance(conv, FlowConv):
                 conv.advised = advised
-        self.dropout = _Dropout(dropout)
+        self.dropout = Dropout(dropout)
         self.activation = activation
         self.norms = self.residuals = self.jumping = None
         if norm is None and not residual and jumping is None:
             return
         if widths is None or len(widths) != len(convs) + 1:
-            count = "None" if widths is None else f"{len(widths)}"
             raise ValueError(
                 f"norm, residual and jumping need widths: {len(convs) + 1} numbers for {len(convs)} convolutions, the "
-                f"width of the inputs and that of every convolution's outputs; got {count}"
+                f"width of the inputs and that of every convolution's outputs; got {widths and len(widths)}"
             )
         check_one_of(norm, "norm", (*NORMS, None))
         if norm is not None:
@@ -170,10 +145,9 @@ class FlowModel(nn.Module):
 
     def _applies_relu(self, conv: nn.Module) -> TypeGuard[LinearConv]:
         """Whether a convolution may apply the ReLU: nothing reads or changes the rows before it."""
-        plain = self.norms is None and self.residuals is None and self.jumping is None
         # a subclass that overrides a method may change rows there
         return (
-            plain
+            all(part is None for part in (self.norms, self.residuals, self.jumping))
             and self.activation is torch.relu
             and type(self).activate is FlowModel.activate
             and isinstance(conv, LinearConv)
@@ -187,7 +161,7 @@ class FlowModel(nn.Module):
         """
         conv, own = self.convs[i], type(self)
         return (
-            type(self.dropout) is _Dropout
+            type(self.dropout) is Dropout
             and self.dropout.training
             and self.dropout.p > 0
             and in_bfloat16(h)
@@ -286,7 +260,8 @@ class FlowModel(nn.Module):
             raise ValueError("the propagation has its weights and filter of edges; leave out weight and edge_filter")
         passing = _pass(self, graph, folder, nodes=nodes, chunk_size=chunk_size, progress=progress)
         out = check_out(out, passing.num_outputs)
-        if out is not None and isinstance(h, Tensor) and h.layout == torch.strided and _share(out, h):
+        rows_of = h.untyped_storage().data_ptr() if isinstance(h, Tensor) and h.layout == torch.strided else None
+        if out is not None and out.numel() and out.untyped_storage().data_ptr() == rows_of:
             raise ValueError("out must be another tensor than h, whose rows are read until the end")
         passing.out = out if nodes is None else None
         for entering in passing(h):
@@ -317,20 +292,6 @@ def _pass(model: FlowModel, propagation: Propagation, folder: FileLike | None, *
     return (
         FullPass(model, propagation, **options) if folder is None else FiledPass(model, propagation, folder, **options)
     )
-
-
-def _share(a: Tensor, b: Tensor) -> bool:
-    return a.untyped_storage().data_ptr() == b.untyped_storage().data_ptr() and a.numel() > 0
-
-
-class _Dropout(nn.Dropout):
-    """``nn.Dropout``, of rows of bfloat16 on a CPU by ``ops.dropout``."""
-
-    def forward(self, input: Tensor) -> Tensor:
-        return drop(input, self.p) if self.training else input
-
-    def _get_name(self) -> str:
-        return "Dropout"
 
 
 class Jumping(nn.Module):

@@ -72,8 +72,7 @@ class RGCNConv(FlowConv):
             h: ``[num_src, in_features]``, dense or sparse CSR.
             edge_types: integers ``[num_edges]``; None: the flow's column ``edge_type``.
 
-        Raises ValueError for types that are not 0 to ``num_relations - 1``, and, with ``own``, when a destination is
-        not in the source layer (sample with ``include_dst=True``); KeyError for a flow without the column.
+        Raises ValueError for types that are not 0 to ``num_relations - 1``, and what ``FlowConv`` says.
         """
         check_width(self, h, self.weight.shape[2])
         types = edge_rows(flow, edge_types, self.edge_type)

@@ -11,10 +11,11 @@ import torch
 from torch import Tensor, nn
 
 from nodeflow._base.checks import as_count
+from nodeflow.nn._between import BatchNorm
 from nodeflow.nn._gat import GATConv, GATv2Conv
 from nodeflow.nn._gcn import GraphConv
 from nodeflow.nn._gin import GINConv
-from nodeflow.nn._model import BatchNorm, FlowModel
+from nodeflow.nn._model import FlowModel
 from nodeflow.nn._rgcn import RGCNConv
 from nodeflow.nn._sage import SAGEConv
 

@@ -6,29 +6,18 @@ reduction. ``sparse_linear`` applies a weight matrix to sparse rows, ``linear_su
 torch's, but faster for bfloat16. ``split_messages``, ``split_sources``, ``split_rows`` and ``join_rows`` group
 destinations by degree for functions that take a mailbox.
 
-Which file to change:
+docs/architecture.md says who sums which rows ("Who sums what"), and where to change it. Beyond that:
 
-- A sum of float32 or float64 is slow: ``_kernels/reduce/row_sums.py`` has the loop. ``_compiled`` calls it, and shares
-  the work between threads.
-- The gradient of such a sum is slow: rows of sources that are narrow (``_compiled.NARROW``), or stay in the cache while
+- The gradient of a sum is slow: rows of sources that are narrow (``_compiled.NARROW``), or stay in the cache while
   those of destinations do not (``CACHED``), are added to as they come; for others the edges are sorted by source first.
-- A sum of bfloat16 is slow: ``row_sums.sum_rows`` reads and writes it as 16-bit integers ("words"), and adds in
-  float32. ``_compiled.is_summed`` says which rows the loops of sums take. ``add_rows``, extremes, softmax and dots take
-  no words.
-- A sum of float16 over a flow is slow: plain sums go to torch (``_autograd.bag``). For means and weighted sums
-  ``_messages._computed_in`` casts the rows to float32, which costs most.
-- Products under autocast to bfloat16: ``_linear`` casts each matrix once.
-- Another reduction: an entry of ``_reductions.REDUCTIONS``; for any message with an executor there, and a name in
-  ``fn``. The executors choose the code that runs a pair of message and reduction; ``_chunked`` runs every pair that has
-  no faster code.
-- A gradient is wrong: ``_autograd`` (sums, dots, gathers), ``_chunked`` (extremes, products), ``_aggregate``, ``_own``.
+- Another reduction is an entry of ``_reductions.REDUCTIONS``; for any message with an executor there, and a name in
+  ``fn``. The executors choose the code that runs a pair of message and reduction; ``_chunked`` runs every pair.
+- A gradient is wrong: ``_autograd`` (sums, dots, gathers), ``_chunked`` (extremes, products), ``_own``.
 - A new version of torch breaks something: ``_torch_state`` has all its private names.
 
 A change must keep: float16 and bfloat16 are summed in float32; results have the same bits for any number of threads and
-on every run; rows without edges give +0.0 and finite gradients. The tests in ``tests/ops`` hold this: ``test_native``
-(same bits, loops beside torch's way), ``test_message_reduce`` (every pair against float64), ``test_gradients``,
-``test_memory``. Time a change beside the version before it, checked out in ``../before``:
-``python benchmarks/aggregate.py --ops sum mean --widths 16 64 256 --dtype float16 --scale 16 --before ../before``.
+on every run; rows without edges give +0.0 and finite gradients. Time it beside the version before, checked out in
+``../before``: ``python benchmarks/aggregate.py --ops sum mean --widths 16 64 256 --before ../before``.
 
 Names that are imported ``as`` themselves serve rooms above, not users.
 """

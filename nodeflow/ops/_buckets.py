@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from nodeflow.ops._autograd import Permute, inverse
-from nodeflow.ops._operands import check_rows
+from nodeflow.ops._edgewise import check_rows
 from nodeflow.ops._structure import Structure
 from nodeflow.ops._torch_state import opaque
 
@@ -45,11 +45,8 @@ def split_sources(structure: Structure, values: Tensor) -> list[Tensor]:
     [tensor([[30.]]), tensor([[10., 20.]])]
     """
     check_rows(structure, "u", values, "values")
-    rows = [structure.indices[bucket.edges.reshape(-1)] for bucket in structure.buckets()]
-    return [
-        values.index_select(0, near).reshape(*bucket.edges.shape, *values.shape[1:])
-        for near, bucket in zip(rows, structure.buckets(), strict=True)
-    ]
+    near = [structure.indices[bucket.edges] for bucket in structure.buckets()]
+    return [values.index_select(0, rows.flatten()).reshape(*rows.shape, *values.shape[1:]) for rows in near]
 
 
 @opaque

@@ -13,9 +13,10 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
+from torch.autograd import Function
 
 import nodeflow.ops._compiled as native
-from nodeflow.ops._autograd import Op, bag
+from nodeflow.ops._autograd import Op, Spmm, bag
 from nodeflow.ops._edgewise import OPERATIONS, EdgeFunction, derivative
 from nodeflow.ops._structure import Structure
 
@@ -170,8 +171,7 @@ def _routed(function: EdgeFunction, count: int, share: Callable[..., Tensor], k:
 class Extreme(Op):
     """``(structure, largest, function, kinds, *operands)``: maximum or minimum of the messages, 0 without edges.
 
-    Messages that share the extreme value share the gradient equally, however the edges are ordered. Rows that are only
-    copied are compared by compiled loops, where those can; second gradients are made from messages here too.
+    Messages that share the extreme value share the gradient equally, however the edges are ordered.
     """
 
     @staticmethod
@@ -179,22 +179,15 @@ class Extreme(Op):
         ctx: Any, structure: Structure, largest: bool, function: EdgeFunction, kinds: tuple[str, ...], *tensors: Tensor
     ) -> Tensor:
         ctx.structure, ctx.function, ctx.kinds = structure, function, kinds
-        ctx.copied = function is OPERATIONS["copy"] and kinds[0] != "v" and native.is_native(*tensors)
-        if ctx.copied:
-            out, ties = native.extreme(structure, kinds[0], tensors[0], largest, ctx.needs_input_grad[4])
-            ctx.save_for_backward(out, ties, *tensors)
-            return out
         within, between = (torch.amax, torch.maximum) if largest else (torch.amin, torch.minimum)
         out = _by_degree(structure, function, kinds, tensors, within, between, 0)
-        ctx.save_for_backward(out, None, *tensors)
+        ctx.save_for_backward(out, *tensors)
         return out
 
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> Any:
-        (g,), (out, counted, *tensors) = grads, ctx.saved_tensors
+        (g,), (out, *tensors) = grads, ctx.saved_tensors
         structure, kinds, out = ctx.structure, ctx.kinds, out.detach()
-        if ctx.copied and native.is_native(g) and not torch.is_grad_enabled():
-            return None, None, None, None, native.share(structure, kinds[0], tensors[0], out, counted, g)
         function: EdgeFunction = ctx.function
 
         def is_winner(*operands: Tensor) -> Tensor:
@@ -209,6 +202,70 @@ class Extreme(Op):
         part = g / ties.clamp(min=1).to(g.dtype)
         pull = partial(_routed, function, len(kinds), share)
         return _gradients(ctx, pull, (*kinds, "v", "v"), *tensors, out, part)
+
+
+Wanted = tuple[bool, bool, bool, bool]
+"""Whether the sum, the maximum, the minimum and the sum of squared deviations are wanted; the last takes the first."""
+
+
+def read_once(structure: Structure, kind: str, h: Tensor, wanted: Wanted) -> tuple[Tensor, ...]:
+    """Return the four reductions of rows ``h`` of sources ("u"), or the extremes of those of edges ("e").
+
+    They are ``[num_dst, ...]``, with nothing in the place of those not ``wanted``. Differentiable twice and more. Rows
+    that share an extreme share its gradient equally.
+    """
+    if not native.is_native(h) or torch.compiler.is_compiling():
+        return _one_by_one(structure, kind, h, wanted)
+    outs: tuple[Tensor, ...] = _ReadOnce.apply(structure, kind, h, wanted)
+    return outs
+
+
+def _one_by_one(structure: Structure, kind: str, h: Tensor, wanted: Wanted) -> tuple[Tensor, ...]:
+    """The same, made of one differentiable operation each."""
+    none, copy = h.new_empty(0), OPERATIONS["copy"]
+    total = Spmm.apply(structure, h, None, "v", False) if wanted[0] else none
+    largest, smallest = (
+        Extreme.apply(structure, is_largest, copy, (kind,), h) if want else none
+        for is_largest, want in ((True, wanted[1]), (False, wanted[2]))
+    )
+    if not wanted[3]:
+        return total, largest, smallest, none
+    mean = total / structure.divisor(total)
+    squares = EdgeSum.apply(structure, "v", _squared_deviation, ("u", "v"), h, mean)
+    return total, largest, smallest, squares
+
+
+def _squared_deviation(x: Tensor, mean: Tensor) -> Tensor:
+    return (x - mean).square()
+
+
+class _ReadOnce(Function):
+    """``(structure, kind, h, wanted)`` to the four reductions, by one compiled loop."""
+
+    @staticmethod
+    def forward(ctx: Any, structure: Structure, kind: str, h: Tensor, wanted: Wanted) -> tuple[Tensor | None, ...]:
+        ctx.set_materialize_grads(False)
+        ctx.structure, ctx.kind, ctx.wanted = structure, kind, wanted
+        outs = native.reductions(structure, kind, h, wanted, ctx.needs_input_grad[2])
+        ctx.save_for_backward(h, *outs)
+        return tuple(outs[:4])
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Any) -> Any:
+        h, *outs = ctx.saved_tensors
+        present = [(k, g) for k, g in enumerate(grads) if g is not None]
+        if not present:
+            return None, None, None, None
+        if torch.is_grad_enabled() or not native.is_native(h, *(g for _, g in present)):
+            # A gradient of this gradient may be asked for: differentiate the separate operations instead.
+            with torch.enable_grad():
+                x = h if h.requires_grad else h.detach().requires_grad_()
+                separate = _one_by_one(ctx.structure, ctx.kind, x, ctx.wanted)
+                (gradient,) = torch.autograd.grad(
+                    [separate[k] for k, _ in present], x, [g for _, g in present], create_graph=torch.is_grad_enabled()
+                )
+            return None, None, gradient, None
+        return None, None, native.share(ctx.structure, ctx.kind, h, outs, grads), None
 
 
 class Product(Op):

@@ -2,8 +2,8 @@
 
 The loops take plain tensors of float32 and float64 in the processor's memory; sums and dropout take bfloat16 too, as
 words: 16-bit integers that hold its bits. Other devices and types, and tensors inside a functional transform, go
-through torch's own operations. Results have the same bits on every run and with every
-number of threads: threads do ranges of rows or columns, and each number is computed by one thread.
+through torch's own operations. Results have the same bits on every run and with every number of threads: these do
+ranges of rows or columns, and each number is computed by one.
 """
 
 from __future__ import annotations
@@ -67,12 +67,9 @@ def weighted_sum(
     own: bool = False,
     dtype: torch.dtype | None = None,
 ) -> Tensor:
-    """Sum the rows of ``x`` over the edges of each row of ``end`` ("u", "v"), as ``Spmm`` does; ``mean`` for "v" only.
+    """Sum the rows of ``x`` over the edges of each row of ``end``, as ``Spmm`` does; ``dtype`` as there.
 
-    The result is of ``dtype``, where None is the type of ``x``: bfloat16 or float32 for rows of either.
-
-    With ``own``, for matrices and "v" only, the row of ``x`` with the destination's number comes before the sum:
-    ``[num_dst, 2 * width]``.
+    With ``own``, for matrices and "v" only, the row of ``x`` with the destination's number comes before the sum.
     """
     rows = structure.num_dst if end == "v" else structure.num_src
     groups = 1 if weight is None or weight.ndim == 1 else weight.shape[1]
@@ -181,12 +178,10 @@ def add_bias(rows: Tensor, bias: Tensor, relu: bool) -> None:
 
 
 def relu_gradient(g: Tensor, out: Tensor, scale: float) -> tuple[Tensor, Tensor]:
-    """Return the gradient ``[n, width]`` of rows whose ReLU, times ``scale``, is ``out``, and its sum over the rows.
+    """Return the gradient ``[n, width]`` of rows whose ReLU, times ``scale``, is ``out``, and its sum in float32.
 
-    All are bfloat16, the sum is float32 ``[width]``. Where ``out`` is 0 the gradient is 0, so ``out`` may come from
-    ``drop`` too.
-
-    Rows are added in pieces, which are added in turn: the same sum for every number of threads.
+    Where ``out`` is 0 the gradient is 0, so it may come from ``drop`` too. Rows are added in pieces, which are added in
+    turn: the same sum for every number of threads.
     """
     gradient, result, masked = _flat(g), _flat(out), _new(tuple(out.shape), np.dtype(np.uint16))
     count, width = out.shape
@@ -213,81 +208,47 @@ def dots(structure: Structure, a: Tensor, b: Tensor, groups: int) -> Tensor:
     return torch.from_numpy(out)
 
 
-def extreme(structure: Structure, kind: str, x: Tensor, largest: bool, counted: bool) -> tuple[Tensor, Tensor | None]:
-    """Return extremes of the rows of sources ("u") or edges ("e"); if ``counted``, how many edges share each."""
-    numbers, shape = _flat(x), (structure.num_dst, *x.shape[1:])
-    size = x.shape[1:].numel()
-    out = _new(shape, numbers.dtype)
-    ties = _new(shape if counted else (0,), numbers.dtype)
-    if out.size:
-        inputs = _ints(structure.indices) if kind == "u" else None, numbers, size, 1 if largest else -1
-        results = out.reshape(-1), ties.reshape(-1)
-        _by_row(kernels.extremes.extreme_rows, _ints(structure.indptr), size, *inputs, *results)
-    return torch.from_numpy(out), torch.from_numpy(ties) if counted else None
+def reductions(
+    structure: Structure, kind: str, x: Tensor, wanted: tuple[bool, ...], counted: bool
+) -> list[Tensor | None]:
+    """Sum, extremes and squared deviations of the rows of sources ("u") or edges ("e"), None where not ``wanted``.
 
-
-def share(structure: Structure, kind: str, x: Tensor, best: Tensor, ties: Tensor, g: Tensor) -> Tensor:
-    """The gradient of ``extreme``: ``g`` in equal parts to the rows that have the best number."""
-    arrays = [_flat(tensor) for tensor in (x, best, ties, g)]
-    indices = _ints(structure.indices) if kind == "u" else None
-    return _by_column(structure, kernels.extremes.share_rows, indices, x, *arrays, x.shape[1:].numel())
-
-
-def several(
-    structure: Structure, x: Tensor, wanted: tuple[bool, bool, bool, bool], counted: bool
-) -> tuple[list[Tensor], Tensor]:
-    """Sum, maximum, minimum and squared deviations of the rows of sources, and ties: empty where not ``wanted``."""
+    Then how many edges share each maximum and minimum: None unless ``counted``.
+    """
     numbers, size = _flat(x), x.shape[1:].numel()
     shape = (structure.num_dst, *x.shape[1:])
-    outs = [_new(shape if want else (0,), numbers.dtype) for want in wanted]
-    ties = _new((2, *shape) if counted else (0,), numbers.dtype)
+    written = (*wanted, *(counted and want for want in wanted[1:3]))
+    outs = [_new(shape, numbers.dtype) if write else None for write in written]
     if size and structure.num_dst:
-        *flat, squares = (out.reshape(-1) for out in outs)
-        inputs = _ints(structure.indices), numbers, size, *flat, ties.reshape(-1), squares
-        _by_row(kernels.extremes.several_rows, _ints(structure.indptr), 2 * size, *inputs)
-    return [torch.from_numpy(out) for out in outs], torch.from_numpy(ties)
+        results = [None if out is None else out.reshape(-1) for out in outs]
+        inputs = _ints(structure.indices) if kind == "u" else None, numbers, size
+        _by_row(kernels.extremes.reduce_rows, _ints(structure.indptr), size * sum(wanted), *inputs, *results)
+    return [None if out is None else torch.from_numpy(out) for out in outs]
 
 
-def share_several(
-    structure: Structure,
-    x: Tensor,
-    mean: Tensor | None,
-    outs: Sequence[Tensor],
-    ties: Tensor,
-    grads: Sequence[Tensor | None],
+def share(
+    structure: Structure, kind: str, x: Tensor, outs: Sequence[Tensor | None], grads: Sequence[Tensor | None]
 ) -> Tensor:
-    """The gradient of ``several`` for the rows of the sources; a gradient that is None counts as 0."""
-    numbers = _flat(x)
-    arrays = [numbers[:0] if tensor is None else _flat(tensor) for tensor in (mean, outs[1], outs[2], ties, *grads)]
-    size, indices = x.shape[1:].numel(), _ints(structure.indices)
-    return _by_column(structure, kernels.extremes.share_several, indices, x, numbers, size, *arrays)
-
-
-def _by_column(
-    structure: Structure, loop: Callable[..., None], indices: Ints | None, x: Tensor, *inputs: Any
-) -> Tensor:
-    """The gradient of ``x`` by a loop that adds to any row, so that threads do a range of columns each."""
+    """The gradient of ``reductions`` for the rows ``x``; a gradient that is None counts as 0."""
+    total, largest, smallest, _, *ties = outs
+    mean = None if grads[3] is None or total is None else total / structure.divisor(total)
+    bests = [None if g is None else best for g, best in zip(grads[1:3], (largest, smallest), strict=True)]
+    read, shares = ([None if t is None else _flat(t) for t in tensors] for tensors in ((mean, *bests), grads))
+    indices, numbers = _ints(structure.indices) if kind == "u" else None, _flat(x)
+    counts = tuple(numbers[:0] if count is None else _flat(count) for count in ties)
+    inputs = indices, numbers, x.shape[1:].numel(), *read, counts, *shares
     out, indptr = _new(tuple(x.shape), np.dtype(_NUMPY[x.dtype])), _ints(structure.indptr)
     out.fill(0)
-    if out.size and structure.num_dst:
+    if out.size and structure.num_dst:  # a loop adds to any row, so threads do a range of columns each
         _in_threads(
-            lambda _a, _b, c, d: loop(indptr, indices, *inputs, out.reshape(-1), c, d),
+            lambda _a, _b, c, d: kernels.extremes.share_rows(indptr, *inputs, out.reshape(-1), (c, d)),
             _column_ranges(1, x.shape[1:].numel(), structure.num_edges),
         )
     return torch.from_numpy(out)
 
 
-def softmax(structure: Structure, scores: Tensor) -> Tensor:
-    """The softmax over the edges of each destination."""
-    return _by_destination(structure, kernels.softmax.softmax_rows, scores)
-
-
-def softmax_backward(structure: Structure, p: Tensor, g: Tensor) -> Tensor:
-    """The gradient of the scores whose softmax is ``p``."""
-    return _by_destination(structure, kernels.softmax.softmax_gradient, p, g)
-
-
-def _by_destination(structure: Structure, loop: Callable[..., None], *tensors: Tensor) -> Tensor:
+def by_destination(structure: Structure, loop: Callable[..., None], *tensors: Tensor) -> Tensor:
+    """Return the rows of the edges that a loop makes of one or more such rows, ``[E, ...]``, per destination."""
     arrays = [_flat(tensor) for tensor in tensors]
     out, size = _new(tuple(tensors[0].shape), arrays[0].dtype), tensors[0].shape[1:].numel()
     if out.size:
@@ -350,13 +311,10 @@ def _row_ranges(indptr: Ints, size: int) -> Sequence[tuple[int, int]]:
 
 def _column_ranges(groups: int, width: int, edges: int) -> Iterator[tuple[int, int, int, int]]:
     """Yield one range per thread: first and last group, first and last column; whole vectors if there is one group."""
-    count = _count(edges * groups * width)
     unit = 1 if groups > 1 else kernels.simd.LANES
-    units = groups if groups > 1 else -(-width // kernels.simd.LANES)
-    count = min(count, units)
-    for k in range(count):
-        a, b = units * k // count * unit, units * (k + 1) // count * unit
-        yield (a, b, 0, width) if groups > 1 else (0, 1, a, min(b, width))
+    units = groups if groups > 1 else -(-width // unit)
+    for a, b in _even_ranges(units, edges * groups * width // max(units, 1)):
+        yield (a, b, 0, width) if groups > 1 else (0, 1, a * unit, min(b * unit, width))
 
 
 def _even_ranges(count: int, size: int) -> list[tuple[int, int]]:
@@ -368,7 +326,7 @@ def _even_ranges(count: int, size: int) -> list[tuple[int, int]]:
 def _in_threads(run: Callable[..., None], ranges: Iterable[tuple[int, ...]]) -> None:
     """Call ``run`` with every range, each on a thread of its own."""
     parts = list(ranges)
-    if len(parts) == 1:
+    if len(parts) == 1:  # quicker, which small sums feel
         run(*parts[0])
         return
     run_all(lambda k: run(*parts[k]), len(parts))

@@ -52,17 +52,16 @@ def sparse_linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tens
     parts = x.crow_indices().to(torch.int64), x.col_indices().to(torch.int64)
     structure = Structure(*parts, x.shape[1])
     low = _autocast_type((weight, x.values(), *([] if bias is None else [bias])))
-    if low is not None:
-        out = _SparseLinear.apply(structure, weight, x.values().float())
-        return out if bias is None else out + bias.to(low)
-    out = Spmm.apply(structure, weight.t().contiguous(), x.values().to(weight.dtype))
-    return out if bias is None else out + bias
+    exact = weight.float() if low is not None else weight  # summed in float32, also in the gradient, and rounded once
+    out = Spmm.apply(structure, exact.t().contiguous(), x.values().to(exact.dtype), "v", False, low)
+    return out if bias is None else out + bias.to(low or bias.dtype)
 
 
 def _check(x: object, weight: object) -> None:
     """Raise what ``sparse_linear`` raises for rows and a weight that do not fit."""
     if not isinstance(x, Tensor) or x.layout not in (torch.strided, torch.sparse_csr):
-        raise TypeError(f"x must be a dense or a sparse CSR tensor, got {_layout(x)}")
+        kind = f"layout {x.layout}" if isinstance(x, Tensor) else describe(x)
+        raise TypeError(f"x must be a dense or a sparse CSR tensor, got {kind}")
     if not isinstance(weight, Tensor) or weight.ndim != 2:
         raise ValueError(f"weight must be a tensor of shape [out, columns of x], got {describe(weight)}")
     if x.shape[-1] != weight.shape[1]:
@@ -70,10 +69,6 @@ def _check(x: object, weight: object) -> None:
             f"x has {x.shape[-1]} columns (shape {tuple(x.shape)}), but weight {tuple(weight.shape)} takes "
             f"{weight.shape[1]}: weight is [out, columns of x], as in torch.nn.Linear"
         )
-
-
-def _layout(x: object) -> str:
-    return f"layout {x.layout}" if isinstance(x, Tensor) else describe(x)
 
 
 def linear_sum(
@@ -189,24 +184,6 @@ def _outer(g: Tensor, x: Tensor) -> Tensor:
     left, right = (rows[:whole].view(PARTS, size, rows.shape[1]) for rows in (x, g))
     out = torch.bmm(left.transpose(1, 2), right).sum(0)
     return (out if whole == len(x) else torch.addmm(out, x[whole:].t(), g[whole:])).t().contiguous()
-
-
-class _SparseLinear(Op):
-    """``(structure, weight [out, k], values)`` to the products of the sparse rows, ``[n, out]``, in bfloat16.
-
-    Products and sums are made in float32; the gradient of the weight is float32.
-    """
-
-    @staticmethod
-    def forward(ctx: Any, structure: Structure, weight: Tensor, values: Tensor) -> Tensor:
-        ctx.structure, ctx.dtype = structure, weight.dtype
-        ctx.save_for_backward(values)
-        return Spmm.apply(structure, weight.to(torch.bfloat16).t().contiguous(), values)
-
-    @staticmethod
-    def backward(ctx: Any, *grads: Any) -> Any:
-        (values,) = ctx.saved_tensors
-        return None, Spmm.apply(ctx.structure, grads[0], values, "u", False, ctx.dtype).t().contiguous(), None
 
 
 class _LinearSum(Op):

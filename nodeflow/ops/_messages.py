@@ -9,8 +9,7 @@ import nodeflow.ops._compiled as native
 from nodeflow._base.checks import check_one_of
 from nodeflow.ops._autograd import EdgeDot, Gather
 from nodeflow.ops._chunked import EdgeSum
-from nodeflow.ops._edgewise import OPERATIONS
-from nodeflow.ops._operands import Operands, check_operands
+from nodeflow.ops._edgewise import OPERATIONS, Operands, check_operands
 from nodeflow.ops._reductions import OF_MESSAGES, REDUCTIONS, summed_source
 from nodeflow.ops._structure import Structure
 from nodeflow.ops._torch_state import opaque
@@ -95,8 +94,8 @@ def message(
     operands = check_operands(structure, op, lhs_kind, lhs, rhs_kind, rhs, names)
     if op == "dot":
         return _dots(structure, operands)
-    rows = [_gathered(structure, kind, tensor) for kind, tensor in zip(operands.kinds, operands.tensors, strict=True)]
-    return OPERATIONS[op](*rows)
+    ends = zip(operands.kinds, operands.tensors, strict=True)
+    return OPERATIONS[op](*(rows if kind == "e" else Gather.apply(structure, rows, kind) for kind, rows in ends))
 
 
 def _computed_in(operands: Operands, reduce: str) -> torch.dtype:
@@ -119,10 +118,6 @@ def _message_shape(operands: Operands) -> torch.Size:
     for other in others:  # of one rank, and known to fit; torch.broadcast_shapes takes longer than small sums
         shape = torch.Size([b if a == 1 else a for a, b in zip(shape, other, strict=True)])
     return torch.Size((*shape[:-1], 1)) if operands.op == "dot" else shape
-
-
-def _gathered(structure: Structure, kind: str, tensor: Tensor) -> Tensor:
-    return tensor if kind == "e" else Gather.apply(structure, tensor, kind)
 
 
 def _dots(structure: Structure, operands: Operands) -> Tensor:

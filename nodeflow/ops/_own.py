@@ -15,7 +15,7 @@ import nodeflow.ops._compiled as native
 from nodeflow._base.checks import check_type
 from nodeflow.ops._aggregate import aggregate
 from nodeflow.ops._autograd import EdgeDot, Op, Spmm, divided
-from nodeflow.ops._operands import check_rows
+from nodeflow.ops._edgewise import check_rows
 from nodeflow.ops._structure import Structure
 
 

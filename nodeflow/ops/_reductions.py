@@ -14,9 +14,8 @@ import torch
 from torch import Tensor
 
 from nodeflow.ops._autograd import SegmentSum, Spmm
-from nodeflow.ops._chunked import EdgeSum, Extreme, Product
-from nodeflow.ops._edgewise import OPERATIONS, EdgeFunction, paired_dot
-from nodeflow.ops._operands import Operands
+from nodeflow.ops._chunked import EdgeSum, Extreme, Product, read_once
+from nodeflow.ops._edgewise import OPERATIONS, EdgeFunction, Operands, paired_dot
 from nodeflow.ops._structure import Structure
 
 Executor = Callable[[Structure, Operands], Tensor]
@@ -95,6 +94,9 @@ def _add(structure: Structure, operands: Operands, mean: bool = False) -> Tensor
 
 
 def _extreme(structure: Structure, operands: Operands, largest: bool) -> Tensor:
+    kind, wanted = operands.kinds[0], (False, largest, not largest, False)
+    if operands.op == "copy" and kind != "v":
+        return read_once(structure, kind, operands.tensors[0], wanted)[wanted.index(True)]
     return Extreme.apply(structure, largest, _repeatable(operands.op), operands.kinds, *operands.tensors)
 
 

@@ -8,9 +8,10 @@ import torch
 from torch import Tensor
 
 import nodeflow.ops._compiled as native
+from nodeflow import _kernels as kernels
 from nodeflow.ops._autograd import Gather, Op, SegmentSum, bag
+from nodeflow.ops._edgewise import check_rows
 from nodeflow.ops._messages import message_reduce
-from nodeflow.ops._operands import check_rows
 from nodeflow.ops._structure import Structure
 from nodeflow.ops._torch_state import opaque
 
@@ -80,7 +81,7 @@ class _Softmax(Op):
         if scores.numel() == 0:
             out = torch.zeros_like(scores)
         elif native.is_native(scores):
-            out = native.softmax(structure, scores)
+            out = native.by_destination(structure, kernels.softmax.softmax_rows, scores)
         else:
             rows = scores.reshape(structure.num_edges, -1).contiguous()
             # "unsafe" only skips the check of the offsets; destinations without edges get -inf, and are not gathered
@@ -97,7 +98,7 @@ class _Softmax(Op):
     def backward(ctx: Any, *grads: Any) -> Any:
         (out,) = ctx.saved_tensors
         if native.is_native(out, grads[0]) and not torch.is_grad_enabled():
-            return None, native.softmax_backward(ctx.structure, out, grads[0])
+            return None, native.by_destination(ctx.structure, kernels.softmax.softmax_gradient, out, grads[0])
         weighted = out * grads[0]
         total = SegmentSum.apply(ctx.structure, weighted, "v")
         return None, weighted - out * Gather.apply(ctx.structure, total, "v")

@@ -139,6 +139,8 @@ WRONG = [
     (partial(RGCNConv, 2, 3, 0), "num_relations must be at least 1, got 0"),
     (partial(RGCNConv, 2, 3, 2, num_bases=0), "num_bases must be at least 1, got 0"),
     *((partial(conv, 0, 3), "in_features must be at least 1, got 0") for conv in (SAGEConv, GATConv, PropagationConv)),
+    (partial(GCN, 5, 4, 3, 0), "num_layers must be at least 1, got 0"),
+    (partial(GraphSAGE, 0, 4, 3), "in_features must be at least 1, got 0"),
     (partial(GCN, 2, 3, 4, norm="group"), "norm must be 'batch', 'layer' or None, got 'group'"),
     (partial(GCN, 2, 3, 4, jumping="sum"), "jumping must be 'cat' or 'max', got 'sum'"),
     (partial(GAT, 2, 5, 4, heads=2), "hidden must be a multiple of heads, got hidden=5, heads=2"),

@@ -1,4 +1,4 @@
-"""Every convolution against its equations, by dense matrices or edge by edge; and what holds for all of them."""
+"""Every convolution against its equations, by dense matrices or edge by edge; what all share; half precision."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from _support.edge_reference import CONVS, EVERY, SPARSE, hub_flow, make, refere
 from _support.nn_reference import CONVS as DENSE
 from _support.nn_reference import (
     KINDS,
+    LINEAR,
     OWN,
     as_csr,
     assert_near,
@@ -25,8 +26,7 @@ from hypothesis import strategies as st
 from torch import nn
 
 from nodeflow import Flow, FullSampler, Graph, NeighborSampler, create_full_node_flow, create_node_flow, flow_from_edges
-from nodeflow.nn import EdgeConv, GATConv, GATv2Conv, GINConv, GINEConv, GraphConv, RGCNConv, SAGEConv
-from nodeflow.propagation import Propagation
+from nodeflow.nn import EdgeConv, GATConv, GATv2Conv, GINConv, GINEConv, GraphConv, PropagationConv, RGCNConv, SAGEConv
 from nodeflow.testing import graphs
 
 WIDTHS = [(2, 3), (3, 2), (1, 1)]
@@ -250,17 +250,6 @@ def test_rows_that_enter_a_mlp_are_dense(kind: str) -> None:
         make_conv(kind, 3, 2)(small_flow(), as_csr(values((4, 3))))
 
 
-@given(kind=st.sampled_from(KINDS), graph=graphs(min_nodes=1), seed=st.integers(0, 3))
-def test_the_whole_graph_is_a_flow_like_any_other(kind: str, graph: Graph, seed: int) -> None:
-    conv, h = make_conv(kind, 3, 2), values((graph.num_nodes, 3), seed)
-    batch = create_full_node_flow(graph, 1)
-    found = conv(batch, 0, h)
-    assert_near(found, dense_conv(kind, conv, batch.flows[0], h))
-    propagation = Propagation(graph)
-    parts = [conv(propagation.flow(start, stop), h) for start, stop in propagation.ranges(2)]
-    assert_near(torch.cat(parts), found)
-
-
 @pytest.mark.parametrize(("kind", "name"), [("sage", "own"), ("sage pool", "own"), ("sage gcn", "neigh"),
                                             ("gcn", "linear"), ("gcn none", "linear")])  # fmt: skip
 def test_a_node_without_neighbours_keeps_its_own_row(kind: str, name: str) -> None:
@@ -305,3 +294,69 @@ def test_what_is_printed() -> None:
     )
     assert "aggregator='gcn'" in repr(SAGEConv(2, 3, aggregator="gcn"))
     assert "aggregator='sum', eps=0.5 (learned)" in repr(GINConv(nn.Identity(), eps=0.5, train_eps=True))
+
+
+# ---- half precision and autocast: results near those of float32, long sums right
+
+HALF = [torch.bfloat16, torch.float16]
+
+
+@pytest.mark.parametrize("dtype", HALF)
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("widths", [(3, 8), (8, 3)])
+def test_half_precision_is_near_single(kind: str, dtype: torch.dtype, widths: tuple[int, int]) -> None:
+    narrow = make_conv(kind, *widths).to(dtype)
+    h = values((4, widths[0])).to(dtype)
+    results = []
+    for conv, rows in ((narrow, h.clone()), (copy.deepcopy(narrow).float(), h.float())):
+        out = conv(small_flow(), rows.requires_grad_())
+        out.float().square().sum().backward()
+        results.append([out, rows.grad, *(parameter.grad for parameter in conv.parameters())])
+    for a, b in zip(*results, strict=True):
+        if a.ndim == 0:  # the gradient of eps: a sum over everything, in which much cancels
+            continue
+        assert (a.dtype, b.dtype) == (dtype, torch.float32)
+        assert (a.float() - b).abs().max() <= 8 * torch.finfo(dtype).eps * b.abs().max()
+
+
+@pytest.mark.parametrize("dtype", HALF)
+@pytest.mark.parametrize("order", ["aggregate", "transform"])
+def test_a_thousand_ones_add_up(dtype: torch.dtype, order: str) -> None:
+    flow = flow_from_edges(range(1000), [0] * 1000, num_src=1000, num_dst=1)
+    batch = create_node_flow([flow], [range(1000), [999]])
+    h = torch.ones(1000, 1, dtype=dtype)
+    layers = [
+        (1000, GraphConv(1, 1, norm="none", self_loops=False, order=order)),
+        (1000, PropagationConv(1, 1, order=order)),
+        (1, GraphConv(1, 1, order=order)),
+        (1, SAGEConv(1, 1, aggregator="gcn", order=order)),
+        (2, SAGEConv(1, 1, order=order)),
+    ]
+    for expected, conv in layers:
+        for parameter in conv.to(dtype).parameters():
+            nn.init.constant_(parameter, float(parameter.ndim == 2))
+        assert conv(batch, 0, h).item() == expected
+    assert GINConv(nn.Identity())(batch, 0, h).item() == torch.tensor(1001.0).to(dtype)
+
+
+@pytest.mark.parametrize(
+    ("kind", "order"), [(kind, "aggregate") for kind in EVERY] + [(kind, "transform") for kind in LINEAR]
+)
+def test_autocast(kind: str, order: str) -> None:
+    conv, flow = make(kind, 5, 3).float(), small_flow()
+    flow.data["feat"] = flow.data["feat"].float()
+    if kind in LINEAR:
+        conv.order = order
+    h = values((4, 5)).float().requires_grad_()
+    expected = conv(flow, h)
+    wanted = torch.autograd.grad(expected.sum(), [h, *conv.parameters()])
+    with torch.autocast("cpu", torch.bfloat16):
+        found = conv(flow, h)
+        loss = found.float().sum()
+    got = torch.autograd.grad(loss, [h, *conv.parameters()])
+    assert not torch.equal(found.float(), expected)  # products in bfloat16
+    for a, b in zip([found, *got], [expected, *wanted], strict=True):
+        assert torch.isfinite(a).all()
+        if a.ndim and (a is found or kind in KINDS):  # much cancels in gradients of attention and of numbers
+            assert (a.float() - b).abs().max() <= 0.1 * b.abs().max()
+    assert [a.dtype for a in got] == [torch.float32] * len(got)

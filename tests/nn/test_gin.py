@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from _support.nn_reference import as_csr, assert_near, dense, dense_gin, flows, gradients, values
+from _support.nn_reference import as_csr, assert_near, dense, dense_gin, gradients, values
 from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor, nn
@@ -57,14 +57,6 @@ def test_edges_are_multiplied_by_their_weights(name: str, epoch: int) -> None:
     inputs = (h, *conv.parameters())
     for one, other in zip(gradients(found, *inputs), gradients(expected, *inputs), strict=True):
         assert_near(one, other)
-
-
-@given(flow=flows())
-def test_without_estimator_weights_both_are_equal(flow: Flow) -> None:
-    conv, plain = make(), make(weighted=False)
-    plain.load_state_dict(conv.state_dict())
-    h = values((flow.num_src, 3))
-    assert_near(conv(flow, h), plain(flow, h))
 
 
 def test_what_is_printed() -> None:

@@ -1,4 +1,4 @@
-"""Values of every message with every reduction, against loops."""
+"""Values of every message with every reduction, against loops; and that messages are never all there at once."""
 
 import numpy as np
 import pytest
@@ -8,6 +8,8 @@ from _support.graphs import sparse_column
 from _support.ops_reference import MESSAGES, REDUCTIONS, SAMPLES, message_rows, pieces_of, reduced, some_edges, values
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
 
 from nodeflow import ops
 from nodeflow.ops import Structure
@@ -78,20 +80,6 @@ def test_order_of_edges_changes_nothing_but_rounding(edges, reduce, random):
         (grad,) = torch.autograd.grad(out.sum(), h)
         results.append((out.detach(), grad))
     torch.testing.assert_close(results[0], results[1], rtol=1e-12, atol=1e-12)
-
-
-@pytest.mark.parametrize("op", ["copy_u", "copy_e", "u_mul_e", "u_add_v", "u_dot_v"])
-@pytest.mark.parametrize("reduce", REDUCTIONS)
-def test_rows_without_edges_have_zero_and_finite_gradients(op, reduce):
-    edges = SAMPLES["mixed"]
-    kinds = {"copy_u": ("u", None), "copy_e": ("e", None)}.get(op, (op[0], op[-1]))
-    lhs, rhs = operands(edges, *kinds)
-    lhs.requires_grad_()
-    name = "copy" if kinds[1] is None else op[2:5]
-    out = ops.message_reduce(edges.structure, name, kinds[0], lhs, kinds[1], rhs, reduce)
-    assert (out[1] == (1 if reduce == "prod" else 0)).all()
-    out.sum().backward()
-    assert torch.isfinite(lhs.grad).all()
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.float16, torch.int64])
@@ -221,3 +209,59 @@ def test_sums_may_be_changed_in_place():
             ops.aggregate(edges.structure, h, reduce).mul_(2).sum().backward()
         gathered = ops.gather_src(edges.structure, h).mul_(2)
         gathered.sum().backward()
+
+
+# ---- messages are never all there at once: the largest tensor made stays near one piece
+
+ROWS, EDGES, WIDTH, PIECE = 125, 5_000, 64, 8_192
+"""All messages are 640,000 numbers; features, results and gradients 16,000; one number per edge 10,000."""
+
+
+class Largest(TorchDispatchMode):
+    """Notes the number of elements of the largest tensor that an operation makes (views do not count)."""
+
+    def __init__(self):
+        super().__init__()
+        self.elements = 0
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        out = function(*args, **(kwargs or {}))
+        taken = {leaf.untyped_storage().data_ptr() for leaf in tree_leaves((args, kwargs)) if torch.is_tensor(leaf)}
+        for leaf in tree_leaves(out):
+            if torch.is_tensor(leaf) and leaf.untyped_storage().data_ptr() not in taken:
+                self.elements = max(self.elements, leaf.untyped_storage().nbytes() // leaf.element_size())
+        return out
+
+
+def structure():
+    generator = torch.Generator().manual_seed(0)
+    degrees = torch.full((ROWS,), 20)
+    degrees[0] = EDGES - (ROWS - 1) * 20  # a hub with half of all edges
+    indptr = torch.cat([torch.zeros(1, dtype=torch.int64), degrees.cumsum(0)])
+    return Structure(indptr, torch.randint(ROWS, (EDGES,), generator=generator), ROWS)
+
+
+@pytest.mark.parametrize("reduce", REDUCTIONS)
+@pytest.mark.parametrize(
+    ("op", "left", "right"),
+    [("copy", "u", None), ("add", "u", "v"), ("mul", "u", "e"), ("mul", "u", "wide e"), ("dot", "u", "v")],
+)
+def test_working_memory_does_not_grow_with_the_messages(op, left, right, reduce):
+    flow = structure()
+    if right == "wide e":  # its gradient is as wide as all messages, so it gets none here
+        right, rhs = "e", torch.rand(EDGES, WIDTH)
+    else:
+        rhs = None if right is None else torch.rand((ROWS, WIDTH) if right == "v" else (EDGES,)).requires_grad_()
+    lhs = torch.rand(ROWS, WIDTH, requires_grad=True)
+    flow.buckets(), flow.transposed()
+    with pieces_of(PIECE), Largest() as largest:
+        ops.message_reduce(flow, op, left, lhs, right, rhs, reduce).sum().backward()
+    assert largest.elements <= 2 * PIECE
+    assert largest.elements < EDGES * WIDTH / 10
+
+
+def test_the_meter_sees_materialised_messages():
+    flow = structure()
+    with Largest() as largest:
+        ops.gather_src(flow, torch.rand(ROWS, WIDTH))
+    assert largest.elements == EDGES * WIDTH

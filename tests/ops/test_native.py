@@ -123,6 +123,7 @@ def passes(structure, dtype=torch.float32):
     alpha = ops.segment_softmax(structure, scores)
     outs = [ops.aggregate(structure, h, "sum", alpha), ops.aggregate(structure, h[:, 0, :9], "mean")]
     outs += [ops.aggregate(structure, h, reduce) for reduce in ("sum", "mean", "max", "min")]
+    outs += ops.aggregate(structure, h, ["mean", "max", "std"])
     outs.append(ops.segment_reduce(structure, alpha))
     torch.cat([(out * out).reshape(-1) for out in outs]).sum().backward()
     return [out.detach() for out in outs] + [h.grad, scores.grad]

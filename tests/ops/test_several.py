@@ -90,21 +90,10 @@ def test_nan_stays_nan(flow):
     assert all(out[0].isnan().all() for out in flow.aggregate(h, ["mean", "max", "min", "var", "std"]))
 
 
-def test_threads_change_no_bit(flow, monkeypatch):
-    monkeypatch.setattr(native, "THREAD_ELEMENTS", 1)
-    h, results = values(5, (40,)).float(), []
-    for threads in (1, 3):
-        monkeypatch.setattr(torch, "get_num_threads", lambda threads=threads: threads)
-        x = h.clone().requires_grad_()
-        outs = flow.aggregate(x, ["mean", "max", "std"])
-        results.append([*outs, torch.autograd.grad(sum(out.sum() for out in outs), x)[0]])
-    assert all(torch.equal(a, b) for a, b in zip(*results, strict=True))
-
-
 def test_rows_are_read_by_one_loop(flow, monkeypatch):
-    calls, several = [], native.several
-    monkeypatch.setattr(native, "several", lambda *args: calls.append(1) or several(*args))
-    for name in ("weighted_sum", "extreme", "edge_sum"):
+    calls, reductions = [], native.reductions
+    monkeypatch.setattr(native, "reductions", lambda *args: calls.append(1) or reductions(*args))
+    for name in ("weighted_sum", "edge_sum"):
         monkeypatch.setattr(native, name, None)
     flow.aggregate(values(5, (3,)), ["mean", "max", "std"])
     assert calls == [1]

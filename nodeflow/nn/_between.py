@@ -1,8 +1,9 @@
-"""NodeDropout: dropout whose mask belongs to the nodes of the parent graph, not to the rows of a batch."""
+"""What stands between convolutions: normalisation, and dropout by the rows of a batch or by parent nodes."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 import torch
@@ -11,7 +12,33 @@ from torch import Tensor, nn
 from nodeflow._base.checks import LARGEST, as_count, as_ids, as_int, as_number, check_num_rows
 from nodeflow._base.types import IdsLike
 from nodeflow.flow import Layer
+from nodeflow.ops import dropout as drop
 from nodeflow.random import Random, derive_key
+
+
+class BatchNorm(nn.BatchNorm1d):
+    """``torch.nn.BatchNorm1d``, but a single row, which has no variance, is normalised as in evaluation.
+
+    The last batch of an epoch may be a single seed. Running statistics stay as they are then.
+    """
+
+    def forward(self, input: Tensor) -> Tensor:
+        if self.training and len(input) == 1:
+            return nn.functional.batch_norm(
+                input, self.running_mean, self.running_var, self.weight, self.bias, training=False, eps=self.eps
+            )
+        return super().forward(input)
+
+
+NORMS: dict[str, Callable[[int], nn.Module]] = {"batch": BatchNorm, "layer": nn.LayerNorm}
+"""The modules by the argument ``norm`` of a model."""
+
+
+class Dropout(nn.Dropout):
+    """``nn.Dropout``, of rows of bfloat16 on a CPU by ``ops.dropout``."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        return drop(input, self.p) if self.training else input
 
 
 class NodeDropout(nn.Module):
