@@ -121,10 +121,7 @@ class Candidates(Frozen):
     def __init__(self, reader: Reader, dst_nid: Tensor) -> None:
         edges = reader.edges
         indptr, positions = kernels.csr.csr_rows(edges.indptr, edges.rows_of(dst_nid.numpy()))
-        indptr = indptr[:: edges.rows_per_node]
-        if edges.patch is not None:
-            kept, indptr = edges.patch.stay(indptr, positions)
-            positions = positions[kept]
+        indptr, positions = edges.staying(indptr[:: edges.rows_per_node], positions)
         self._set(_indptr=indptr, _reader=reader, positions=positions, dst_nid=dst_nid)
 
     def __repr__(self) -> str:

@@ -165,10 +165,6 @@ class LayerSampler(Sampler):
         """Return the estimator weights of the flow; a subclass may scale them."""
         return weight
 
-    def _left_out(self) -> Ints:
-        """Positions of edges left out, ascending."""
-        return NOTHING if self.reader.edges.patch is None else self.reader.edges.patch.left_out
-
 
 class LadiesSampler(LayerSampler):
     """LADIES: a layer is drawn among the neighbours of the next one, in proportion to their squared weights.
@@ -230,7 +226,7 @@ class LadiesSampler(LayerSampler):
             return super().choose(dst, step)
         # an edge in proportion to A^2, uniform over all edges of the destinations, has a source in proportion to the
         # sum over its edges: so no candidate needs to be known before, and one pass finds the edges and the sums
-        edges, column, left_out = self.reader.edges, self._column, self._left_out()
+        edges, column, left_out = self.reader.edges, self._column, self.reader.edges.left_out
         rows, size, key = edges.rows_of(dst.numpy()), self.layer_sizes[step.flow], np.uint64(step.random.key)
         arrays = edges.indptr, edges.indices, rows
         if len(column):
@@ -255,8 +251,8 @@ class LadiesSampler(LayerSampler):
     def _finished(self, rows: Ints, indptr: Ints, weight: Floats) -> Floats:
         if not self.normalize:
             return weight
-        whole, left_out = self.reader.edges.indptr, self._left_out()
-        wanted = kernels.layerwise.row_sums(whole, rows, self._column, left_out, False) / self._scale
+        edges = self.reader.edges
+        wanted = kernels.layerwise.row_sums(edges.indptr, rows, self._column, edges.left_out, False) / self._scale
         sums = np.add.reduceat(np.append(weight, 0.0), indptr[:-1]) * (np.diff(indptr) > 0)
         scale = np.divide(wanted, sums, out=np.zeros(len(rows)), where=sums > 0)
         scaled: Floats = weight * np.repeat(scale, np.diff(indptr))
@@ -313,15 +309,13 @@ class FastGCNSampler(LayerSampler):
 
     def choose(self, dst: Tensor, step: Step) -> Choice:
         """Draw a set of nodes and choose all edges from it to the destinations ``dst``."""
-        edges, left_out = self.reader.edges, self._left_out()
+        edges = self.reader.edges
         rows = edges.rows_of(dst.numpy())
         size, key, arrays = self.layer_sizes[step.flow], step.random.key, (edges.indptr, edges.indices, rows)
         if self.draw == "poisson":
             prob = self._prob[size]
             indptr, positions = kernels.layerwise.edges_by_chance(*arrays, prob, np.uint64(key))
-            if edges.patch is not None:
-                kept, indptr = edges.patch.stay(indptr, positions)
-                positions = positions[kept]
+            indptr, positions = edges.staying(indptr, positions)
             src = edges.indices[positions].astype(np.int64)
             weight = self._weight(rows, indptr, positions, lambda: 1 / prob[edges.indices[positions]])
             return Choice.of_kernel(indptr, positions, src, weight, needs_weight=True)
@@ -331,5 +325,7 @@ class FastGCNSampler(LayerSampler):
             picked = pps.pick_with_replacement(self._steps, size, key)
         else:
             picked = Picked(NOTHING, NOTHING, np.zeros(0))
-        indptr, positions, source, _ = kernels.layerwise.edges_from(*arrays, picked.places, self._column, left_out)
+        indptr, positions, source, _ = kernels.layerwise.edges_from(
+            *arrays, picked.places, self._column, edges.left_out
+        )
         return self._chosen(rows, indptr, positions, source, picked.places, picked)

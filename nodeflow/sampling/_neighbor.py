@@ -14,7 +14,7 @@ from nodeflow import _kernels as kernels
 from nodeflow._base.checks import Ints, as_count, as_flag, as_int
 from nodeflow._base.types import Fanouts
 from nodeflow._edges.columns import edge_integers, edge_numbers
-from nodeflow._edges.edges import NOTHING, Edges
+from nodeflow._edges.edges import Edges
 from nodeflow.flow import NodeFlow
 from nodeflow.graph import Graph
 from nodeflow.sampling._base import Draw
@@ -172,7 +172,7 @@ class NeighborSampler(RowSampler):
             whole = edges is self.reader.edges
             tables = self._proportional if whole else Proportional(edges, self._proportional.column)
             return tables.draw(edges, rows, counts, step.random.key, replace=self.replace)
-        left_out = NOTHING if edges.patch is None else edges.patch.left_out
+        left_out = edges.left_out
         plan = edges.indptr, rows.numbers, counts, rows.ident, self.replace, left_out
         indptr, begin, degree = kernels.uniform.plan(*plan)
         positions, src = np.empty(indptr[-1], edges.position_type), np.empty(indptr[-1], np.int64)

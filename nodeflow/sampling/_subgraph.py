@@ -78,9 +78,8 @@ def edges_from(
     """Return the edges from tabulated keys to ``keys``: ``indptr``, indices among the tabulated, and positions."""
     ends, rows = edges.indptr[:: edges.rows_per_node], edges.whole.rows_of(keys % max(num_nodes, 1))
     indptr, indices, positions = kernels.subgraph.induced(ends, edges.indices, rows, keys, num_nodes, table)
-    if left_out and edges.patch is not None:
-        kept, indptr = edges.patch.stay(indptr, positions)
-        indices, positions = indices[kept], positions[kept]
+    if left_out:
+        indptr, positions, indices = edges.staying(indptr, positions, indices)
     return indptr, indices, positions
 
 
