@@ -349,18 +349,18 @@ class SamplerBase(ABC):
         """
         step = call.step
         every = ids if step is None else self._seeds(step.ids)[0]
-        draw = self._draw(call.epoch, call.batch_number, hash_ids(every), *identity)
-        if step is None or not self.draws_together:
-            return draw
-        # with the key of the step, shares would draw alike, and their mean would vary as one share does
-        return draw._replace(key=derive_key(draw.key, "share", hash_ids(step.rows)))
-
-    def _draw(self, epoch: int, batch_number: int | None, *identity: int) -> Draw:
-        """Make the keys of a batch from its number, or if it has none from the hashes in ``identity``."""
+        number, epoch = call.batch_number, as_int(call.epoch, "epoch")
         # the first word of the key separates numbered batches from hashed ones
-        named = (0, *identity) if batch_number is None else (1, as_int(batch_number, "batch_number"))
-        number = as_int(epoch, "epoch")
-        return Draw(self._key(number, *named), self._key(number, 2), batch_number)
+        named = (0, *self._identity(every), *identity) if number is None else (1, as_int(number, "batch_number"))
+        key = self._key(epoch, *named)
+        if step is not None and self.draws_together:
+            # with the key of the step, shares would draw alike, and their mean would vary as one share does
+            key = derive_key(key, "share", hash_ids(step.rows))
+        return Draw(key, self._key(epoch, 2), number)
+
+    def _identity(self, ids: Ints) -> tuple[int, ...]:
+        """The hash of the seeds of a batch, by which batches without a number differ; none where they need not."""
+        return (hash_ids(ids),)
 
     def _key(self, *words: int | str) -> int:
         """A key made of ``draws_as``, the seed and ``words``. The name of neighbour sampling is empty, and no word."""

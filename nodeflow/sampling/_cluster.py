@@ -148,19 +148,19 @@ class ClusterSampler(SubgraphSampler):
 
     def choose_nodes(self, seeds: Ints, random: Random) -> Ints:
         """Return the nodes of the parts ``seeds``."""
-        nodes: Ints = self._members[kernels.csr.csr_rows(self._begin, first_seeds(seeds))[1]]
+        nodes: Ints = self._members[kernels.csr.csr_rows(self._begin, first_seeds(seeds)[0])[1]]
         return nodes
 
     def inverse(self, part: Subgraph, seeds: Ints) -> NDArray[np.float64] | None:
         """Return (p - 1) / (q - 1) for edges between parts, 1 for the others, float64 ``[E]``; None for one part."""
-        q = len(first_seeds(seeds))
+        q = len(first_seeds(seeds)[0])
         if q < 2:
             return None
         own = self.parts.numbers[part.nodes]
         return np.where(own[part.indices] == own[part.dst], 1.0, (self.parts.count - 1) / (q - 1))
 
     def _needs_weight(self, seeds: Ints) -> bool:
-        return self.reader.weights is not None or len(first_seeds(seeds)) >= 2
+        return self.reader.weights is not None or len(first_seeds(seeds)[0]) >= 2
 
 
 def _parts(graph: Graph, parts: int | IdsLike, seed: int) -> Parts:

@@ -222,17 +222,14 @@ class LinkSampler(SamplerBase):
 
     def _checked(self, seeds: SeedsLike, call: Call) -> tuple[Ints, Draw, Call]:
         """The checked seeds of a call or its step, the keys of the draw, and the call of the sampler of nodes."""
-        ids, _ = self._seeds(seeds)
-        times = call.times
+        ids, times, number = self._seeds(seeds)[0], call.times, call.batch_number
         if call.step is not None:  # negatives are drawn for the whole step, since they depend on the rows of the others
-            (ids, _), times = self._seeds(call.step.ids), call.step.times
-        hashes = [hash_ids(ids)]
-        when = None
+            ids, times = self._seeds(call.step.ids)[0], call.step.times
+        hashes, when = [hash_ids(ids)], None
         if times is not None:
             when = checks.seed_times(self.sampler, times, len(ids))
             hashes.append(hash_ids(when.astype(np.int64 if when.dtype.kind in "iu" else np.float64).view(np.int64)))
-        draw = self._draw(call.epoch, call.batch_number, *hashes)
-        number = call.batch_number
+        draw = self._draw_of(call, ids, *hashes[1:])
         # Without a number the sampler of nodes would hash its own seeds, and draw alike for two batches whose edges
         # have the same ends. So it gets a number made of the edges, unless its numbers mean more than "another batch".
         if number is None and not self.sampler.numbered:

@@ -21,7 +21,7 @@ from nodeflow.sampling._base import Draw
 from nodeflow.sampling._options import FullOptions, SamplerOptions
 from nodeflow.sampling._pps import Proportional
 from nodeflow.sampling._rows import DrawingRows, Drawn, RowSampler
-from nodeflow.sampling._sampler import Step, as_list, check_size, check_sizes, sample_layers, seed_contexts
+from nodeflow.sampling._sampler import Step, as_list, check_size, check_sizes, first_seeds
 
 
 class NeighborSampler(RowSampler):
@@ -110,14 +110,15 @@ class NeighborSampler(RowSampler):
         """Everything that determines the draws, except the graph; ``disjoint`` where it is True."""
         return {k: v for k, v in super().settings.items() if k != "disjoint" or v}
 
-    def _draw(self, epoch: int, batch_number: int | None, *identity: int) -> Draw:
-        # seeds that draw on their own do not need batch numbers
-        return super()._draw(epoch, batch_number, *(() if self.disjoint else identity))
+    def _identity(self, ids: Ints) -> tuple[int, ...]:
+        return () if self.disjoint else super()._identity(ids)  # seeds that draw on their own do not need batch numbers
 
     def _sample(self, seeds: Ints, draw: Draw, inputs: Any, contexts: Ints | None = None) -> NodeFlow:
-        if not self.disjoint:
-            return super()._sample(seeds, draw, inputs, contexts)
-        return sample_layers(self, seeds, draw, inputs, seed_contexts(seeds), rooted=True)
+        # draws of contexts are told apart by the seed, not by its number
+        if self.disjoint:
+            distinct, contexts = first_seeds(seeds)
+            draw = draw._replace(contexts=distinct)
+        return super()._sample(seeds, draw, inputs, contexts)
 
     def _checked(self, fanouts: Fanouts) -> tuple[int, ...]:
         """Return the checked fanouts; a subclass may allow other values."""

@@ -17,7 +17,7 @@ from nodeflow.sampling._bound import BoundSampler
 from nodeflow.sampling._distributed import with_rows_of
 from nodeflow.sampling._neighbor import NeighborSampler
 from nodeflow.sampling._options import SubgraphOptions
-from nodeflow.sampling._sampler import first_seeds, sample_layers, seed_contexts
+from nodeflow.sampling._sampler import first_seeds
 from nodeflow.sampling._subgraph import induced_subgraph
 
 
@@ -89,13 +89,13 @@ class ShadowSampler(BoundSampler):
         draw = super()._draw_of(call, ids, *identity)
         if call.step is None:
             return draw
-        in_step = first_seeds(self._seeds(call.step.ids)[0])
+        in_step, _ = first_seeds(self._seeds(call.step.ids)[0])
         order = np.argsort(in_step)
-        return draw._replace(contexts=order[np.searchsorted(in_step[order], first_seeds(ids))])
+        return draw._replace(contexts=order[np.searchsorted(in_step[order], first_seeds(ids)[0])])
 
     def _sample(self, seeds: Ints, draw: Draw, inputs: Any) -> NodeFlow:
         size = self.graph.num_nodes
-        reached = sample_layers(self._hops.with_reader(self.reader), seeds, draw, inputs, seed_contexts(seeds))
+        reached = self._hops.with_reader(self.reader).draw_layers(seeds, draw, inputs, first_seeds(seeds)[1])
         back = reached.back
         rows = reached.front if self.depth > 0 else back.with_frame()
         assert rows.context is not None  # they were drawn with contexts
