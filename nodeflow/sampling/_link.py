@@ -165,7 +165,7 @@ class LinkSampler(SamplerBase):
         # all pairs that are edges, which make look-ups fast; None: the graph is asked
         self._joined = Pairs.of(self.graph) if needed else None
         if self.relation is not None:
-            checks.relations_of(self.graph, self.relation)
+            checks.check_relations(self.graph, self.relation)
         links, self._negatives = self._known, {}
         if self.filter_known and not plain and links is None:
             links = self._links_of_edges(np.arange(self.graph.num_edges))

@@ -6,12 +6,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nodeflow._base.checks import LARGEST, as_array, check_one_of, describe, first_true
+from nodeflow._base.checks import as_array, check_one_of, describe, first_true
 from nodeflow._base.types import Array, Floats, NumbersLike
+from nodeflow._edges.columns import edge_integers
 from nodeflow._links.links import Links
 from nodeflow._rows.rows import whole_column
 from nodeflow.graph import Graph
 from nodeflow.sampling._base import SamplerBase
+from nodeflow.sampling._temporal import time_column
 
 
 def as_filter(value: bool | str, known: object, graph: Graph) -> bool | str:
@@ -28,21 +30,14 @@ def as_filter(value: bool | str, known: object, graph: Graph) -> bool | str:
     return value if value == "mark" else bool(value)
 
 
-def relations_of(graph: Graph, name: str) -> Array:
-    """Return the relation of every edge, checked: whole numbers from 0.
-
-    Of a graph that lies on several processes, those of the edges held here.
-    """
-    held = graph.held
-    column = as_array(whole_column(held.edata[name]), f"the edge column {name!r}")
-    if column.shape != (held.num_edges,) or column.dtype.kind not in "iu":
-        raise TypeError(f"relation: the edge column {name!r} must hold an integer per edge, got {describe(column)}")
-    if (i := first_true((column < 0) | (column >= LARGEST))) is not None:
-        edge = held.whole.edge_ids_of(np.array([i]))[0]
+def check_relations(graph: Graph, name: str) -> None:
+    """Raise an error unless the edge column ``name`` holds relations: whole numbers from 0."""
+    column = edge_integers(graph, name, "relation")
+    if (i := first_true(column < 0)) is not None:
+        edge = graph.held.whole.edge_ids_of(np.array([i]))[0]
         raise ValueError(
             f"relation: the edge column {name!r} must hold numbers from 0, but edge {edge} has {column[i]}"
         )
-    return column
 
 
 def as_exclude(value: str | None, sampler: SamplerBase, *, edges: bool) -> str | None:
@@ -112,9 +107,7 @@ def birth_times(sampler: SamplerBase, value: object) -> Array:
 
 def _first_times(graph: Graph, column: str) -> Array:
     """The time of the first edge of every node in either direction; the largest number for a node without edges."""
-    held = graph.held
-    times = as_array(whole_column(held.edata[column]), "time")
-    times = times.astype(np.float64 if times.dtype.kind == "f" else np.int64)
+    held, times = graph.held, time_column(graph, column)
     never = np.inf if times.dtype.kind == "f" else np.iinfo(np.int64).max
     births = np.full(graph.num_nodes, never, times.dtype)
     for ends in graph.find_edges(held.whole.edge_ids_of(np.arange(held.num_edges))):

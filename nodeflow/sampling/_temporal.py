@@ -118,7 +118,7 @@ class TemporalNeighborSampler(RowSampler):
     def read_graph(self) -> None:
         """Read also the times, and sort the edges of every row by them."""
         super().read_graph()
-        column, edges = _time_column(self.graph, self.time), self.reader.edges
+        column, edges = time_column(self.graph, self.time), self.reader.edges
         if not _ascending(edges.by_position(column), edges.indptr):
             edges = edges.sorted_by(column)
             self.reader = self.reader._replace(edges=edges)
@@ -198,8 +198,8 @@ class TemporalNeighborSampler(RowSampler):
         return number
 
 
-def _time_column(graph: Graph, name: str) -> Stamps:
-    """An edge column of times as int64 or float64 ``[num_edges]``, shared if it has this type already."""
+def time_column(graph: Graph, name: str) -> Stamps:
+    """Return an edge column of times as int64 or float64 ``[num_edges]``, shared if it has this type already."""
     column = edge_column(graph, name, "time")
     if column.dtype.kind not in "iuf":
         raise TypeError(f"time: the edge column {name!r} must hold integers or floats, got dtype {column.dtype}")
