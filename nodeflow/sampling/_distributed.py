@@ -22,10 +22,9 @@ from nodeflow._peers.routes import Routes, narrowed
 from nodeflow._rows.rows import as_array, from_numpy
 from nodeflow.graph import Graph
 from nodeflow.random import Random
-from nodeflow.sampling._assemble import check_choice, parent_eid
 from nodeflow.sampling._base import Call
 from nodeflow.sampling._bound import Reader
-from nodeflow.sampling._choice import Choice
+from nodeflow.sampling._choice import Choice, check_choice, parent_eid
 
 if TYPE_CHECKING:
     from nodeflow.sampling._bound import BoundSampler

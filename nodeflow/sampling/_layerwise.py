@@ -19,9 +19,8 @@ from nodeflow.sampling._bound import Reader
 from nodeflow.sampling._choice import Choice
 from nodeflow.sampling._distributed import norms_of_sources, squared_norms
 from nodeflow.sampling._options import LayerOptions
-from nodeflow.sampling._pps import Picked, list_probabilities, scale_of
+from nodeflow.sampling._pps import LayerCandidates, Picked, draw_columns, list_probabilities, read_scores, scale_of
 from nodeflow.sampling._sampler import Sampler, Step, check_sizes
-from nodeflow.sampling._scores import LayerCandidates, draw_columns, read_scores
 
 
 class LayerSampler(Sampler):

@@ -14,10 +14,9 @@ from nodeflow._base.checks import LARGEST, Ints, as_flag, as_ids, as_int, descri
 from nodeflow.flow import NodeFlow
 from nodeflow.graph import Graph
 from nodeflow.random import Random, derive_key
-from nodeflow.sampling._assemble import assemble
 from nodeflow.sampling._base import Draw
 from nodeflow.sampling._bound import BoundSampler, Candidates
-from nodeflow.sampling._choice import Choice
+from nodeflow.sampling._choice import Choice, assemble
 from nodeflow.sampling._distributed import choose_edges
 from nodeflow.sampling._options import SubgraphOptions
 

@@ -11,9 +11,9 @@ from nodeflow._base.checks import Ints, as_count, as_flag, as_int
 from nodeflow.flow import Flow, NodeFlow, shared_node_flow
 from nodeflow.graph import Graph
 from nodeflow.ops import Structure
-from nodeflow.sampling._assemble import prefix
 from nodeflow.sampling._base import Call, Draw
 from nodeflow.sampling._bound import BoundSampler
+from nodeflow.sampling._choice import prefix
 from nodeflow.sampling._distributed import with_rows_of
 from nodeflow.sampling._neighbor import NeighborSampler
 from nodeflow.sampling._options import SubgraphOptions
