@@ -19,7 +19,7 @@ from nodeflow.sampling._bound import Reader
 from nodeflow.sampling._choice import Choice
 from nodeflow.sampling._distributed import norms_of_sources, squared_norms
 from nodeflow.sampling._options import LayerOptions
-from nodeflow.sampling._pps import LayerCandidates, Picked, draw_columns, list_probabilities, read_scores, scale_of
+from nodeflow.sampling._pps import LayerCandidates, Picked, draw_columns, list_probabilities, read_scores
 from nodeflow.sampling._sampler import Sampler, Step, check_sizes
 
 
@@ -90,22 +90,13 @@ class LayerSampler(Sampler):
     def read_graph(self) -> None:
         """Read also the weights in the order of the edge arrays."""
         super().read_graph()
-        self._scale = 1.0
-        if self.reader.weights is not None:
-            largest = self.reader.edges.by_position(np.abs(self.reader.weights)).max(initial=0)
-            every = self.graph.peers.gather("the largest weight", [np.array([largest])])
-            scale = scale_of(np.concatenate([numbers for (numbers,) in every]))
-            if not 2.0**-300 < scale < 2.0**300:  # squares and their sums would be infinite, or all 0
-                self._scale = scale
         self.read_rows()
 
     def read_rows(self) -> None:
-        """Set what depends on the rows in ``reader``: the weights by position, scaled; empty where all are 1."""
-        self._column: Array = np.zeros(0, np.float32)
-        if self.reader.weights is not None:
-            self._column = self.reader.edges.by_position(self.reader.weights)
-            if self._scale != 1:
-                self._column = self._column.astype(np.float64) * self._scale
+        """Set what depends on the rows in ``reader``: the weights by position; empty where all are 1."""
+        # their squares and the sums of squares are finite: columns of weights have sizes up to about 1e38
+        weights = self.reader.weights
+        self._column: Array = np.zeros(0, np.float32) if weights is None else self.reader.edges.by_position(weights)
 
     def with_reader(self, reader: Reader) -> Self:
         """Return a sampler like this one that looks up other edges."""
@@ -251,7 +242,7 @@ class LadiesSampler(LayerSampler):
         if not self.normalize:
             return weight
         edges = self.reader.edges
-        wanted = kernels.layerwise.row_sums(edges.indptr, rows, self._column, edges.left_out, False) / self._scale
+        wanted = kernels.layerwise.row_sums(edges.indptr, rows, self._column, edges.left_out, False)
         sums = np.add.reduceat(np.append(weight, 0.0), indptr[:-1]) * (np.diff(indptr) > 0)
         scale = np.divide(wanted, sums, out=np.zeros(len(rows)), where=sums > 0)
         scaled: Floats = weight * np.repeat(scale, np.diff(indptr))

@@ -266,7 +266,7 @@ class LinkSampler(SamplerBase):
 
     def _drawn(self, seeds: Ints, draw: Draw, times: Array | None) -> tuple[Links, Ints]:
         """The links of seeds, and their negatives ``[B, K]``."""
-        links = self._links(seeds)
+        links = self._links_of_edges(seeds) if self._pairs is None else self._pairs.at(seeds)
         drawn = np.empty((len(seeds), self.num_negatives), np.int64)
         for side, negatives in self._negatives.items():
             columns, ends = self._layout.columns(side), links.ends(side)[0]
@@ -349,11 +349,8 @@ class LinkSampler(SamplerBase):
         wide = np.concatenate([np.pad(part, ((0, 0), (0, most - part.shape[1]))) for part in parts])
         return torch.from_numpy(wide.astype(np.float32)).to(batch.seed_index.device)
 
-    def _links(self, seeds: Ints) -> Links:
-        """Ends and relations of seeds, int64; collective, where the seeds are edges."""
-        return self._links_of_edges(seeds) if self._pairs is None else self._pairs.at(seeds)
-
     def _links_of_edges(self, ids: Ints) -> Links:
+        """Ends and relations of edges, int64; collective."""
         src, dst = self.graph.find_edges(ids)
         relation = None
         if self.relation is not None:

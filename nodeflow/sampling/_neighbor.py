@@ -15,13 +15,14 @@ from nodeflow._base.checks import Ints, as_count, as_flag, as_int
 from nodeflow._base.types import Fanouts
 from nodeflow._edges.columns import edge_integers, edge_numbers
 from nodeflow._edges.edges import Edges
+from nodeflow._edges.numbering import distinct_in_order
 from nodeflow.flow import NodeFlow
 from nodeflow.graph import Graph
 from nodeflow.sampling._base import Draw
 from nodeflow.sampling._options import FullOptions, SamplerOptions
 from nodeflow.sampling._pps import Proportional
 from nodeflow.sampling._rows import DrawingRows, Drawn, RowSampler
-from nodeflow.sampling._sampler import Step, as_list, check_size, check_sizes, first_seeds
+from nodeflow.sampling._sampler import Step, as_list, check_size, check_sizes
 
 
 class NeighborSampler(RowSampler):
@@ -116,7 +117,7 @@ class NeighborSampler(RowSampler):
     def _sample(self, seeds: Ints, draw: Draw, inputs: Any, contexts: Ints | None = None) -> NodeFlow:
         # draws of contexts are told apart by the seed, not by its number
         if self.disjoint:
-            distinct, contexts = first_seeds(seeds)
+            distinct, contexts = distinct_in_order(seeds)
             draw = draw._replace(contexts=distinct)
         return super()._sample(seeds, draw, inputs, contexts)
 

@@ -142,24 +142,17 @@ def pick(scores: Floats, ids: Ints, size: int, draw: str, key: int) -> Picked:
     return Picked(places, np.ones(len(places), np.int64), prob[places])
 
 
-class Proportional(Frozen):
+class Proportional:
     """Weights of the edges of every row, by edge id and by position, and alias tables to draw in proportion to them.
 
     The tables take ``8 num_edges + 24 num_rows`` bytes (see ``_kernels/draw/alias.py``), and a pass over all edges.
     """
 
-    __slots__ = ("column", "sums", "table", "weights")
-    column: Array
-    weights: Array
-    table: NDArray[np.uint64]
-    sums: NDArray[np.float64]
-
     def __init__(self, edges: Edges, column: Array) -> None:
-        weights = np.ascontiguousarray(edges.by_position(column))
+        self.column, self.weights = column, np.ascontiguousarray(edges.by_position(column))
         # made here, since numpy asks for large pages where it can: random access to small ones takes twice the time
-        table, sums = np.zeros(len(weights), np.uint64), np.zeros((edges.num_rows, 3), np.float64)
-        kernels.alias.build_tables(edges.indptr, weights, table, sums)
-        self._set(column=column, weights=weights, table=table, sums=sums)
+        self.table, self.sums = np.zeros(len(self.weights), np.uint64), np.zeros((edges.num_rows, 3), np.float64)
+        kernels.alias.build_tables(edges.indptr, self.weights, self.table, self.sums)
 
     def draw(self, edges: Edges, rows: DrawingRows, fanouts: Ints, key: int, *, replace: bool) -> Drawn:
         """Draw ``fanouts`` edges for each of ``rows``: one number per type of row, -1 for all edges."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NamedTuple, NoReturn, Unpack
+from typing import Any, NoReturn, Unpack
 
 import numpy as np
 import torch
@@ -22,52 +22,6 @@ from nodeflow.sampling._options import WalkOptions
 from nodeflow.sampling._sampler import Sampler, Step, check_sizes
 
 _DEGREES = "degrees of nodes where walks are"
-
-
-class Walks(NamedTuple):
-    """The walks of a destination; see the arguments of ``kernels.walk.walk``."""
-
-    number: int
-    length: int
-    restart: float
-
-
-def walk(graph: Graph, reader: Reader, dst: Ints, key: int, walks: Walks, flow: int) -> Array:
-    """Return what ``kernels.walk.walk`` returns on the whole graph: the nodes visited, ``[n, length, number]``.
-
-    Where several processes hold the graph, all call this function, each with destinations ``dst`` and a key of its own.
-    It keeps the states of its walks, and asks the owners of the nodes where they are for degrees, and for the
-    neighbours that it picks: four exchanges per step.
-    """
-    # walks in a graph that this process holds are one compiled loop
-    if graph.peers.size == 1:
-        arrays = reader.edges.indptr, reader.edges.indices, reader.edges.left_out
-        whole: Array = kernels.walk.walk(*arrays, dst, np.uint64(key), *walks)
-        return whole
-
-    def asked(what: str, answer: Callable[..., Arrays], *columns: Ints) -> Ints:
-        answers, routes = ask_owners(graph, reader, what, [narrowed(column) for column in columns], answer)
-        return routes.joined_array([arrays[0] for arrays in answers])
-
-    visited = np.repeat(dst, walks.length * walks.number).reshape(-1, walks.length, walks.number)
-    with graph.peers.together(f"random walks of flow {flow}"):
-        choices = asked(_DEGREES, _degrees, dst)
-        live = np.flatnonzero(choices)  # other destinations have no edges: no walks
-        starts, choices = dst[live], choices[live]
-        states = kernels.walk.first_states(np.uint64(key), starts)
-        current, degree = (np.repeat(values, walks.number).reshape(-1, walks.number) for values in (starts, choices))
-        for step in range(walks.length):
-            if step > 0:
-                kernels.walk.restart_some(states, starts, current, walks.restart)
-                # the degrees of the starts are known
-                degree = np.repeat(choices, walks.number).reshape(current.shape)
-                away = current != starts[:, None]
-                nodes, index = np.unique(current[away], return_inverse=True)
-                degree[away] = asked(_DEGREES, _degrees, nodes)[index]
-            picks = kernels.walk.pick_edges(states, starts, choices, current, degree)
-            current = asked("steps of walks", _neighbors, current.ravel(), picks.ravel()).reshape(current.shape)
-            visited[live, step] = current
-    return visited
 
 
 def _ranks(edges: Edges, positions: Ints) -> Ints:
@@ -160,14 +114,51 @@ class RandomWalkSampler(Sampler):
 
     def choose(self, dst: Tensor, step: Step) -> Choice:
         """Choose the nodes visited most by walks from the destinations ``dst``; collective, as the walks are."""
-        walks, starts = Walks(self.num_walks, self.walk_length, self.restart), dst.numpy()
-        visited = walk(self.graph, self.reader, starts, step.random.key, walks, step.flow)
+        starts = dst.numpy()
+        visited = self._visited(starts, step)
         indptr, src, visits = kernels.walk.most_visited(visited, starts, self.num_neighbors[step.flow])
         # with reuse the flows are prefixes of one structure, which has no columns
         columns = {} if self.reuse else {"visits": torch.from_numpy(visits)}
         return Choice.of_kernel(
             indptr, None, src, lambda: self._importance(indptr, visits), needs_weight=True, edata=columns
         )
+
+    def _visited(self, dst: Ints, step: Step) -> Array:
+        """What ``kernels.walk.walk`` returns on the whole graph: the nodes visited, ``[n, walk_length, num_walks]``.
+
+        Where several processes hold the graph, all call this function. Each keeps the states of its walks, and asks the
+        owners of the nodes where they are for degrees, and for the neighbours that it picks: four exchanges per step.
+        """
+        graph, edges, key, number = self.graph, self.reader.edges, np.uint64(step.random.key), self.num_walks
+        # walks in a graph that this process holds are one compiled loop
+        if graph.peers.size == 1:
+            arrays = edges.indptr, edges.indices, edges.left_out
+            whole: Array = kernels.walk.walk(*arrays, dst, key, number, self.walk_length, self.restart)
+            return whole
+
+        def asked(what: str, answer: Callable[..., Arrays], *columns: Ints) -> Ints:
+            answers, routes = ask_owners(graph, self.reader, what, [narrowed(column) for column in columns], answer)
+            return routes.joined_array([arrays[0] for arrays in answers])
+
+        visited = np.repeat(dst, self.walk_length * number).reshape(-1, self.walk_length, number)
+        with graph.peers.together(f"random walks of flow {step.flow}"):
+            choices = asked(_DEGREES, _degrees, dst)
+            live = np.flatnonzero(choices)  # other destinations have no edges: no walks
+            starts, choices = dst[live], choices[live]
+            states = kernels.walk.first_states(key, starts)
+            current, degree = (np.repeat(values, number).reshape(-1, number) for values in (starts, choices))
+            for i in range(self.walk_length):
+                if i > 0:
+                    kernels.walk.restart_some(states, starts, current, self.restart)
+                    # the degrees of the starts are known
+                    degree = np.repeat(choices, number).reshape(current.shape)
+                    away = current != starts[:, None]
+                    nodes, index = np.unique(current[away], return_inverse=True)
+                    degree[away] = asked(_DEGREES, _degrees, nodes)[index]
+                picks = kernels.walk.pick_edges(states, starts, choices, current, degree)
+                current = asked("steps of walks", _neighbors, current.ravel(), picks.ravel()).reshape(current.shape)
+                visited[live, i] = current
+        return visited
 
     def draw_edges(self, dst: Tensor, step: Step) -> Choice:
         """Return ``choose(dst, step)``, which itself asks the owners of the nodes that walks visit."""

@@ -293,7 +293,7 @@ class SaintSampler(SubgraphSampler):
         if edges.patch is None:
             pair = self._exact_of_edges(part)
         else:  # edges that are left out for a while were drawn from all the same
-            whole = induced_subgraph(edges, part.nodes, self.graph.num_nodes, left_out=False)
+            whole = induced_subgraph(edges.intact(), part.nodes, self.graph.num_nodes)
             pair = self._exact_of_edges(whole)[~contains(edges.left_out, whole.positions)]
         return self._exact_of_nodes(part.nodes)[part.dst] / pair
 

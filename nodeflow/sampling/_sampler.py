@@ -145,13 +145,6 @@ class Sampler(BoundSampler):
     _sample = draw_layers
 
 
-def first_seeds(seeds: Ints) -> tuple[Ints, Ints]:
-    """Return the distinct seeds, in order of first appearance, and the index of every seed among them: its context."""
-    distinct, first, index = np.unique(seeds, return_index=True, return_inverse=True)
-    order = np.argsort(first)
-    return distinct[order], np.argsort(order)[index]
-
-
 def check_sizes(sizes: Any, name: str, *, every: bool = True, repeated: object = False) -> tuple[int, ...]:
     """Return one int per flow, each at least 1, or with ``every`` -1 for all; raise TypeError or ValueError.
 

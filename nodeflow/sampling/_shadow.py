@@ -8,6 +8,7 @@ import numpy as np
 import torch
 
 from nodeflow._base.checks import Ints, as_count, as_flag, as_int
+from nodeflow._edges.numbering import distinct_in_order
 from nodeflow.flow import Flow, NodeFlow, shared_node_flow
 from nodeflow.graph import Graph
 from nodeflow.ops import Structure
@@ -17,7 +18,6 @@ from nodeflow.sampling._choice import prefix
 from nodeflow.sampling._distributed import with_rows_of
 from nodeflow.sampling._neighbor import NeighborSampler
 from nodeflow.sampling._options import SubgraphOptions
-from nodeflow.sampling._sampler import first_seeds
 from nodeflow.sampling._subgraph import induced_subgraph
 
 
@@ -89,21 +89,22 @@ class ShadowSampler(BoundSampler):
         draw = super()._draw_of(call, ids, *identity)
         if call.step is None:
             return draw
-        in_step, _ = first_seeds(self._seeds(call.step.ids)[0])
+        in_step, _ = distinct_in_order(self._seeds(call.step.ids)[0])
         order = np.argsort(in_step)
-        return draw._replace(contexts=order[np.searchsorted(in_step[order], first_seeds(ids)[0])])
+        return draw._replace(contexts=order[np.searchsorted(in_step[order], distinct_in_order(ids)[0])])
 
     def _sample(self, seeds: Ints, draw: Draw, inputs: Any) -> NodeFlow:
         size = self.graph.num_nodes
-        reached = self._hops.with_reader(self.reader).draw_layers(seeds, draw, inputs, first_seeds(seeds)[1])
+        reached = self._hops.with_reader(self.reader).draw_layers(seeds, draw, inputs, distinct_in_order(seeds)[1])
         back = reached.back
         rows = reached.front if self.depth > 0 else back.with_frame()
         assert rows.context is not None  # they were drawn with contexts
         reader = with_rows_of(self, rows.parent_nid.numpy()).reader
         part = induced_subgraph(reader.edges, (rows.context * size + rows.parent_nid).numpy(), size)
         indptr, indices = torch.from_numpy(part.indptr), torch.from_numpy(part.indices)
-        structure, parts = Structure(indptr, indices, rows.num_nodes), reader.flow_parts(part.positions)
-        parts["needs_weight"], eid, weight = True, parts["parent_eid"], parts["weight"]
+        structure = Structure(indptr, indices, rows.num_nodes)
+        parts = reader.flow_parts(part.positions, needs_weight=True)
+        eid, weight = parts["parent_eid"], parts["weight"]
         whole = shared_node_flow(self.graph, rows, structure, self.num_flows - 1, **parts)
         i, end = self.num_flows - 1, part.indptr[back.num_nodes]  # of the last flow, a prefix of the others
         structure = Structure(indptr[: back.num_nodes + 1], indices[:end], rows.num_nodes)

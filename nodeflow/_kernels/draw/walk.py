@@ -26,20 +26,6 @@ def _row_of(indptr, left_out, v):
     return begin, end - begin - (last - first), first, last
 
 
-@njit
-def _counters(size):
-    """Return what counts up to ``size`` visits: ``(table, seen, count, slots, rank)``.
-
-    ``table`` is a hash table, at most half in use, of indices of ``seen``, the distinct nodes in order of first visit.
-    ``slots`` are their places in the table, and ``rank`` is for sorting.
-    """
-    length = 16
-    while length < 2 * size:
-        length *= 2
-    seen, count, slots = np.empty(size, np.int64), np.empty(size, np.int64), np.empty(size, np.int64)
-    return np.full(length, -1, np.int64), seen, count, slots, np.zeros(size + 2, np.int64)
-
-
 @njit(inline="always")
 def _count_visit(table, u, seen, count, slots, distinct):
     """Count a visit of ``u``; return the number of distinct nodes."""
@@ -177,7 +163,13 @@ def most_visited(visited, starts, most):
     indptr = np.zeros(n + 1, np.int64)
     nodes = np.empty(n * min(limit, 16) + limit, visited.dtype)  # the graph's integer type, until their number is known
     visits = np.empty(nodes.shape[0], np.int32)
-    table, seen, count, slots, rank = _counters(size)
+    # ``table`` is a hash table, at most half in use, of indices of ``seen``, the distinct nodes by first visit;
+    # ``slots`` are their places in the table, and ``rank`` is for sorting
+    places = 16
+    while places < 2 * size:
+        places *= 2
+    table, rank = np.full(places, -1, np.int64), np.zeros(size + 2, np.int64)
+    seen, count, slots = np.empty(size, np.int64), np.empty(size, np.int64), np.empty(size, np.int64)
     for i in range(n):
         distinct = 0
         for step in range(visited.shape[1]):
