@@ -47,28 +47,24 @@ def edge_numbers(graph: HeldGraph, name: str, argument: str, *, signed: bool = T
     if column.dtype not in (np.float32, np.float64):
         column = column.astype(np.float32 if column.dtype == np.float16 else np.float64)
     wrong = ~np.isfinite(column) if signed else ~(np.isfinite(column) & (column >= 0))
-    if (edge := first_true(wrong)) is not None:
-        rule = "finite" if signed else "finite and not negative"
-        raise ValueError(
-            f"{argument}: the edge column {name!r} must be {rule}, but edge {_parent(graph, edge)} has {column[edge]}"
-        )
+    rule = "finite" if signed else "finite and not negative"
+    check_edges(graph, column, wrong, f"{argument}: the edge column {name!r} must be {rule}")
     if column.dtype == np.float64:
         least, most, sums = 1e-280, 1e280, "quotients and products of two"
         if signed:  # layers and full passes round weighted sums to the type of the rows, which is float32 as a rule
             least, most, sums = 1e-30, 1e30, "weighted sums of float32 rows"
         wrong = (np.abs(column) > most) | ((np.abs(column) < least) & (column != 0))
-        if (edge := first_true(wrong)) is not None:
-            raise ValueError(
-                f"{argument}: the edge column {name!r} must hold 0 or sizes from {least} to {most}, so that "
-                f"{sums} neither overflow nor vanish, but edge {_parent(graph, edge)} has {column[edge]}; "
-                "multiply the column by a constant"
-            )
+        rule = f"must hold 0 or sizes from {least} to {most}, so that {sums} neither overflow nor vanish"
+        hint = "; multiply the column by a constant"
+        check_edges(graph, column, wrong, f"{argument}: the edge column {name!r} {rule}", hint)
     return column
 
 
-def _parent(graph: HeldGraph, edge: int) -> int:
-    """The parent id of an edge held here."""
-    return int(graph.held.whole.edge_ids_of(np.array([edge]))[0])
+def check_edges(graph: HeldGraph, column: Array, wrong: NDArray[np.bool_], rule: str, hint: str = "") -> None:
+    """Raise ValueError for the first of the edges held here whose entry in ``column`` is wrong, by its parent id."""
+    if (i := first_true(wrong)) is not None:
+        edge = graph.held.whole.edge_ids_of(np.array([i]))[0]
+        raise ValueError(f"{rule}, but edge {edge} has {column[i]}{hint}")
 
 
 def edge_integers(graph: HeldGraph, name: str, argument: str) -> Ints:

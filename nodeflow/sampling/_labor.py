@@ -38,16 +38,8 @@ class _Layout(NamedTuple):
     indices: Array  # the source of every edge, below ``size``
     nodes: Ints  # the parent id of every source; empty where sources are parent ids
     size: int
-    candidates: (
-        Ints | None
-    )  # positions of the edges in the sampler's arrays; None: those in ``indices``, plus ``ahead``
+    candidates: Ints | None  # positions of the edges in the sampler's arrays; None: in ``indices``, plus ``ahead``
     ahead: Ints | None  # what is added to the positions of each destination's edges, ``[n]``; None: nothing
-
-    def positions(self, kept: Array, counts: Ints) -> Array:
-        """Return the positions in the sampler's arrays of edges that were kept, ``counts`` per destination."""
-        if self.ahead is not None:
-            kept += np.repeat(self.ahead, counts).astype(kept.dtype)
-        return kept if self.candidates is None else self.candidates[kept]
 
 
 class LaborSampler(RowSampler):
@@ -188,7 +180,9 @@ class LaborSampler(RowSampler):
         del inverse
         src = copied_outside(laid.indices[kept], np.int64)
         src = laid.nodes[src] if len(laid.nodes) else src
-        positions = laid.positions(kept, np.diff(indptr))
+        if laid.ahead is not None:
+            kept += np.repeat(laid.ahead, np.diff(indptr)).astype(kept.dtype)
+        positions = kept if laid.candidates is None else laid.candidates[kept]
         return self._choice(Drawn(indptr, positions, src, lambda: self._scaled(scale, indptr, laid.degree), True))
 
     def _layout(self, dst: Tensor) -> _Layout:

@@ -10,8 +10,9 @@ import torch
 from torch import Tensor
 
 from nodeflow import _kernels as kernels
-from nodeflow._base.checks import Ints, as_flag, check_one_of, describe, first_true
+from nodeflow._base.checks import Ints, as_flag, check_one_of, describe
 from nodeflow._base.types import Array, Floats, PerFlow
+from nodeflow._edges.columns import check_edges
 from nodeflow._edges.edges import NOTHING, contains
 from nodeflow.graph import Graph
 from nodeflow.sampling import _pps as pps
@@ -198,10 +199,8 @@ class LadiesSampler(LayerSampler):
     def read_graph(self) -> None:
         """Check also the weights that are normalised."""
         super().read_graph()
-        weights = self.reader.weights
-        if self.normalize and weights is not None and (i := first_true(weights < 0)) is not None:
-            edge = self.graph.held.whole.edge_ids_of(np.array([i]))[0]
-            raise ValueError(f"normalize=True needs weights that are not negative, but edge {edge} has {weights[i]}")
+        if self.normalize and (weights := self.reader.weights) is not None:
+            check_edges(self.graph, weights, weights < 0, "normalize=True needs weights that are not negative")
 
     def read_rows(self) -> None:
         """Set also the squared norms of the rows."""

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from nodeflow._base.checks import as_array, check_one_of, describe, first_true
 from nodeflow._base.types import Array, Floats, NumbersLike
-from nodeflow._edges.columns import edge_integers
+from nodeflow._edges.columns import check_edges, edge_integers
 from nodeflow._links.links import Links
 from nodeflow._rows.rows import whole_column
 from nodeflow.flow import NodeFlow
@@ -36,11 +36,7 @@ def as_filter(value: bool | str, known: object, graph: Graph) -> bool | str:
 def check_relations(graph: Graph, name: str) -> None:
     """Raise an error unless the edge column ``name`` holds relations: whole numbers from 0."""
     column = edge_integers(graph, name, "relation")
-    if (i := first_true(column < 0)) is not None:
-        edge = graph.held.whole.edge_ids_of(np.array([i]))[0]
-        raise ValueError(
-            f"relation: the edge column {name!r} must hold numbers from 0, but edge {edge} has {column[i]}"
-        )
+    check_edges(graph, column, column < 0, f"relation: the edge column {name!r} must hold numbers from 0")
 
 
 def as_exclude(value: str | None, sampler: SamplerBase, *, edges: bool) -> str | None:
@@ -208,9 +204,7 @@ class LinkLayout(NamedTuple):
 def paired(index: Tensor, corrupt: str) -> Tensor:
     """Return (source, destination) of every seed and then of its negatives, ``[B, 1 + K, 2]``.
 
-    Args:
-        index: rows of the last layer ``[B, 2 + K]``: source, destination, negatives.
-        corrupt: the end that negatives take the place of, or "both" for both in turn.
+    ``index`` has rows of the last layer, ``[B, 2 + K]``: source, destination, negatives.
     """
     src, dst = index[:, :1].expand(-1, index.shape[1] - 1).clone(), index[:, 1:].clone()
     replaced = slice(1, None) if corrupt == "source" else slice(2, None, 2)

@@ -45,14 +45,9 @@ def scale_of(values: NDArray[np.floating]) -> float:
 def list_probabilities(scores: Floats, size: int) -> Floats:
     """Return ``min(1, c * score)`` with the c for which the probabilities add up to ``size``, float64 ``[n]``.
 
-    Args:
-        scores: finite, not negative, float64 ``[n]``.
-        size: at least 1. Where no more candidates than this have a score above 0, each of those gets 1.
+    Scores are finite and not negative. Where no more candidates than ``size`` have one above 0, each of those gets 1.
 
     Source: Sarndal, Swensson, Wretman 1992, section 3.6.1. Cost: proportional to n, and to size * log(size).
-
-    >>> list_probabilities(np.array([8.0, 1.0, 1.0, 0.0, 2.0]), 2)
-    array([1.  , 0.25, 0.25, 0.  , 0.5 ])
     """
     scores = scores * scale_of(scores)
     positive = scores > 0
@@ -125,10 +120,6 @@ def pick(scores: Floats, ids: Ints, size: int, draw: str, key: int) -> Picked:
 
     ``ids`` ``[n]`` are distinct numbers of the candidates, to which random numbers belong; ``draw`` see
     ``LayerSampler``.
-
-    >>> picked = pick(np.array([3.0, 0.0, 1.0]), np.array([7, 8, 9]), 2, "systematic", key=0)
-    >>> picked.places, picked.mean
-    (array([0, 2]), array([1., 1.]))
     """
     scores = scores * scale_of(scores)
     if not scores.any():

@@ -13,7 +13,7 @@ from torch import Tensor
 from nodeflow import _kernels as kernels
 from nodeflow._base.checks import Ints, as_array, as_count, as_flag, as_number, check_one_of, describe, first_true
 from nodeflow._base.types import Array, NumbersLike, PerFlow, SeedsLike
-from nodeflow._edges.columns import edge_column, edge_numbers
+from nodeflow._edges.columns import check_edges, edge_column, edge_numbers
 from nodeflow._edges.edges import Edges
 from nodeflow._peers.held import together
 from nodeflow.flow import NodeFlow
@@ -204,8 +204,7 @@ def time_column(graph: Graph, name: str) -> Stamps:
     if column.dtype.kind not in "iuf":
         raise TypeError(f"time: the edge column {name!r} must hold integers or floats, got dtype {column.dtype}")
     wrong, rule = _no_times(column, integers=True)
-    if (i := first_true(wrong)) is not None:
-        raise ValueError(f"time: the edge column {name!r} must be {rule}, but edge {i} has {column[i]}")
+    check_edges(graph, column, wrong, f"time: the edge column {name!r} must be {rule}")
     return column.astype(np.float64 if column.dtype.kind == "f" else np.int64, copy=False)
 
 
