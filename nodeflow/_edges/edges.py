@@ -103,11 +103,6 @@ class Edges(Frozen):
         """The narrowest integer type that holds every position."""
         return np.int32 if len(self.indices) < 2**31 else np.int64
 
-    @property
-    def num_idents(self) -> int:
-        """Number of rows of the whole graph."""
-        return self.whole.num_nodes * self.rows_per_node
-
     def __repr__(self) -> str:
         return f"Edges({self.num_rows} rows, {len(self.indices)} edges)"
 

@@ -151,7 +151,11 @@ class LaborSampler(RowSampler):
         if self.method == "poisson":
             ends, positions, src = kernels.labor.draw_poisson(*arguments, int(indptr[-1]))
             return Drawn(ends, positions, src, lambda: self._scaled(_rates(fanout, degree, ends), ends, degree), False)
-        again = self._repeats if edges is self.reader.edges else _repeats_of(edges)
+        if edges is self.reader.edges:
+            again = self._repeats
+        else:  # of a few rows, at a cost that does not depend on the size of the graph
+            nodes, local = np.unique(edges.indices, return_inverse=True)
+            again = kernels.labor.find_repeats(edges.indptr, local, len(nodes))
         positions, src = np.empty(indptr[-1], np.int64), np.empty(indptr[-1], np.int64)
         kernels.labor.draw_smallest(*arguments, *again, indptr, positions, src)
         return Drawn(indptr, positions, src, lambda: inverse_rate(degree, indptr), False)
@@ -262,13 +266,6 @@ class LaborSampler(RowSampler):
         window, passed = divmod(step.batch_number, period)
         keys = [derive_key(base, window), derive_key(base, window + 1), derive_key(shared, _PHASE)]
         return np.array(keys, np.uint64), np.uint32(-(-passed * _WORDS // period))
-
-
-def _repeats_of(edges: Edges) -> tuple[Ints, Ints]:
-    """Find the parallel edges of a few rows, at a cost that does not depend on the size of the graph."""
-    nodes, local = np.unique(edges.indices, return_inverse=True)
-    repeats: tuple[Ints, Ints] = kernels.labor.find_repeats(edges.indptr, local, len(nodes))
-    return repeats
 
 
 def _rates(fanout: int, degree: Ints, indptr: Ints) -> NDArray[np.float64]:

@@ -340,7 +340,9 @@ class LinkSampler(SamplerBase):
         """
         if self.takes_times:
             raise TypeError("log_proposal is not there for negatives at times, whose probabilities depend on the time")
-        links, size = self._links_of(batch), min(self.seeds_together, max(len(batch.seed_index), 1))
+        ends, size = batch.seeds[batch.seed_index[:, :2]].numpy(force=True), len(batch.seed_index)
+        relation = None if self.relation is None else batch.seed_data[self.relation].numpy(force=True)
+        links, size = Links(ends[:, 0], relation, ends[:, 1]), min(self.seeds_together, max(size, 1))
         drawn, parts = batch.seeds[batch.seed_index[::size, 2:]].numpy(force=True), []
         for side, negatives in self._negatives.items():
             rows = negatives.rows_of(links.ends(side)[0], links.relation)
@@ -363,9 +365,3 @@ class LinkSampler(SamplerBase):
             return self._joined.between(u, v)
         ends = torch.from_numpy(np.stack([np.concatenate([u, v]), np.concatenate([v, u])]))
         return self.graph.edge_ids(ends[0], ends[1], return_uv=True)[2].numpy()
-
-    def _links_of(self, batch: NodeFlow) -> Links:
-        """Return the ends and relations of the seeds of a batch; nothing is exchanged."""
-        ends = batch.seeds[batch.seed_index[:, :2]].numpy(force=True)
-        relation = None if self.relation is None else batch.seed_data[self.relation].numpy(force=True)
-        return Links(ends[:, 0], relation, ends[:, 1])

@@ -203,18 +203,18 @@ def inverse_rate(degree: Ints, indptr: Ints) -> NDArray[np.float64]:
 def _per_type(fanouts: Fanouts) -> tuple[int | dict[int, int], ...]:
     """Check fanouts of which each may be a dict from edge type to fanout."""
     values = as_list(fanouts, "fanouts", "a number or a dict per flow, as in [{0: 5, 1: 10}, {0: 10}]", "entry")
-    return tuple(_of_types(fanout, f"fanouts[{i}]") for i, fanout in enumerate(values))
-
-
-def _of_types(fanout: int | Mapping[int, int], name: str) -> int | dict[int, int]:
-    if not isinstance(fanout, Mapping):
-        return check_size(fanout, name)
-    fanouts = {}
-    for key, number in fanout.items():
-        kind = as_int(key, f"an edge type in {name}")
-        count = as_int(number, f"{name}[{kind}]")
-        fanouts[kind] = 0 if count == 0 else check_size(count, f"{name}[{kind}]")
-    return fanouts
+    checked: list[int | dict[int, int]] = []
+    for i, fanout in enumerate(values):
+        if not isinstance(fanout, Mapping):
+            checked.append(check_size(fanout, f"fanouts[{i}]"))
+            continue
+        counts = {}
+        for key, number in fanout.items():
+            kind = as_int(key, f"an edge type in fanouts[{i}]")
+            count = as_int(number, f"fanouts[{i}][{kind}]")
+            counts[kind] = 0 if count == 0 else check_size(count, f"fanouts[{i}][{kind}]")
+        checked.append(counts)
+    return tuple(checked)
 
 
 def _counts(fanout: int | dict[int, int], types: list[int]) -> Ints:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from nodeflow import _kernels as kernels
-from nodeflow._base.checks import Ints, as_array, as_count, as_flag, as_number, check_one_of, describe, first_true
+from nodeflow._base.checks import as_array, as_count, as_flag, as_number, check_one_of, describe, first_true
 from nodeflow._base.types import Array, NumbersLike, PerFlow, SeedsLike
 from nodeflow._edges.columns import check_edges, edge_column, edge_numbers
 from nodeflow._edges.edges import Edges
@@ -119,7 +119,11 @@ class TemporalNeighborSampler(RowSampler):
         """Read also the times, and sort the edges of every row by them."""
         super().read_graph()
         column, edges = time_column(self.graph, self.time), self.reader.edges
-        if not _ascending(edges.by_position(column), edges.indptr):
+        stamps = edges.by_position(column)
+        falls = stamps[1:] < stamps[:-1]
+        inner = edges.indptr[(edges.indptr > 0) & (edges.indptr < len(stamps))]
+        falls[inner - 1] = False  # from one row to the next
+        if falls.any():
             edges = edges.sorted_by(column)
             self.reader = self.reader._replace(edges=edges)
         self._stamps: Stamps = np.array(edges.by_position(column))  # whoever made the column may write to it later
@@ -234,14 +238,6 @@ def _no_times(numbers: Array, *, integers: bool) -> tuple[NDArray[np.bool_], str
     if integers:
         return numbers > np.iinfo(np.int64).max, "below 2**63"
     return (numbers > 2**53) | (numbers < -(2**53)), "integers that float64 can tell apart (up to 2**53)"
-
-
-def _ascending(stamps: Stamps, indptr: Ints) -> bool:
-    """Whether every row is in the order of time already."""
-    falls = stamps[1:] < stamps[:-1]
-    inner = indptr[(indptr > 0) & (indptr < len(stamps))]
-    falls[inner - 1] = False  # from one row to the next
-    return not falls.any()
 
 
 def _as_times(value: NumbersLike | None, shape: tuple[int, ...], integers: bool) -> Stamps:
