@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from nodeflow._base.checks import Ints, as_array, check_type, describe, first_true
-from nodeflow._base.frozen import Frozen
+from nodeflow._base.frozen import Frozen, Lazy
 from nodeflow._base.types import Array, EdgeFilter
 from nodeflow._peers.held import HeldGraph
 from nodeflow._rows.rows import whole_column
@@ -80,21 +80,18 @@ def edge_integers(graph: HeldGraph, name: str, argument: str) -> Ints:
 class EdgeMask(Frozen):
     """The edges that a sampler may draw: a bool array ``[num_edges]`` by edge id. It prints as its size and a hash.
 
-    On a distributed graph the mask covers the local edges; ``words`` is its repr on every rank.
+    On a distributed graph the mask covers the local edges; ``words`` are the same on every rank.
     """
 
     __slots__ = ("mask", "words")
     mask: NDArray[np.bool_]
-    words: str | None
+    words: Lazy[str]
 
-    def __init__(self, mask: NDArray[np.bool_], words: str | None = None) -> None:
+    def __init__(self, mask: NDArray[np.bool_], words: Lazy[str]) -> None:
         self._set(mask=mask, words=words)
 
     def __repr__(self) -> str:
-        if self.words is not None:
-            return f"EdgeMask({self.words})"
-        kept = np.flatnonzero(self.mask)
-        return f"EdgeMask({len(kept)} of {len(self.mask)} edges, {hash_ids(kept):#018x})"
+        return f"EdgeMask({self.words.get()})"
 
 
 def edge_mask(graph: HeldGraph, value: EdgeFilter | EdgeMask | None) -> EdgeMask | None:
@@ -107,9 +104,7 @@ def edge_mask(graph: HeldGraph, value: EdgeFilter | EdgeMask | None) -> EdgeMask
         return value
     held, size = graph.held, graph.num_edges
     is_held = isinstance(value, str) or callable(value)  # of the edges held here, not of the whole graph
-    words = None
-    if is_held and graph.peers.size > 1:  # masks differ between processes, and settings are compared by their words
-        words = value if isinstance(value, str) else getattr(value, "__qualname__", type(value).__qualname__)
+    name = value if isinstance(value, str) else getattr(value, "__qualname__", type(value).__qualname__)
     if isinstance(value, str):
         value = edge_column(graph, value, "edge_filter")
     elif callable(value):
@@ -124,7 +119,12 @@ def edge_mask(graph: HeldGraph, value: EdgeFilter | EdgeMask | None) -> EdgeMask
         )
     if mask.shape != (size,):
         raise ValueError(f"edge_filter must have one entry per edge ({size}), got shape {mask.shape}")
-    if is_held or graph.peers.size == 1:
-        return EdgeMask(mask.copy(), words)
-    whole = repr(EdgeMask(mask)).removeprefix("EdgeMask(").removesuffix(")")
-    return EdgeMask(held.edges_of_whole(mask), whole)
+    mask = mask.copy()
+
+    def words() -> str:
+        kept = np.flatnonzero(mask)
+        return f"{len(kept)} of {len(mask)} edges, {hash_ids(kept):#018x}"
+
+    # masks differ between processes, and settings are compared by their words
+    named = is_held and graph.peers.size > 1
+    return EdgeMask(mask if is_held else held.edges_of_whole(mask), Lazy.of(name) if named else Lazy(words))

@@ -65,10 +65,6 @@ class Reader(NamedTuple):
         """Return the same with the edges that ``without`` leaves out."""
         return self._replace(edges=self.edges.intact(), left_out=None)
 
-    def candidates(self, dst: Tensor) -> Candidates:
-        """Return all edges that the destinations ``dst`` (parent ids, int64) could draw."""
-        return Candidates(self, dst)
-
     def weighted(self, positions: Ints, factor: Array | None = None) -> Array:
         """Return the weights of the edges at ``positions`` times ``factor``, ``[E]`` each (None: 1)."""
         if self.weights is None:

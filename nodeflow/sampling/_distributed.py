@@ -23,7 +23,7 @@ from nodeflow._rows.rows import as_array, from_numpy
 from nodeflow.graph import Graph
 from nodeflow.random import Random
 from nodeflow.sampling._base import Call
-from nodeflow.sampling._bound import Reader
+from nodeflow.sampling._bound import Candidates, Reader
 from nodeflow.sampling._choice import Choice, check_choice, parent_eid
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ def with_rows_of(sampler: AnySampler, nodes: Ints) -> AnySampler:
         return sampler
 
     def edges_of(own: Reader, nodes: Ints) -> Arrays:
-        candidates = own.candidates(torch.from_numpy(nodes))
+        candidates = Candidates(own, torch.from_numpy(nodes))
         indices, ids = own.edges.indices[candidates.positions], own.edges.ids(candidates.positions)
         weights = [] if own.weights is None else [own.weights[ids]]
         return [candidates.degrees.numpy(), indices, graph.held.whole.edge_ids_of(ids), *weights]

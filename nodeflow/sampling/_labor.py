@@ -16,6 +16,7 @@ from nodeflow._edges.numbering import Numbering
 from nodeflow._runtime.memory import copied_outside, outside
 from nodeflow.graph import Graph
 from nodeflow.random import derive_key
+from nodeflow.sampling._bound import Candidates
 from nodeflow.sampling._choice import Choice
 from nodeflow.sampling._neighbor import inverse_rate
 from nodeflow.sampling._options import SamplerOptions
@@ -200,7 +201,7 @@ class LaborSampler(RowSampler):
         # some edges are left out for a while: only candidates are without them
         few = size > max(4 * int(degree.sum()), 1024)
         if few or edges.patch is not None:
-            left = self.reader.candidates(dst)
+            left = Candidates(self.reader, dst)
             ends, candidates = left.indptr.numpy(), left.positions
             begin, degree = ends[:-1], np.diff(ends)
             indices = indices[candidates]

@@ -126,7 +126,7 @@ class Sampler(BoundSampler):
 
     def candidates(self, dst: Tensor) -> Candidates:
         """Return all edges that the destinations ``dst`` (parent ids) could draw."""
-        return self.reader.candidates(torch.from_numpy(as_ids(dst, "dst", self.graph.num_nodes)))
+        return Candidates(self.reader, torch.from_numpy(as_ids(dst, "dst", self.graph.num_nodes)))
 
     def draw_layers(self, seeds: Ints, draw: Draw, inputs: Any, contexts: Ints | None = None) -> NodeFlow:
         """Return the NodeFlow of checked seeds, layer by layer; ``contexts`` ``[num_seeds]`` see ``assemble``."""

@@ -7,7 +7,7 @@ from typing import Any, Unpack
 import numpy as np
 import torch
 
-from nodeflow._base.checks import Ints, as_count, as_flag, as_int
+from nodeflow._base.checks import Ints, as_count, as_flag
 from nodeflow._edges.numbering import distinct_in_order
 from nodeflow.flow import Flow, NodeFlow, shared_node_flow
 from nodeflow.graph import Graph
@@ -18,6 +18,7 @@ from nodeflow.sampling._choice import prefix
 from nodeflow.sampling._distributed import with_rows_of
 from nodeflow.sampling._neighbor import NeighborSampler
 from nodeflow.sampling._options import SubgraphOptions
+from nodeflow.sampling._sampler import check_size
 from nodeflow.sampling._subgraph import induced_subgraph
 
 
@@ -72,9 +73,7 @@ class ShadowSampler(BoundSampler):
         **options: Unpack[SubgraphOptions],
     ) -> None:
         self.depth = as_count(depth, "depth")
-        self.fanout = as_int(fanout, "fanout")
-        if self.fanout < 1 and self.fanout != -1:
-            raise ValueError(f"fanout must be -1 (all neighbours) or at least 1, got {self.fanout}")
+        self.fanout = check_size(fanout, "fanout")
         self.replace = as_flag(replace, "replace")
         super().__init__(graph, num_flows, **options)
 
