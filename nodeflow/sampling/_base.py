@@ -313,7 +313,8 @@ class SamplerBase(ABC):
     def flat_seeds(self, seeds: SeedsLike) -> tuple[Any, tuple[int, ...] | None]:
         """Return the seeds in one dimension, and their shape if it is ``[B, m]``, as only nodes may have it.
 
-        A bool mask with an entry per possible seed becomes the ids where it is True.
+        A bool mask with an entry per possible seed becomes the ids where it is True. A list of tensors without
+        dimensions is one of those that a torch DataLoader passes to ``collate_fn``.
         """
         # ``dtype in (torch.bool, np.bool_)`` compares a dtype of numpy with one of torch, and numpy drops any error of
         # that comparison, also a KeyboardInterrupt
@@ -325,10 +326,18 @@ class SamplerBase(ABC):
                     f"{tuple(seeds.shape)}"
                 )
             return np.flatnonzero(as_array(seeds, "seeds")), None
-        ids, shape = flat(seeds)
-        if shape is not None and self.seed_kind != "node":
-            raise self._refusal(shape)
-        return ids, shape
+        nested = isinstance(seeds, Sequence) and any(isinstance(seed, (Sequence, Tensor, np.ndarray)) for seed in seeds)
+        if isinstance(seeds, str) or not (nested or getattr(seeds, "ndim", 1) == 2):
+            return seeds, None
+        rows: Any = seeds
+        if nested and all(isinstance(seed, Tensor) for seed in rows):
+            rows = torch.stack(list(rows))
+        array = as_array(rows, "seeds")
+        if array.ndim != 2:
+            return array, None
+        if self.seed_kind != "node":
+            raise self._refusal(array.shape)
+        return array.reshape(-1), array.shape
 
     def _refusal(self, shape: tuple[int, ...]) -> ValueError:
         return ValueError(f"{type(self).__name__} does not support seeds of shape {shape}: pass one-dimensional seeds")
@@ -392,16 +401,3 @@ class SamplerBase(ABC):
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
         self.bind()
-
-
-def flat(seeds: Any) -> tuple[Any, tuple[int, ...] | None]:
-    """Return seeds of shape ``[B, m]`` in one dimension, and this shape; other seeds, and None.
-
-    A list of tensors without dimensions is one of those that a torch DataLoader passes to ``collate_fn``.
-    """
-    nested = isinstance(seeds, Sequence) and any(isinstance(seed, (Sequence, Tensor, np.ndarray)) for seed in seeds)
-    if isinstance(seeds, str) or not (nested or getattr(seeds, "ndim", 1) == 2):
-        return seeds, None
-    array: Any = torch.stack(list(seeds)) if nested and all(isinstance(seed, Tensor) for seed in seeds) else seeds
-    array = as_array(array, "seeds")
-    return (array.reshape(-1), array.shape) if array.ndim == 2 else (array, None)

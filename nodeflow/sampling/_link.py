@@ -11,6 +11,7 @@ from torch import Tensor
 
 from nodeflow._base.checks import Ints, as_count, as_number, check_one_of, describe, with_article
 from nodeflow._base.types import Array, NumbersLike, SeedsLike
+from nodeflow._edges.columns import check_edges, edge_integers
 from nodeflow._links.links import SIDES, KnownLike, Links, LinksLike, as_known, as_links
 from nodeflow._peers.held import together
 from nodeflow._rows.rows import fetch_rows
@@ -165,7 +166,8 @@ class LinkSampler(SamplerBase):
         # all pairs that are edges, which make look-ups fast; None: the graph is asked
         self._joined = Pairs.of(self.graph) if needed else None
         if self.relation is not None:
-            checks.check_relations(self.graph, self.relation)
+            column, name = edge_integers(self.graph, self.relation, "relation"), self.relation
+            check_edges(self.graph, column, column < 0, f"relation: the edge column {name!r} must hold numbers from 0")
         links, self._negatives = self._known, {}
         if self.filter_known and not plain and links is None:
             links = self._links_of_edges(np.arange(self.graph.num_edges))

@@ -10,7 +10,6 @@ from torch import Tensor
 
 from nodeflow._base.checks import as_array, check_one_of, describe, first_true
 from nodeflow._base.types import Array, Floats, NumbersLike
-from nodeflow._edges.columns import check_edges, edge_integers
 from nodeflow._links.links import Links
 from nodeflow._rows.rows import whole_column
 from nodeflow.flow import NodeFlow
@@ -31,12 +30,6 @@ def as_filter(value: bool | str, known: object, graph: Graph) -> bool | str:
             "holds a part; pass known=, a table of known pairs that every process holds, or leave filter_known out"
         )
     return value if value == "mark" else bool(value)
-
-
-def check_relations(graph: Graph, name: str) -> None:
-    """Raise an error unless the edge column ``name`` holds relations: whole numbers from 0."""
-    column = edge_integers(graph, name, "relation")
-    check_edges(graph, column, column < 0, f"relation: the edge column {name!r} must hold numbers from 0")
 
 
 def as_exclude(value: str | None, sampler: SamplerBase, *, edges: bool) -> str | None:

@@ -110,7 +110,11 @@ class TemporalNeighborSampler(RowSampler):
         if strategy == "recent" and (self.replace or prob is not None):
             option = "replace=True" if self.replace else "prob="
             raise ValueError(f"strategy='recent' takes the latest edges, each once: {option} goes with 'uniform'")
-        self.since = None if since is None else _as_window(since, edge_column(graph, time, "time"))
+        if since is not None and edge_column(graph, time, "time").dtype.kind == "f":
+            since = as_number(since, "since", least=0)
+        elif since is not None and (since := as_count(since, "since")) > np.iinfo(np.int64).max:
+            raise ValueError(f"since must be below 2**63, got {since}; None is the whole past")
+        self.since = since
         super().__init__(graph, len(self.fanouts), **options)
 
     takes_times = True
@@ -210,16 +214,6 @@ def time_column(graph: Graph, name: str) -> Stamps:
     wrong, rule = _no_times(column, integers=True)
     check_edges(graph, column, wrong, f"time: the edge column {name!r} must be {rule}")
     return column.astype(np.float64 if column.dtype.kind == "f" else np.int64, copy=False)
-
-
-def _as_window(since: float, column: Array) -> float:
-    """The checked length of a window over a column of times: an int where they are integers."""
-    if column.dtype.kind == "f":
-        return as_number(since, "since", least=0)
-    length = as_count(since, "since")
-    if length > np.iinfo(np.int64).max:
-        raise ValueError(f"since must be below 2**63, got {length}; None is the whole past")
-    return length
 
 
 def _starts(limits: Stamps, since: float) -> Stamps:
