@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
@@ -214,15 +214,6 @@ def assemble(
     return NodeFlow._trusted(layers, flows, parent=graph, seed_index=index)
 
 
-class _Hop(NamedTuple):
-    """The nodes that drew in one flow of a batch whose nodes draw once."""
-
-    choice: Choice  # the edges that they drew
-    ends: Ints  # where the edges of each end in the structure of all hops, ``[num_dst]``
-    local: Ints  # local ids of the sources, ``[E]``
-    num_edges: int  # of this hop and of those nearer to the seeds
-
-
 class _Parts:
     """Makes the layers and flows of a NodeFlow.
 
@@ -257,38 +248,31 @@ class _Parts:
 
     def reused(self, numbering: Numbering) -> tuple[list[Layer], list[Flow]]:
         """One structure over all nodes reached; each layer and flow is a prefix of it."""
-        hops: list[_Hop] = []
-        num_nodes, num_edges = [len(numbering.nodes)], 0
+        choices: list[Choice] = []
+        local, num_nodes = [np.zeros(0, np.int64)], [0, len(numbering.nodes)]
         for i in reversed(range(self.num_flows)):
             # the nodes before these drew in a flow nearer to the seeds
-            choice, src = self.chosen(numbering.nodes[num_nodes[-2] if hops else 0 :], i)
+            choice, src = self.chosen(numbering.nodes[num_nodes[-2] :], i)
             if choice.edata or choice.nodes is not None:
                 raise ValueError("with reuse=True flows are prefixes of one structure: no columns of a Choice")
-            hops.append(_Hop(choice, choice.indptr[1:] + num_edges, numbering.extend(src), num_edges + len(src)))
-            num_edges = hops[-1].num_edges
+            choices.append(choice)
+            local.append(numbering.extend(src))
             num_nodes.append(len(numbering.nodes))
-        choices = [hop.choice for hop in hops]
-        indptr = torch.from_numpy(np.concatenate([np.zeros(1, np.int64), *(hop.ends for hop in hops)]))
-        indices = torch.from_numpy(np.concatenate([np.zeros(0, np.int64), *(hop.local for hop in hops)]))
+        counts = np.concatenate([local[0], *(np.diff(choice.indptr) for choice in choices)])
+        arrays = torch.from_numpy(np.append(0, np.cumsum(counts))), torch.from_numpy(np.concatenate(local))
         whole = self.layer(numbering.nodes)
-        context = whole.context
-        eid = Lazy(lambda: torch.cat([parent_eid(self.edges, choice).get() for choice in choices]))
+        context, needs = whole.context, {choice.needs_weight for choice in choices}
         weighted = any(choice.weight is not None for choice in choices)
-        weight = Lazy(lambda: torch.cat([_weights_of(choice) for choice in choices])) if weighted else None
-        said = {choice.needs_weight for choice in choices}
-        needed = True if True in said else None if None in said else False
+        parts: FlowParts = {
+            "parent_eid": Lazy(lambda: torch.cat([parent_eid(self.edges, choice).get() for choice in choices])),
+            "weight": Lazy(lambda: torch.cat([_weights_of(choice) for choice in choices])) if weighted else None,
+            "needs_weight": True if True in needs else None if None in needs else False,
+        }
         layers = [
             Layer._trusted(size, whole.parent_nid[:size], context=None if context is None else context[:size])
-            for size in reversed(num_nodes)
+            for size in reversed(num_nodes[1:])
         ]
-        flows = []
-        for i, hop in enumerate(reversed(hops)):
-            size = hop.num_edges
-            structure = Structure(indptr[: layers[i + 1].num_nodes + 1], indices[:size], layers[i].num_nodes)
-            parts: FlowParts = {"parent_eid": prefix(eid, size), "weight": prefix(weight, size)}
-            parts |= {"needs_weight": needed, "prefix": True}
-            flows.append(Flow._trusted(structure, layers[i], layers[i + 1], (i, i + 1), **parts))
-        return layers, flows
+        return layers, [first_rows(*arrays, layers[i], layers[i + 1], i, parts) for i in range(self.num_flows)]
 
     def chosen(self, keys: Ints, flow: int) -> tuple[Choice, Ints]:
         """Ask for edges of the nodes ``keys``; returns the Choice and the keys of the sources."""
@@ -329,9 +313,17 @@ def _spread(columns: Mapping[str, Tensor], rows: Tensor, size: int) -> dict[str,
     }
 
 
-def prefix(cell: Lazy[Tensor] | None, size: int) -> Lazy[Tensor] | None:
-    """Return the first ``size`` entries of a tensor, computed when first asked for; None for None."""
-    return None if cell is None else Lazy(lambda: cell.get()[:size])
+def first_rows(indptr: Tensor, indices: Tensor, src: Layer, dst: Layer, i: int, parts: FlowParts) -> Flow:
+    """Return flow i, of the first rows of a structure: those of ``dst``; ``parts`` are those of the whole structure."""
+    size = int(indptr[dst.num_nodes])
+
+    def first(cell: Lazy[Tensor] | None) -> Lazy[Tensor] | None:
+        return None if cell is None else Lazy(lambda: cell.get()[:size])
+
+    own: FlowParts = {**parts, "parent_eid": first(parts["parent_eid"]), "weight": first(parts["weight"])}
+    own["prefix"] = True
+    structure = Structure(indptr[: dst.num_nodes + 1], indices[:size], src.num_nodes)
+    return Flow._trusted(structure, src, dst, (i, i + 1), **own)
 
 
 def _weights_of(choice: Choice) -> Tensor:

@@ -9,12 +9,12 @@ import torch
 
 from nodeflow._base.checks import Ints, as_count, as_flag
 from nodeflow._edges.numbering import distinct_in_order
-from nodeflow.flow import Flow, NodeFlow, shared_node_flow
+from nodeflow.flow import NodeFlow, shared_node_flow
 from nodeflow.graph import Graph
 from nodeflow.ops import Structure
 from nodeflow.sampling._base import Call, Draw
 from nodeflow.sampling._bound import BoundSampler
-from nodeflow.sampling._choice import prefix
+from nodeflow.sampling._choice import first_rows
 from nodeflow.sampling._distributed import with_rows_of
 from nodeflow.sampling._neighbor import NeighborSampler
 from nodeflow.sampling._options import SubgraphOptions
@@ -103,12 +103,8 @@ class ShadowSampler(BoundSampler):
         indptr, indices = torch.from_numpy(part.indptr), torch.from_numpy(part.indices)
         structure = Structure(indptr, indices, rows.num_nodes)
         parts = reader.flow_parts(part.positions, needs_weight=True)
-        eid, weight = parts["parent_eid"], parts["weight"]
         whole = shared_node_flow(self.graph, rows, structure, self.num_flows - 1, **parts)
-        i, end = self.num_flows - 1, part.indptr[back.num_nodes]  # of the last flow, a prefix of the others
-        structure = Structure(indptr[: back.num_nodes + 1], indices[:end], rows.num_nodes)
-        parts |= {"parent_eid": prefix(eid, end), "weight": prefix(weight, end), "prefix": True}
-        flow = Flow._trusted(structure, whole.back, back, (i, i + 1), **parts)
+        last = first_rows(indptr, indices, whole.back, back, self.num_flows - 1, parts)
         return NodeFlow._trusted(
-            [*whole.layers, back], [*whole.flows, flow], parent=self.graph, seed_index=reached.seed_index
+            [*whole.layers, back], [*whole.flows, last], parent=self.graph, seed_index=reached.seed_index
         )
