@@ -74,7 +74,7 @@ class Draw(NamedTuple):
         epoch_key: the random key that all batches of the epoch share.
         batch_number: the number of the batch; None where a hash of the seeds tells batches apart.
         contexts: the number that goes into the random key of each context, int64 ``[num_contexts]``: in a share of a
-            step, that of the context in the whole step. None: its index in this call.
+            step, that of the context in the whole step, or the parent id of its seed. None: its index in this call.
     """
 
     key: int
@@ -352,10 +352,7 @@ class SamplerBase(ABC):
         return batch.with_seeds(seed_index=index.reshape(shape))
 
     def _draw_of(self, call: Call, ids: Ints, *identity: int) -> Draw:
-        """The keys of a call with checked seeds; a share of a step has those of the step.
-
-        ``identity``: hashes of what tells batches apart beside their seeds.
-        """
+        """The keys of a call with checked seeds, or of its step; hashes in ``identity`` tell batches apart too."""
         step = call.step
         every = ids if step is None else self._seeds(step.ids)[0]
         number, epoch = call.batch_number, as_int(call.epoch, "epoch")
