@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from nodeflow._base.checks import Ints, as_array, check_type, describe, first_true
-from nodeflow._base.frozen import Frozen
+from nodeflow._base.frozen import Frozen, Lazy
 from nodeflow._base.types import Array, EdgeFilter
 from nodeflow._peers.held import HeldGraph
 from nodeflow._rows.rows import whole_column
@@ -47,28 +47,24 @@ def edge_numbers(graph: HeldGraph, name: str, argument: str, *, signed: bool = T
     if column.dtype not in (np.float32, np.float64):
         column = column.astype(np.float32 if column.dtype == np.float16 else np.float64)
     wrong = ~np.isfinite(column) if signed else ~(np.isfinite(column) & (column >= 0))
-    if (edge := first_true(wrong)) is not None:
-        rule = "finite" if signed else "finite and not negative"
-        raise ValueError(
-            f"{argument}: the edge column {name!r} must be {rule}, but edge {_parent(graph, edge)} has {column[edge]}"
-        )
+    rule = "finite" if signed else "finite and not negative"
+    check_edges(graph, column, wrong, f"{argument}: the edge column {name!r} must be {rule}")
     if column.dtype == np.float64:
         least, most, sums = 1e-280, 1e280, "quotients and products of two"
         if signed:  # layers and full passes round weighted sums to the type of the rows, which is float32 as a rule
             least, most, sums = 1e-30, 1e30, "weighted sums of float32 rows"
         wrong = (np.abs(column) > most) | ((np.abs(column) < least) & (column != 0))
-        if (edge := first_true(wrong)) is not None:
-            raise ValueError(
-                f"{argument}: the edge column {name!r} must hold 0 or sizes from {least} to {most}, so that "
-                f"{sums} neither overflow nor vanish, but edge {_parent(graph, edge)} has {column[edge]}; "
-                "multiply the column by a constant"
-            )
+        rule = f"must hold 0 or sizes from {least} to {most}, so that {sums} neither overflow nor vanish"
+        hint = "; multiply the column by a constant"
+        check_edges(graph, column, wrong, f"{argument}: the edge column {name!r} {rule}", hint)
     return column
 
 
-def _parent(graph: HeldGraph, edge: int) -> int:
-    """The parent id of an edge held here."""
-    return int(graph.held.whole.edge_ids_of(np.array([edge]))[0])
+def check_edges(graph: HeldGraph, column: Array, wrong: NDArray[np.bool_], rule: str, hint: str = "") -> None:
+    """Raise ValueError for the first of the edges held here whose entry in ``column`` is wrong, by its parent id."""
+    if (i := first_true(wrong)) is not None:
+        edge = graph.held.whole.edge_ids_of(np.array([i]))[0]
+        raise ValueError(f"{rule}, but edge {edge} has {column[i]}{hint}")
 
 
 def edge_integers(graph: HeldGraph, name: str, argument: str) -> Ints:
@@ -84,21 +80,18 @@ def edge_integers(graph: HeldGraph, name: str, argument: str) -> Ints:
 class EdgeMask(Frozen):
     """The edges that a sampler may draw: a bool array ``[num_edges]`` by edge id. It prints as its size and a hash.
 
-    On a distributed graph the mask covers the local edges; ``words`` is its repr on every rank.
+    On a distributed graph the mask covers the local edges; ``words`` are the same on every rank.
     """
 
     __slots__ = ("mask", "words")
     mask: NDArray[np.bool_]
-    words: str | None
+    words: Lazy[str]
 
-    def __init__(self, mask: NDArray[np.bool_], words: str | None = None) -> None:
+    def __init__(self, mask: NDArray[np.bool_], words: Lazy[str]) -> None:
         self._set(mask=mask, words=words)
 
     def __repr__(self) -> str:
-        if self.words is not None:
-            return f"EdgeMask({self.words})"
-        kept = np.flatnonzero(self.mask)
-        return f"EdgeMask({len(kept)} of {len(self.mask)} edges, {hash_ids(kept):#018x})"
+        return f"EdgeMask({self.words.get()})"
 
 
 def edge_mask(graph: HeldGraph, value: EdgeFilter | EdgeMask | None) -> EdgeMask | None:
@@ -111,9 +104,7 @@ def edge_mask(graph: HeldGraph, value: EdgeFilter | EdgeMask | None) -> EdgeMask
         return value
     held, size = graph.held, graph.num_edges
     is_held = isinstance(value, str) or callable(value)  # of the edges held here, not of the whole graph
-    words = None
-    if is_held and graph.peers.size > 1:  # masks differ between processes, and settings are compared by their words
-        words = value if isinstance(value, str) else getattr(value, "__qualname__", type(value).__qualname__)
+    name = value if isinstance(value, str) else getattr(value, "__qualname__", type(value).__qualname__)
     if isinstance(value, str):
         value = edge_column(graph, value, "edge_filter")
     elif callable(value):
@@ -128,7 +119,12 @@ def edge_mask(graph: HeldGraph, value: EdgeFilter | EdgeMask | None) -> EdgeMask
         )
     if mask.shape != (size,):
         raise ValueError(f"edge_filter must have one entry per edge ({size}), got shape {mask.shape}")
-    if is_held or graph.peers.size == 1:
-        return EdgeMask(mask.copy(), words)
-    whole = repr(EdgeMask(mask)).removeprefix("EdgeMask(").removesuffix(")")
-    return EdgeMask(held.edges_of_whole(mask), whole)
+    mask = mask.copy()
+
+    def words() -> str:
+        kept = np.flatnonzero(mask)
+        return f"{len(kept)} of {len(mask)} edges, {hash_ids(kept):#018x}"
+
+    # masks differ between processes, and settings are compared by their words
+    named = is_held and graph.peers.size > 1
+    return EdgeMask(mask if is_held else held.edges_of_whole(mask), Lazy.of(name) if named else Lazy(words))

@@ -103,11 +103,6 @@ class Edges(Frozen):
         """The narrowest integer type that holds every position."""
         return np.int32 if len(self.indices) < 2**31 else np.int64
 
-    @property
-    def num_idents(self) -> int:
-        """Number of rows of the whole graph."""
-        return self.whole.num_nodes * self.rows_per_node
-
     def __repr__(self) -> str:
         return f"Edges({self.num_rows} rows, {len(self.indices)} edges)"
 
@@ -160,6 +155,18 @@ class Edges(Frozen):
         left_out = np.unique(positions[positions >= 0])  # a filter may have left out some of them already
         return self._patched(Patch(self, left_out))
 
+    @property
+    def left_out(self) -> Ints:
+        """Positions of the edges that the ``patch`` leaves out, ascending."""
+        return NOTHING if self.patch is None else self.patch.left_out
+
+    def staying(self, indptr: Ints, positions: Ints, *columns: Ints) -> tuple[Ints, ...]:
+        """Return ``indptr``, ``positions`` and columns of edges without those that are left out."""
+        if self.patch is None:
+            return indptr, positions, *columns
+        kept = np.flatnonzero(~contains(self.left_out, positions))
+        return np.searchsorted(kept, indptr), positions[kept], *(column[kept] for column in columns)
+
     def intact(self) -> Edges:
         """Return the same arrays without a ``patch``."""
         return self._patched(None)
@@ -200,11 +207,6 @@ class Patch(Frozen):
 
         # made when first asked for: it takes memory for all edges of the rows, and some samplers need only left_out
         self._set(rows=rows, left_out=left_out, _copied=Lazy(copied))
-
-    def stay(self, indptr: Ints, positions: Ints) -> tuple[Ints, Ints]:
-        """Return which of the edges at ``positions`` are not left out, ascending, and the ``indptr`` of these."""
-        kept = np.flatnonzero(~contains(self.left_out, positions))
-        return kept, np.searchsorted(kept, indptr)
 
     @property
     def edges(self) -> Edges:

@@ -63,14 +63,16 @@ class Numbering:
 
     def _extend_wide(self, ids: Ints) -> Ints:
         # ids beyond 31 bits do not fit the packed entries; such graphs are rare and pay with a sort
-        everything = np.concatenate([self.nodes, ids])
-        _, first, group = np.unique(everything, return_index=True, return_inverse=True)
-        order = np.argsort(first, kind="stable")
-        rank = np.empty(len(order), np.int64)
-        rank[order] = np.arange(len(order))
-        local: Ints = rank[group][len(self.nodes) :]
-        self.nodes = everything[first[order]]
-        return local
+        count = len(self.nodes)
+        self.nodes, local = distinct_in_order(np.concatenate([self.nodes, ids]))
+        return local[count:]
+
+
+def distinct_in_order(ids: Ints) -> tuple[Ints, Ints]:
+    """Return the distinct ids, in order of first appearance, and the index of every id among them."""
+    distinct, first, index = np.unique(ids, return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    return distinct[order], np.argsort(order)[index]
 
 
 def _power_of_two(least: float) -> int:

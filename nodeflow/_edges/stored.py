@@ -110,12 +110,11 @@ def edges_of(rows: Ints, indptr: Ints, indices: Stored, edge_ids: Stored | None)
 
 
 class Between(NamedTuple):
-    """All edges from ``u[i]`` to ``v[i]`` for every pair i of nodes: ``edges[first[i]:last[i]]``, ascending ids."""
+    """All edges from ``u[i]`` to ``v[i]`` for every pair i of nodes: ``edges[indptr[i]:indptr[i + 1]]``, ascending."""
 
     u: Ints
     v: Ints
-    first: Ints
-    last: Ints
+    indptr: Ints
     edges: Ints
 
     @classmethod
@@ -127,36 +126,29 @@ class Between(NamedTuple):
         # one integer for each pair of nodes, so that pairs can be looked up in sorted ones
         pair = np.repeat(np.arange(len(rows)), np.diff(chosen)) * num_nodes + indices[position]
         order = np.lexsort((edges, pair))
-        pair, edges = pair[order], edges[order]
-        first, last = (np.searchsorted(pair, row * num_nodes + u, side) for side in ("left", "right"))
-        return cls(u, v, first, last, edges)
+        first, last = (np.searchsorted(pair[order], row * num_nodes + u, side) for side in ("left", "right"))
+        indptr = np.append(0, np.cumsum(last - first))
+        at = np.arange(indptr[-1]) + np.repeat(last - indptr[1:], last - first)
+        return cls(u, v, indptr, edges[order[at]])
 
     def exist(self) -> Tensor:
         """Return whether there is an edge, bool ``[num_pairs]``."""
-        return torch.from_numpy(self.last > self.first)
+        return torch.from_numpy(np.diff(self.indptr) > 0)
 
     def lowest(self) -> Tensor:
         """Return the lowest edge id of every pair, int64 ``[num_pairs]``; ValueError for a pair without edges."""
-        missing = self.last == self.first
+        missing = np.diff(self.indptr) == 0
         if (at := first_true(missing)) is not None:
             raise ValueError(
                 f"there is no edge {self.u[at]} -> {self.v[at]} (pair {at} of {len(missing)}); ask has_edges(u, v) "
                 "first, or pass return_uv=True for the edges that there are"
             )
-        return torch.from_numpy(self.edges[self.first])
+        return torch.from_numpy(self.edges[self.indptr[:-1]])
 
     def every(self) -> Triple:
         """Return ``(src, dst, edge ids)`` of all edges, pair by pair."""
-        counts, edges = self.grouped()
-        pair = np.repeat(np.arange(len(counts)), counts)
-        return tuple(map(_int64, (self.u[pair], self.v[pair], edges)))  # type: ignore[return-value]
-
-    def grouped(self) -> tuple[Ints, Ints]:
-        """Return the number of edges of every pair, and the ids of all edges, pair by pair."""
-        counts = self.last - self.first
-        pair = np.repeat(np.arange(len(counts)), counts)
-        within = np.arange(len(pair)) - np.repeat(np.cumsum(counts) - counts, counts)
-        return counts, self.edges[self.first[pair] + within]
+        counts = np.diff(self.indptr)
+        return tuple(map(_int64, (np.repeat(self.u, counts), np.repeat(self.v, counts), self.edges)))  # type: ignore[return-value]
 
 
 def _int64(array: Stored) -> Tensor:

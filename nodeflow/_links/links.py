@@ -54,14 +54,9 @@ def joined(parts: Sequence[Links], with_relations: bool) -> Links:
 
 
 def as_links(value: object, name: str, num_nodes: int, relations: bool | None = None, why: str = "") -> Links:
-    """Check triples ``[n, 3]`` or pairs ``[n, 2]``, and copy them.
+    """Check triples ``[n, 3]`` or pairs ``[n, 2]``, and copy them; an empty list has either width.
 
-    Args:
-        value: the rows; an empty list has either width.
-        name: the argument, for messages.
-        num_nodes: number of nodes.
-        relations: whether there must be relations; None: either.
-        why: the reason, for the error message.
+    ``relations`` says whether there must be relations, for the reason ``why``; None: either.
     """
     array = as_array(value, name)
     width = None if relations is None else 3 if relations else 2
@@ -91,11 +86,7 @@ class Queries:
     """The distinct pairs (node, relation) among those given, ascending by relation, then by node.
 
     Nodes [4, 0, 4] with relations [1, 1, 1] give ``node`` [0, 4] and ``relation`` [1, 1]; ``number`` [1, 0, 1] is the
-    index of each given pair among them.
-
-    Args:
-        node, relation: the pairs, ``[n]`` each; ``relation`` None: without relations.
-        num_nodes: number of nodes.
+    index of each given pair among them. ``relation`` None: without relations.
     """
 
     def __init__(self, node: Ints, relation: Ints | None, num_nodes: int) -> None:
@@ -113,12 +104,9 @@ class Queries:
         return _places(self._keys, self._keys_of(node, relation))
 
     def answers(self, links: Links, side: str, columns: Ints | None = None) -> tuple[Ints, Ints]:
-        """Return ``(indptr, answers)``: the distinct answers that links give to each query, ascending.
+        """Return ``(indptr, answers)``: the distinct answers that links give to each query for ``side``, ascending.
 
-        Args:
-            links: links; those that answer no query are left out.
-            side: the end that queries ask for.
-            columns: number of each node as an answer, ``[num_nodes]``, -1 for a node that is no answer; None: its id.
+        ``columns`` has the number of each node as an answer, ``[num_nodes]``, -1 for one that is none; None: its id.
         """
         near, far = links.ends(side)
         number, answer = self.find(near, links.relation), far if columns is None else columns[far]

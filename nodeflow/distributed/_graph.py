@@ -129,7 +129,7 @@ class DistributedGraph(Graph):
         parcels = [arrays for arrays in peers.exchange("edges between nodes", answers) if arrays]
         counts, ids = (np.concatenate([np.zeros(0, np.int64), *(arrays[i] for arrays in parcels)]) for i in range(2))
         indptr, at = kernels.csr.csr_rows(sums(counts), routes.back()[index.reshape(-1)])
-        return Between(u, v, indptr[:-1], indptr[1:], ids[at])
+        return Between(u, v, indptr, ids[at])
 
     def _degrees(self, name: str, nodes: Ints, counts: Ints, v: IdsLike | _All) -> Tensor:
         """Degrees: the owner of each node adds up the counts of its edges from all processes."""

@@ -97,7 +97,8 @@ class HeldPart(Held):
         rows, row = np.unique(self.parts.places(near), return_inverse=True)
         ends, position = kernels.csr.csr_rows(indptr, rows)
         edges = self.whole.edge_ids_of(position if ids is None else ids[position])
-        return Between.of(far, row, self.whole.num_nodes, ends, other[position], edges).grouped()
+        between = Between.of(far, row, self.whole.num_nodes, ends, other[position], edges)
+        return np.diff(between.indptr), between.edges
 
     def edges_here(self, eid: Ints) -> Ints:
         """Return the ids in the part of those of the edges ``eid``, parent ids, that are held here."""

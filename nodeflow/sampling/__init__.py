@@ -30,7 +30,7 @@ In the copy:
 - A draw depends on its arguments and on settings only, and changes no attribute: it runs on several threads.
 
 The file of a family may be changed freely, as long as its golden values stay. ``_base``, ``_bound``, ``_sampler``,
-``_rows``, ``_choice`` and ``_assemble`` serve all families; a new one needs no change there.
+``_rows`` and ``_choice`` serve all families; a new one needs no change there.
 docs/architecture.md lists the rest of a new family: an entry in this file, tests, golden values and a page.
 
 Names that are imported ``as`` themselves serve rooms above, not users.
@@ -47,7 +47,7 @@ from nodeflow.sampling._estimate import Estimate
 from nodeflow.sampling._labor import LaborSampler
 from nodeflow.sampling._layerwise import FastGCNSampler, LadiesSampler, LayerSampler
 from nodeflow.sampling._link import LinkSampler
-from nodeflow.sampling._link_chunks import LinkChunk
+from nodeflow.sampling._link_parts import LinkChunk
 from nodeflow.sampling._neighbor import FullSampler, NeighborSampler
 from nodeflow.sampling._random_walk import RandomWalkSampler
 from nodeflow.sampling._saint import SaintSampler

@@ -74,7 +74,7 @@ class Draw(NamedTuple):
         epoch_key: the random key that all batches of the epoch share.
         batch_number: the number of the batch; None where a hash of the seeds tells batches apart.
         contexts: the number that goes into the random key of each context, int64 ``[num_contexts]``: in a share of a
-            step, that of the context in the whole step. None: its index in this call.
+            step, that of the context in the whole step, or the parent id of its seed. None: its index in this call.
     """
 
     key: int
@@ -313,7 +313,8 @@ class SamplerBase(ABC):
     def flat_seeds(self, seeds: SeedsLike) -> tuple[Any, tuple[int, ...] | None]:
         """Return the seeds in one dimension, and their shape if it is ``[B, m]``, as only nodes may have it.
 
-        A bool mask with an entry per possible seed becomes the ids where it is True.
+        A bool mask with an entry per possible seed becomes the ids where it is True. A list of tensors without
+        dimensions is one of those that a torch DataLoader passes to ``collate_fn``.
         """
         # ``dtype in (torch.bool, np.bool_)`` compares a dtype of numpy with one of torch, and numpy drops any error of
         # that comparison, also a KeyboardInterrupt
@@ -325,10 +326,18 @@ class SamplerBase(ABC):
                     f"{tuple(seeds.shape)}"
                 )
             return np.flatnonzero(as_array(seeds, "seeds")), None
-        ids, shape = flat(seeds)
-        if shape is not None and self.seed_kind != "node":
-            raise self._refusal(shape)
-        return ids, shape
+        nested = isinstance(seeds, Sequence) and any(isinstance(seed, (Sequence, Tensor, np.ndarray)) for seed in seeds)
+        if isinstance(seeds, str) or not (nested or getattr(seeds, "ndim", 1) == 2):
+            return seeds, None
+        rows: Any = seeds
+        if nested and all(isinstance(seed, Tensor) for seed in rows):
+            rows = torch.stack(list(rows))
+        array = as_array(rows, "seeds")
+        if array.ndim != 2:
+            return array, None
+        if self.seed_kind != "node":
+            raise self._refusal(array.shape)
+        return array.reshape(-1), array.shape
 
     def _refusal(self, shape: tuple[int, ...]) -> ValueError:
         return ValueError(f"{type(self).__name__} does not support seeds of shape {shape}: pass one-dimensional seeds")
@@ -343,24 +352,21 @@ class SamplerBase(ABC):
         return batch.with_seeds(seed_index=index.reshape(shape))
 
     def _draw_of(self, call: Call, ids: Ints, *identity: int) -> Draw:
-        """The keys of a call with checked seeds; a share of a step has those of the step.
-
-        ``identity``: hashes of what tells batches apart beside their seeds.
-        """
+        """The keys of a call with checked seeds, or of its step; hashes in ``identity`` tell batches apart too."""
         step = call.step
         every = ids if step is None else self._seeds(step.ids)[0]
-        draw = self._draw(call.epoch, call.batch_number, hash_ids(every), *identity)
-        if step is None or not self.draws_together:
-            return draw
-        # with the key of the step, shares would draw alike, and their mean would vary as one share does
-        return draw._replace(key=derive_key(draw.key, "share", hash_ids(step.rows)))
-
-    def _draw(self, epoch: int, batch_number: int | None, *identity: int) -> Draw:
-        """Make the keys of a batch from its number, or if it has none from the hashes in ``identity``."""
+        number, epoch = call.batch_number, as_int(call.epoch, "epoch")
         # the first word of the key separates numbered batches from hashed ones
-        named = (0, *identity) if batch_number is None else (1, as_int(batch_number, "batch_number"))
-        number = as_int(epoch, "epoch")
-        return Draw(self._key(number, *named), self._key(number, 2), batch_number)
+        named = (0, *self._identity(every), *identity) if number is None else (1, as_int(number, "batch_number"))
+        key = self._key(epoch, *named)
+        if step is not None and self.draws_together:
+            # with the key of the step, shares would draw alike, and their mean would vary as one share does
+            key = derive_key(key, "share", hash_ids(step.rows))
+        return Draw(key, self._key(epoch, 2), number)
+
+    def _identity(self, ids: Ints) -> tuple[int, ...]:
+        """The hash of the seeds of a batch, by which batches without a number differ; none where they need not."""
+        return (hash_ids(ids),)
 
     def _key(self, *words: int | str) -> int:
         """A key made of ``draws_as``, the seed and ``words``. The name of neighbour sampling is empty, and no word."""
@@ -392,16 +398,3 @@ class SamplerBase(ABC):
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
         self.bind()
-
-
-def flat(seeds: Any) -> tuple[Any, tuple[int, ...] | None]:
-    """Return seeds of shape ``[B, m]`` in one dimension, and this shape; other seeds, and None.
-
-    A list of tensors without dimensions is one of those that a torch DataLoader passes to ``collate_fn``.
-    """
-    nested = isinstance(seeds, Sequence) and any(isinstance(seed, (Sequence, Tensor, np.ndarray)) for seed in seeds)
-    if isinstance(seeds, str) or not (nested or getattr(seeds, "ndim", 1) == 2):
-        return seeds, None
-    array: Any = torch.stack(list(seeds)) if nested and all(isinstance(seed, Tensor) for seed in seeds) else seeds
-    array = as_array(array, "seeds")
-    return (array.reshape(-1), array.shape) if array.ndim == 2 else (array, None)

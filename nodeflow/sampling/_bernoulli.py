@@ -65,16 +65,15 @@ class BernoulliSampler(RowSampler):
                 f"BernoulliSampler takes either fanouts, as in [10, 25], or rates, as in [0.1, 0.5]; got {number}"
             )
         self.fanouts = None if fanouts is None else check_sizes(fanouts, "fanouts")
-        self.rates = None if rates is None else _check_rates(rates)
+        values = [] if rates is None else as_list(rates, "rates", "one number per flow, as in [0.1, 0.5]")
+        checked = tuple(as_number(value, f"rates[{i}]", above=0, most=1) for i, value in enumerate(values))
+        self.rates = None if rates is None else checked
         super().__init__(graph, len(self.fanouts or self.rates or ()), **options)
-
-    def _rate(self, flow: int) -> tuple[int, float]:
-        """The fanout of a flow, and the rate where there is one instead."""
-        return -1 if self.fanouts is None else self.fanouts[flow], 0.0 if self.rates is None else self.rates[flow]
 
     def draw_rows(self, edges: Edges, rows: DrawingRows, step: Step) -> Drawn:
         """Keep edges of every row with the probability that flow ``step.flow`` has."""
-        fanout, rate = self._rate(step.flow)
+        fanout = -1 if self.fanouts is None else self.fanouts[step.flow]
+        rate = 0.0 if self.rates is None else self.rates[step.flow]
         begin, degree, rejection = kernels.bernoulli.log_rejection(edges.indptr, rows.numbers, fanout, rate)
         key = np.uint64(step.random.key)
         indptr, positions, src = kernels.bernoulli.draw_bernoulli(
@@ -83,9 +82,3 @@ class BernoulliSampler(RowSampler):
         every = fanout < 0 and rate in (0, 1)
         inverse = None if every else lambda: np.repeat(-1 / np.expm1(rejection), np.diff(indptr))
         return Drawn(indptr, positions, src, inverse, False)
-
-
-def _check_rates(rates: NumbersLike) -> tuple[float, ...]:
-    """Return one probability per flow as floats above 0 and at most 1; raises TypeError or ValueError."""
-    values = as_list(rates, "rates", "one number per flow, as in [0.1, 0.5]")
-    return tuple(as_number(value, f"rates[{i}]", above=0, most=1) for i, value in enumerate(values))

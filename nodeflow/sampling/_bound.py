@@ -65,10 +65,6 @@ class Reader(NamedTuple):
         """Return the same with the edges that ``without`` leaves out."""
         return self._replace(edges=self.edges.intact(), left_out=None)
 
-    def candidates(self, dst: Tensor) -> Candidates:
-        """Return all edges that the destinations ``dst`` (parent ids, int64) could draw."""
-        return Candidates(self, dst)
-
     def weighted(self, positions: Ints, factor: Array | None = None) -> Array:
         """Return the weights of the edges at ``positions`` times ``factor``, ``[E]`` each (None: 1)."""
         if self.weights is None:
@@ -80,9 +76,12 @@ class Reader(NamedTuple):
         """Return weights as a tensor of the type that estimator weights have."""
         return torch.from_numpy(np.asarray(weights, self.weight_type))
 
-    def flow_parts(self, positions: Ints, inverse: Callable[[], Array | None] | None = None) -> FlowParts:
+    def flow_parts(
+        self, positions: Ints, needs_weight: bool | None, inverse: Callable[[], Array | None] | None = None
+    ) -> FlowParts:
         """Return the parts of a flow of the edges at ``positions``, weighted with the column times ``inverse()``."""
-        parts: FlowParts = {"parent_eid": Lazy(lambda: self.edges.parent_eid(positions)), "weight": None}
+        eid = Lazy(lambda: self.edges.parent_eid(positions))
+        parts: FlowParts = {"parent_eid": eid, "weight": None, "needs_weight": needs_weight}
         if self.weights is not None or inverse is not None:
             factor = inverse or (lambda: None)
             parts["weight"] = Lazy(lambda: self.estimator_weight(self.weighted(positions, factor())))
@@ -121,10 +120,7 @@ class Candidates(Frozen):
     def __init__(self, reader: Reader, dst_nid: Tensor) -> None:
         edges = reader.edges
         indptr, positions = kernels.csr.csr_rows(edges.indptr, edges.rows_of(dst_nid.numpy()))
-        indptr = indptr[:: edges.rows_per_node]
-        if edges.patch is not None:
-            kept, indptr = edges.patch.stay(indptr, positions)
-            positions = positions[kept]
+        indptr, positions = edges.staying(indptr[:: edges.rows_per_node], positions)
         self._set(_indptr=indptr, _reader=reader, positions=positions, dst_nid=dst_nid)
 
     def __repr__(self) -> str:
@@ -196,7 +192,9 @@ class Candidates(Frozen):
             raise ValueError("keep must be ascending row numbers, so that the edges stay grouped by destination")
         if weight is not None and prob is not None:
             raise ValueError("select takes weight or prob, not both")
-        precise = None
+        if isinstance(weight, (int, float)):
+            weight = torch.full((len(rows),), float(weight), dtype=torch.float32, device="cpu")
+        cell: Tensor | Lazy[Tensor] | None = weight
         if weight is None and (prob is not None or self._reader.weights is not None):
             chance = torch.as_tensor(1.0 if prob is None else prob, dtype=torch.float64)
             if chance.ndim and chance.shape != (len(rows),):
@@ -209,10 +207,7 @@ class Candidates(Frozen):
             if masked and bool((chance > 1 + 1e-6).any()):
                 raise ValueError(f"prob must be at most 1 with a mask, which draws no edge twice; got {chance.max():g}")
             precise = self.edge_weight[torch.from_numpy(rows)] / chance
-            weight = precise.float()
-        if isinstance(weight, (int, float)):
-            weight = torch.full((len(rows),), float(weight), dtype=torch.float32, device="cpu")
-        cell = Lazy.of(precise) if precise is not None and self._reader.weight_type is np.float64 else weight
+            cell = Lazy.of(precise) if self._reader.weight_type is np.float64 else precise.float()
         return Choice(np.searchsorted(rows, self._indptr), self.positions[rows], weight=cell)
 
     def __len__(self) -> int:

@@ -14,13 +14,13 @@ from nodeflow import _kernels as kernels
 from nodeflow._base.checks import Ints, as_count, as_ids, as_int, check_length
 from nodeflow._base.frozen import Frozen
 from nodeflow._base.types import IdsLike
+from nodeflow._edges.numbering import distinct_in_order
 from nodeflow._runtime import locks
 from nodeflow.flow import check_graph
 from nodeflow.graph import Graph
 from nodeflow.random import Random, derive_key, hash_ids
 from nodeflow.sampling._base import check_one_process
 from nodeflow.sampling._options import SubgraphOptions
-from nodeflow.sampling._sampler import first_seeds
 from nodeflow.sampling._subgraph import Subgraph, SubgraphSampler
 
 _MOST = 2**31 - 1
@@ -148,19 +148,19 @@ class ClusterSampler(SubgraphSampler):
 
     def choose_nodes(self, seeds: Ints, random: Random) -> Ints:
         """Return the nodes of the parts ``seeds``."""
-        nodes: Ints = self._members[kernels.csr.csr_rows(self._begin, first_seeds(seeds))[1]]
+        nodes: Ints = self._members[kernels.csr.csr_rows(self._begin, distinct_in_order(seeds)[0])[1]]
         return nodes
 
     def inverse(self, part: Subgraph, seeds: Ints) -> NDArray[np.float64] | None:
         """Return (p - 1) / (q - 1) for edges between parts, 1 for the others, float64 ``[E]``; None for one part."""
-        q = len(first_seeds(seeds))
+        q = len(distinct_in_order(seeds)[0])
         if q < 2:
             return None
         own = self.parts.numbers[part.nodes]
         return np.where(own[part.indices] == own[part.dst], 1.0, (self.parts.count - 1) / (q - 1))
 
     def _needs_weight(self, seeds: Ints) -> bool:
-        return self.reader.weights is not None or len(first_seeds(seeds)) >= 2
+        return self.reader.weights is not None or len(distinct_in_order(seeds)[0]) >= 2
 
 
 def _parts(graph: Graph, parts: int | IdsLike, seed: int) -> Parts:

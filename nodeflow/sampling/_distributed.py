@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import torch
@@ -17,15 +17,14 @@ from nodeflow import _kernels as kernels
 from nodeflow._base.checks import Ints, describe
 from nodeflow._base.types import Array, Floats
 from nodeflow._edges.edges import NOTHING, Edges
-from nodeflow._peers.held import Peers, WholeIds, together
+from nodeflow._peers.held import WholeIds, together
 from nodeflow._peers.routes import Routes, narrowed
 from nodeflow._rows.rows import as_array, from_numpy
 from nodeflow.graph import Graph
 from nodeflow.random import Random
-from nodeflow.sampling._assemble import check_choice, parent_eid
 from nodeflow.sampling._base import Call
-from nodeflow.sampling._bound import Reader
-from nodeflow.sampling._choice import Choice
+from nodeflow.sampling._bound import Candidates, Reader
+from nodeflow.sampling._choice import Choice, check_choice, parent_eid
 
 if TYPE_CHECKING:
     from nodeflow.sampling._bound import BoundSampler
@@ -33,7 +32,6 @@ if TYPE_CHECKING:
 
     AnySampler = TypeVar("AnySampler", bound=BoundSampler)
 
-_NEEDS_WEIGHT = {False: 0, True: 1, None: 2}
 Arrays = list[Array]
 
 
@@ -44,11 +42,12 @@ def choose_edges(sampler: Sampler, dst: Tensor, step: Step) -> Choice:
     A sampler that draws by row chooses where the edges lie; for another one the edges of ``dst`` are brought here.
     """
     peers = sampler.graph.peers
+    # the edges of one process need not travel: no copies
     if peers.size == 1:
         return sampler.choose(dst, step)
     with peers.together(f"drawing edges of flow {step.flow}"):
         if sampler.by_row:
-            return _chosen_by_owners(sampler, peers, dst, step)
+            return _chosen_by_owners(sampler, dst, step)
         own = with_rows_of(sampler, dst.numpy())
         choice, edges = own.choose(dst, step), own.reader.edges
         check_choice(sampler.graph, edges, choice, dst.numpy(), step.flow)
@@ -84,23 +83,19 @@ def with_rows_of(sampler: AnySampler, nodes: Ints) -> AnySampler:
     Edges that ``sampler`` leaves out are not among them. They come from the owners of the nodes, in two exchanges.
     """
     graph, reader = sampler.graph, sampler.reader
-    peers, held = graph.peers, graph.held
-    if peers.size == 1:
+    # the rows of one process serve as they are, without a copy
+    if graph.peers.size == 1:
         return sampler
+
+    def edges_of(own: Reader, nodes: Ints) -> Arrays:
+        candidates = Candidates(own, torch.from_numpy(nodes))
+        indices, ids = own.edges.indices[candidates.positions], own.edges.ids(candidates.positions)
+        weights = [] if own.weights is None else [own.weights[ids]]
+        return [candidates.degrees.numpy(), indices, graph.held.whole.edge_ids_of(ids), *weights]
+
     with together(graph, "edges of nodes"):
         rows = np.unique(nodes)
-        routes = Routes(peers.owners(rows), peers.size)
-        questions = _asking(peers, routes, [rows], reader.left_out)
-        received = peers.exchange("nodes whose edges are brought", questions)
-        answers: list[Arrays] = [[] for _ in questions]
-        for answer, arrays in zip(answers, received, strict=True):
-            if arrays:
-                own = reader.intact().without(arrays[-1], held)
-                rows_here = own.candidates(torch.from_numpy(arrays[0]))
-                indices, ids = own.edges.indices[rows_here.positions], own.edges.ids(rows_here.positions)
-                weights = [] if own.weights is None else [own.weights[ids]]
-                answer += [rows_here.degrees.numpy(), indices, held.whole.edge_ids_of(ids), *weights]
-        brought = [arrays for arrays in peers.exchange("edges of nodes", answers) if arrays]
+        brought, routes = ask_owners(graph, reader, "edges of nodes", [rows], edges_of)
         indptr, taken = _in_order([arrays[0] for arrays in brought], routes)
         indices, ids, *column = (taken(list(arrays)) for arrays in list(zip(*brought, strict=True))[1:])
     whole = _BroughtIds(graph.num_nodes, rows, ids.astype(np.int64, copy=False))
@@ -120,6 +115,7 @@ def norms_of_sources(graph: Graph, edges: Edges, weights: Array | None) -> Float
     Numbers are added in the order of the whole graph, so sums are those of one process bit for bit.
     """
     peers, size = graph.peers, graph.num_nodes
+    # a pass over the edges, without a sort of them
     if peers.size == 1:
         return squared_norms(edges.indices, weights, size)
     masters = graph.masters.numpy()
@@ -137,33 +133,45 @@ def norms_of_sources(graph: Graph, edges: Edges, weights: Array | None) -> Float
     return norms
 
 
-def _asking(peers: Peers, routes: Routes, columns: Arrays, left_out: Ints | None) -> list[Arrays]:
-    """Questions to every process: its entries of some arrays, and the edges held there that are left out.
+def ask_owners(
+    graph: Graph,
+    reader: Reader,
+    what: str,
+    columns: Arrays,
+    answer: Callable[..., Arrays],
+    facts: Arrays | None = None,
+) -> tuple[list[Arrays], Routes]:
+    """Ask the owners of nodes about their edges, in two exchanges; returns the answers, and their routes back.
 
-    A rank without entries is sent nothing, except this one, so that at least one answer exists.
+    Args:
+        graph: the graph, all of whose processes call this function.
+        reader: what each process reads here; the edges that it leaves out travel to the processes that hold them.
+        what: says in messages what is asked for.
+        columns: the nodes ``[k]``, and arrays with an entry for each, or empty ones.
+        answer: called where the edges lie, with the ``reader`` there, the entries of ``columns`` and all of ``facts``.
+        facts: arrays for every process.
+
+    A process without entries is asked nothing, except this one, so that at least one answer exists.
     """
-    lies = None if left_out is None else peers.edge_owners(left_out)
-    questions: list[Arrays] = []
+    peers, intact = graph.peers, reader.intact()
+    routes = Routes(peers.owners(columns[0]), peers.size)
+    left_out = NOTHING if reader.left_out is None else reader.left_out
+    lies = peers.edge_owners(left_out)
+    parcels: list[Arrays] = []
     for r in range(peers.size):
         own = routes.to(r)
-        out = NOTHING if left_out is None or lies is None else left_out[lies == r]
-        asks = len(own) > 0 or r == peers.rank
-        questions.append([*(c[own] if len(c) else c for c in columns), out] if asks else [])
-    return questions
+        parcel = [left_out[lies == r], *(column[own] if len(column) else column for column in columns), *(facts or ())]
+        parcels.append(parcel if len(own) or r == peers.rank else [])
+    answers: list[Arrays] = []
+    for question in peers.exchange(f"{what}: questions", parcels):
+        left_out, *rest = question or [NOTHING]
+        own_reader = intact.without(left_out, graph.held) if len(left_out) else intact
+        answers.append(answer(own_reader, *rest) if rest else [])
+    return [arrays for arrays in peers.exchange(f"{what}: answers", answers) if arrays], routes
 
 
-def _chosen_by_owners(sampler: Sampler, peers: Peers, dst: Tensor, step: Step) -> Choice:
+def _chosen_by_owners(sampler: Sampler, dst: Tensor, step: Step) -> Choice:
     """The destinations travel to their owners, and the chosen edges back: source, parent edge id, estimator weight."""
-    nodes = dst.numpy()
-    routes = Routes(peers.owners(nodes), peers.size)
-    questions = peers.exchange("destinations that draw", _questions(sampler, peers, step, nodes, routes))
-    answers = [_answer(sampler, step, arrays, own=r == peers.rank) for r, arrays in enumerate(questions)]
-    drawn = peers.exchange("edges that were drawn", answers)
-    return _joined([_Drawn.of(arrays) for arrays in drawn if arrays], routes)
-
-
-def _questions(sampler: Sampler, peers: Peers, step: Step, nodes: Ints, routes: Routes) -> list[Arrays]:
-    """Questions to every process: the keys of the step, its destinations, and all that the draw must know of them."""
     call, times = step.inputs, np.zeros(0)
     if isinstance(call, Call):
         call, times = call.inputs, call.times
@@ -172,96 +180,71 @@ def _questions(sampler: Sampler, peers: Peers, step: Step, nodes: Ints, routes: 
             f"inputs cannot be given to a sampler of a graph that lies on several processes, got {describe(call)}: the "
             "processes that draw do not have them"
         )
+
+    def answer(
+        reader: Reader, nodes: Ints, contexts: Ints, roots: Ints, keys: Array, number: Ints, times: Array
+    ) -> Arrays:
+        random, batch_random, epoch_random = (Random(int(key)) for key in keys)
+        question = step._replace(
+            random=random,
+            batch_random=batch_random,
+            epoch_random=epoch_random,
+            batch_number=int(number[0]) if len(number) else None,
+            contexts=None if step.contexts is None else torch.from_numpy(contexts),
+            roots=None if step.roots is None else torch.from_numpy(roots),
+            inputs=Call(times=times) if isinstance(step.inputs, Call) else None,
+        )
+        own = sampler.with_reader(reader)
+        choice = own.choose(torch.from_numpy(nodes), question)
+        check_choice(sampler.graph, reader.edges, choice, nodes, step.flow)
+        return _packed(own, choice)
+
     keys = np.array([step.random.key, step.batch_random.key, step.epoch_random.key], np.uint64)
     number = np.array([] if step.batch_number is None else [step.batch_number], np.int64)
-    contexts = [NOTHING if c is None else c.numpy() for c in (step.contexts, step.roots)]
-    questions = _asking(peers, routes, [nodes, *contexts], sampler.reader.left_out)
-    return [[keys, number, times, *question] if question else [] for question in questions]
+    columns = [dst.numpy(), *(NOTHING if c is None else c.numpy() for c in (step.contexts, step.roots))]
+    facts = [keys, number, times]
+    answers, routes = ask_owners(sampler.graph, sampler.reader, "edges that are drawn", columns, answer, facts)
+    return _joined(answers, routes)
 
 
-def _answer(sampler: Sampler, step: Step, arrays: Arrays, *, own: bool) -> Arrays:
-    """Choose edges for the process that sent the request ``arrays``; ``step`` is this process's own."""
-    if not arrays:
-        return []
-    keys, number, times, nodes, contexts, roots, left_out = arrays
-    if not own and (len(left_out) or sampler.reader.left_out is not None):
-        sampler = sampler.with_reader(sampler.reader.intact().without(left_out, sampler.graph.held))
-    random, batch_random, epoch_random = (Random(int(key)) for key in keys)
-    question = step._replace(
-        random=random,
-        batch_random=batch_random,
-        epoch_random=epoch_random,
-        batch_number=int(number[0]) if len(number) else None,
-        contexts=None if step.contexts is None else torch.from_numpy(contexts),
-        roots=None if step.roots is None else torch.from_numpy(roots),
-        inputs=Call(times=times) if isinstance(step.inputs, Call) else None,
-    )
-    choice = sampler.choose(torch.from_numpy(nodes), question)
-    check_choice(sampler.graph, sampler.reader.edges, choice, nodes, step.flow)
+def _packed(sampler: Sampler, choice: Choice) -> Arrays:
+    """The chosen edges as they travel.
+
+    Arrays are: ``needs_weight`` and the names and types of columns in JSON; the number of edges of every destination;
+    the parent ids of sources and edges; estimator weights, of no dimension where all are 1; the edge columns.
+    """
+    edges, graph, sent = sampler.reader.edges, sampler.graph, sorted(choice.edata.items())
     if choice.nodes is not None:
         raise TypeError("a Choice has no ndata where the graph lies on several processes, which may share its nodes")
-    return _Drawn.made(sampler, choice, narrow=not own).arrays()
+    if recorded := [name for name, column in sent if column.requires_grad]:
+        raise TypeError(f"column {recorded[0]!r} of a Choice has a gradient, which cannot travel between processes")
+    names = [(name, str(column.dtype).removeprefix("torch.")) for name, column in sent]
+    text = np.frombuffer(json.dumps([choice.needs_weight, names]).encode(), np.uint8)
+    src, eid = choice.take_sources(edges), parent_eid(edges, choice).get().numpy()
+    counts, src = narrowed(np.diff(choice.indptr), len(src)), narrowed(src, graph.num_nodes)
+    weight = np.zeros(()) if choice.weight is None else choice.weight.get().numpy()
+    columns = [as_array(column.cpu().contiguous()) for _, column in sent]
+    return [text, counts, src, narrowed(eid, graph.num_edges), weight, *columns]
 
 
-class _Drawn(NamedTuple):
-    """The edges that a process chose for another one, as they travel."""
-
-    counts: Array  # number of edges of every destination, ``[n]``
-    src: Array  # parent ids of their sources, and of the edges, ``[E]`` each
-    eid: Array
-    weight: Array  # estimator weights ``[E]``; of no dimension where all are 1
-    needs_weight: int  # a value of ``_NEEDS_WEIGHT``
-    columns: Arrays  # edge columns of the choice, ``[E, ...]`` each, in the order of their names
-    names: list[tuple[str, str]]  # with their types
-
-    @classmethod
-    def made(cls, sampler: Sampler, choice: Choice, *, narrow: bool) -> _Drawn:
-        edges, graph = sampler.reader.edges, sampler.graph
-        src = choice.take_sources(edges)
-        eid = parent_eid(edges, choice).get().numpy()
-        weight = np.zeros(()) if choice.weight is None else choice.weight.get().numpy()
-        sent = sorted(choice.edata.items())
-        if recorded := [name for name, column in sent if column.requires_grad]:
-            raise TypeError(f"column {recorded[0]!r} of a Choice has a gradient, which cannot travel between processes")
-        names = [(name, str(column.dtype).removeprefix("torch.")) for name, column in sent]
-        columns = [as_array(column.cpu().contiguous()) for _, column in sent]
-        counts = np.diff(choice.indptr)
-        if narrow:
-            counts, src = narrowed(counts, len(src)), narrowed(src, graph.num_nodes)
-            eid = narrowed(eid, graph.num_edges)
-        return cls(counts, src, eid, weight, _NEEDS_WEIGHT[choice.needs_weight], columns, names)
-
-    def arrays(self) -> Arrays:
-        text = np.frombuffer(json.dumps(self.names).encode() if self.names else b"", np.uint8)
-        flags = np.array([self.needs_weight], np.int64)
-        return [self.counts, self.src, self.eid, self.weight, flags, text, *self.columns]
-
-    @classmethod
-    def of(cls, arrays: Arrays) -> _Drawn:
-        counts, src, eid, weight, flags, text, *columns = arrays
-        names = [(name, kind) for name, kind in json.loads(text.tobytes())] if len(text) else []
-        return cls(counts, src, eid, weight, int(flags[0]), columns, names)
-
-
-def _joined(drawn: list[_Drawn], routes: Routes) -> Choice:
-    """The edges of all destinations, from those that each process sent, in the order of the destinations.
+def _joined(answers: list[Arrays], routes: Routes) -> Choice:
+    """The edges of all destinations, from those that each process packed, in the order of the destinations.
 
     Where a process chose no edges, its answer may lack weights and columns that the others have.
     """
-    indptr, taken = _in_order([d.counts for d in drawn], routes)
-    drawn = [d for d in drawn if len(d.src)] or drawn[:1]
-    names = drawn[0].names
-    if other := [d.names for d in drawn if d.names != names]:
-        raise ValueError(f"a Choice must have the same columns on all processes, got {names} and {other[0]}")
-    weights = [d.weight if d.weight.ndim else np.ones(len(d.src), np.float32) for d in drawn]
-    weight = torch.from_numpy(taken(weights)) if any(d.weight.ndim for d in drawn) else None
-    needs = {d.needs_weight for d in drawn}
-    needed = True if 1 in needs else None if 2 in needs else False
+    indptr, taken = _in_order([counts for _, counts, *_ in answers], routes)
+    answers = [arrays for arrays in answers if len(arrays[2])] or answers[:1]
+    needs, names = zip(*(json.loads(arrays[0].tobytes()) for arrays in answers), strict=True)
+    if other := [each for each in names if each != names[0]]:
+        raise ValueError(f"a Choice must have the same columns on all processes, got {names[0]} and {other[0]}")
+    weights = [weight if weight.ndim else np.ones(len(src), np.float32) for _, _, src, _, weight, *_ in answers]
+    weight = torch.from_numpy(taken(weights)) if any(arrays[4].ndim for arrays in answers) else None
+    needed = True if True in needs else None if None in needs else False
+    src, eid = (taken([arrays[i] for arrays in answers]).astype(np.int64, copy=False) for i in (2, 3))
     columns = {
-        name: from_numpy(taken([d.columns[i] for d in drawn]), getattr(torch, kind))
-        for i, (name, kind) in enumerate(names)
+        name: from_numpy(taken([arrays[5 + i] for arrays in answers]), getattr(torch, kind))
+        for i, (name, kind) in enumerate(names[0])
     }
-    src, eid = (taken([getattr(d, end) for d in drawn]).astype(np.int64, copy=False) for end in ("src", "eid"))
     get = None if weight is None else lambda: weight
     return Choice.of_kernel(indptr, None, src, get, needs_weight=needed, eid=torch.from_numpy(eid), edata=columns)
 

@@ -85,8 +85,5 @@ def mean_sizes(draw: Callable[[int], NodeFlow], count: int, ndata: NamesLike) ->
         assert batch.parent is not None
         per_node[layer] += sum(row_bytes(batch.parent.ndata[name]) for name in names)
     of_edges = _ID * (edges + nodes[1:] + 1)
-    return Estimate(_floats(nodes), _floats(edges), _floats(nodes * per_node), _floats(of_edges), count)
-
-
-def _floats(values: Floats) -> tuple[float, ...]:
-    return tuple(float(value) for value in values)
+    sizes: list[Floats] = [nodes, edges, nodes * per_node, of_edges]
+    return Estimate._make((*(tuple(values.tolist()) for values in sizes), count))

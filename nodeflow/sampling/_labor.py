@@ -16,6 +16,7 @@ from nodeflow._edges.numbering import Numbering
 from nodeflow._runtime.memory import copied_outside, outside
 from nodeflow.graph import Graph
 from nodeflow.random import derive_key
+from nodeflow.sampling._bound import Candidates
 from nodeflow.sampling._choice import Choice
 from nodeflow.sampling._neighbor import inverse_rate
 from nodeflow.sampling._options import SamplerOptions
@@ -38,16 +39,8 @@ class _Layout(NamedTuple):
     indices: Array  # the source of every edge, below ``size``
     nodes: Ints  # the parent id of every source; empty where sources are parent ids
     size: int
-    candidates: (
-        Ints | None
-    )  # positions of the edges in the sampler's arrays; None: those in ``indices``, plus ``ahead``
+    candidates: Ints | None  # positions of the edges in the sampler's arrays; None: in ``indices``, plus ``ahead``
     ahead: Ints | None  # what is added to the positions of each destination's edges, ``[n]``; None: nothing
-
-    def positions(self, kept: Array, counts: Ints) -> Array:
-        """Return the positions in the sampler's arrays of edges that were kept, ``counts`` per destination."""
-        if self.ahead is not None:
-            kept += np.repeat(self.ahead, counts).astype(kept.dtype)
-        return kept if self.candidates is None else self.candidates[kept]
 
 
 class LaborSampler(RowSampler):
@@ -159,7 +152,11 @@ class LaborSampler(RowSampler):
         if self.method == "poisson":
             ends, positions, src = kernels.labor.draw_poisson(*arguments, int(indptr[-1]))
             return Drawn(ends, positions, src, lambda: self._scaled(_rates(fanout, degree, ends), ends, degree), False)
-        again = self._repeats if edges is self.reader.edges else _repeats_of(edges)
+        if edges is self.reader.edges:
+            again = self._repeats
+        else:  # of a few rows, at a cost that does not depend on the size of the graph
+            nodes, local = np.unique(edges.indices, return_inverse=True)
+            again = kernels.labor.find_repeats(edges.indptr, local, len(nodes))
         positions, src = np.empty(indptr[-1], np.int64), np.empty(indptr[-1], np.int64)
         kernels.labor.draw_smallest(*arguments, *again, indptr, positions, src)
         return Drawn(indptr, positions, src, lambda: inverse_rate(degree, indptr), False)
@@ -188,7 +185,9 @@ class LaborSampler(RowSampler):
         del inverse
         src = copied_outside(laid.indices[kept], np.int64)
         src = laid.nodes[src] if len(laid.nodes) else src
-        positions = laid.positions(kept, np.diff(indptr))
+        if laid.ahead is not None:
+            kept += np.repeat(laid.ahead, np.diff(indptr)).astype(kept.dtype)
+        positions = kept if laid.candidates is None else laid.candidates[kept]
         return self._choice(Drawn(indptr, positions, src, lambda: self._scaled(scale, indptr, laid.degree), True))
 
     def _layout(self, dst: Tensor) -> _Layout:
@@ -202,7 +201,7 @@ class LaborSampler(RowSampler):
         # some edges are left out for a while: only candidates are without them
         few = size > max(4 * int(degree.sum()), 1024)
         if few or edges.patch is not None:
-            left = self.reader.candidates(dst)
+            left = Candidates(self.reader, dst)
             ends, candidates = left.indptr.numpy(), left.positions
             begin, degree = ends[:-1], np.diff(ends)
             indices = indices[candidates]
@@ -268,13 +267,6 @@ class LaborSampler(RowSampler):
         window, passed = divmod(step.batch_number, period)
         keys = [derive_key(base, window), derive_key(base, window + 1), derive_key(shared, _PHASE)]
         return np.array(keys, np.uint64), np.uint32(-(-passed * _WORDS // period))
-
-
-def _repeats_of(edges: Edges) -> tuple[Ints, Ints]:
-    """Find the parallel edges of a few rows, at a cost that does not depend on the size of the graph."""
-    nodes, local = np.unique(edges.indices, return_inverse=True)
-    repeats: tuple[Ints, Ints] = kernels.labor.find_repeats(edges.indptr, local, len(nodes))
-    return repeats
 
 
 def _rates(fanout: int, degree: Ints, indptr: Ints) -> NDArray[np.float64]:

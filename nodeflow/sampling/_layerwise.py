@@ -10,8 +10,9 @@ import torch
 from torch import Tensor
 
 from nodeflow import _kernels as kernels
-from nodeflow._base.checks import Ints, as_flag, check_one_of, describe, first_true
+from nodeflow._base.checks import Ints, as_flag, check_one_of, describe
 from nodeflow._base.types import Array, Floats, PerFlow
+from nodeflow._edges.columns import check_edges
 from nodeflow._edges.edges import NOTHING, contains
 from nodeflow.graph import Graph
 from nodeflow.sampling import _pps as pps
@@ -19,9 +20,8 @@ from nodeflow.sampling._bound import Reader
 from nodeflow.sampling._choice import Choice
 from nodeflow.sampling._distributed import norms_of_sources, squared_norms
 from nodeflow.sampling._options import LayerOptions
-from nodeflow.sampling._pps import Picked, list_probabilities, scale_of
+from nodeflow.sampling._pps import LayerCandidates, Picked, draw_columns, list_probabilities, read_scores
 from nodeflow.sampling._sampler import Sampler, Step, check_sizes
-from nodeflow.sampling._scores import LayerCandidates, draw_columns, read_scores
 
 
 class LayerSampler(Sampler):
@@ -91,22 +91,13 @@ class LayerSampler(Sampler):
     def read_graph(self) -> None:
         """Read also the weights in the order of the edge arrays."""
         super().read_graph()
-        self._scale = 1.0
-        if self.reader.weights is not None:
-            largest = self.reader.edges.by_position(np.abs(self.reader.weights)).max(initial=0)
-            every = self.graph.peers.gather("the largest weight", [np.array([largest])])
-            scale = scale_of(np.concatenate([numbers for (numbers,) in every]))
-            if not 2.0**-300 < scale < 2.0**300:  # squares and their sums would be infinite, or all 0
-                self._scale = scale
         self.read_rows()
 
     def read_rows(self) -> None:
-        """Set what depends on the rows in ``reader``: the weights by position, scaled; empty where all are 1."""
-        self._column: Array = np.zeros(0, np.float32)
-        if self.reader.weights is not None:
-            self._column = self.reader.edges.by_position(self.reader.weights)
-            if self._scale != 1:
-                self._column = self._column.astype(np.float64) * self._scale
+        """Set what depends on the rows in ``reader``: the weights by position; empty where all are 1."""
+        # their squares and the sums of squares are finite: columns of weights have sizes up to about 1e38
+        weights = self.reader.weights
+        self._column: Array = np.zeros(0, np.float32) if weights is None else self.reader.edges.by_position(weights)
 
     def with_reader(self, reader: Reader) -> Self:
         """Return a sampler like this one that looks up other edges."""
@@ -165,10 +156,6 @@ class LayerSampler(Sampler):
         """Return the estimator weights of the flow; a subclass may scale them."""
         return weight
 
-    def _left_out(self) -> Ints:
-        """Positions of edges left out, ascending."""
-        return NOTHING if self.reader.edges.patch is None else self.reader.edges.patch.left_out
-
 
 class LadiesSampler(LayerSampler):
     """LADIES: a layer is drawn among the neighbours of the next one, in proportion to their squared weights.
@@ -212,10 +199,8 @@ class LadiesSampler(LayerSampler):
     def read_graph(self) -> None:
         """Check also the weights that are normalised."""
         super().read_graph()
-        weights = self.reader.weights
-        if self.normalize and weights is not None and (i := first_true(weights < 0)) is not None:
-            edge = self.graph.held.whole.edge_ids_of(np.array([i]))[0]
-            raise ValueError(f"normalize=True needs weights that are not negative, but edge {edge} has {weights[i]}")
+        if self.normalize and (weights := self.reader.weights) is not None:
+            check_edges(self.graph, weights, weights < 0, "normalize=True needs weights that are not negative")
 
     def read_rows(self) -> None:
         """Set also the squared norms of the rows."""
@@ -230,7 +215,7 @@ class LadiesSampler(LayerSampler):
             return super().choose(dst, step)
         # an edge in proportion to A^2, uniform over all edges of the destinations, has a source in proportion to the
         # sum over its edges: so no candidate needs to be known before, and one pass finds the edges and the sums
-        edges, column, left_out = self.reader.edges, self._column, self._left_out()
+        edges, column, left_out = self.reader.edges, self._column, self.reader.edges.left_out
         rows, size, key = edges.rows_of(dst.numpy()), self.layer_sizes[step.flow], np.uint64(step.random.key)
         arrays = edges.indptr, edges.indices, rows
         if len(column):
@@ -255,8 +240,8 @@ class LadiesSampler(LayerSampler):
     def _finished(self, rows: Ints, indptr: Ints, weight: Floats) -> Floats:
         if not self.normalize:
             return weight
-        whole, left_out = self.reader.edges.indptr, self._left_out()
-        wanted = kernels.layerwise.row_sums(whole, rows, self._column, left_out, False) / self._scale
+        edges = self.reader.edges
+        wanted = kernels.layerwise.row_sums(edges.indptr, rows, self._column, edges.left_out, False)
         sums = np.add.reduceat(np.append(weight, 0.0), indptr[:-1]) * (np.diff(indptr) > 0)
         scale = np.divide(wanted, sums, out=np.zeros(len(rows)), where=sums > 0)
         scaled: Floats = weight * np.repeat(scale, np.diff(indptr))
@@ -313,15 +298,13 @@ class FastGCNSampler(LayerSampler):
 
     def choose(self, dst: Tensor, step: Step) -> Choice:
         """Draw a set of nodes and choose all edges from it to the destinations ``dst``."""
-        edges, left_out = self.reader.edges, self._left_out()
+        edges = self.reader.edges
         rows = edges.rows_of(dst.numpy())
         size, key, arrays = self.layer_sizes[step.flow], step.random.key, (edges.indptr, edges.indices, rows)
         if self.draw == "poisson":
             prob = self._prob[size]
             indptr, positions = kernels.layerwise.edges_by_chance(*arrays, prob, np.uint64(key))
-            if edges.patch is not None:
-                kept, indptr = edges.patch.stay(indptr, positions)
-                positions = positions[kept]
+            indptr, positions = edges.staying(indptr, positions)
             src = edges.indices[positions].astype(np.int64)
             weight = self._weight(rows, indptr, positions, lambda: 1 / prob[edges.indices[positions]])
             return Choice.of_kernel(indptr, positions, src, weight, needs_weight=True)
@@ -331,5 +314,7 @@ class FastGCNSampler(LayerSampler):
             picked = pps.pick_with_replacement(self._steps, size, key)
         else:
             picked = Picked(NOTHING, NOTHING, np.zeros(0))
-        indptr, positions, source, _ = kernels.layerwise.edges_from(*arrays, picked.places, self._column, left_out)
+        indptr, positions, source, _ = kernels.layerwise.edges_from(
+            *arrays, picked.places, self._column, edges.left_out
+        )
         return self._chosen(rows, indptr, positions, source, picked.places, picked)

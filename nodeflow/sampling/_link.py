@@ -11,14 +11,15 @@ from torch import Tensor
 
 from nodeflow._base.checks import Ints, as_count, as_number, check_one_of, describe, with_article
 from nodeflow._base.types import Array, NumbersLike, SeedsLike
+from nodeflow._edges.columns import check_edges, edge_integers
 from nodeflow._links.links import SIDES, KnownLike, Links, LinksLike, as_known, as_links
 from nodeflow._peers.held import together
 from nodeflow._rows.rows import fetch_rows
 from nodeflow.flow import NodeFlow
 from nodeflow.random import derive_key, hash_ids
-from nodeflow.sampling import _link_checks as checks
+from nodeflow.sampling import _link_parts as checks
 from nodeflow.sampling._base import Call, Draw, SamplerBase, StepSeeds
-from nodeflow.sampling._link_chunks import MARKS, LinkLayout, paired
+from nodeflow.sampling._link_parts import MARKS, LinkLayout, paired
 from nodeflow.sampling._negative import DISTRIBUTIONS, Known, Negatives, Pairs, degree_weights, whole_weights
 
 
@@ -165,7 +166,8 @@ class LinkSampler(SamplerBase):
         # all pairs that are edges, which make look-ups fast; None: the graph is asked
         self._joined = Pairs.of(self.graph) if needed else None
         if self.relation is not None:
-            checks.relations_of(self.graph, self.relation)
+            column, name = edge_integers(self.graph, self.relation, "relation"), self.relation
+            check_edges(self.graph, column, column < 0, f"relation: the edge column {name!r} must hold numbers from 0")
         links, self._negatives = self._known, {}
         if self.filter_known and not plain and links is None:
             links = self._links_of_edges(np.arange(self.graph.num_edges))
@@ -222,17 +224,14 @@ class LinkSampler(SamplerBase):
 
     def _checked(self, seeds: SeedsLike, call: Call) -> tuple[Ints, Draw, Call]:
         """The checked seeds of a call or its step, the keys of the draw, and the call of the sampler of nodes."""
-        ids, _ = self._seeds(seeds)
-        times = call.times
+        ids, times, number = self._seeds(seeds)[0], call.times, call.batch_number
         if call.step is not None:  # negatives are drawn for the whole step, since they depend on the rows of the others
-            (ids, _), times = self._seeds(call.step.ids), call.step.times
-        hashes = [hash_ids(ids)]
-        when = None
+            ids, times = self._seeds(call.step.ids)[0], call.step.times
+        hashes, when = [hash_ids(ids)], None
         if times is not None:
             when = checks.seed_times(self.sampler, times, len(ids))
             hashes.append(hash_ids(when.astype(np.int64 if when.dtype.kind in "iu" else np.float64).view(np.int64)))
-        draw = self._draw(call.epoch, call.batch_number, *hashes)
-        number = call.batch_number
+        draw = self._draw_of(call, ids, *hashes[1:])
         # Without a number the sampler of nodes would hash its own seeds, and draw alike for two batches whose edges
         # have the same ends. So it gets a number made of the edges, unless its numbers mean more than "another batch".
         if number is None and not self.sampler.numbered:
@@ -269,7 +268,7 @@ class LinkSampler(SamplerBase):
 
     def _drawn(self, seeds: Ints, draw: Draw, times: Array | None) -> tuple[Links, Ints]:
         """The links of seeds, and their negatives ``[B, K]``."""
-        links = self._links(seeds)
+        links = self._links_of_edges(seeds) if self._pairs is None else self._pairs.at(seeds)
         drawn = np.empty((len(seeds), self.num_negatives), np.int64)
         for side, negatives in self._negatives.items():
             columns, ends = self._layout.columns(side), links.ends(side)[0]
@@ -343,7 +342,9 @@ class LinkSampler(SamplerBase):
         """
         if self.takes_times:
             raise TypeError("log_proposal is not there for negatives at times, whose probabilities depend on the time")
-        links, size = self._links_of(batch), min(self.seeds_together, max(len(batch.seed_index), 1))
+        ends, size = batch.seeds[batch.seed_index[:, :2]].numpy(force=True), len(batch.seed_index)
+        relation = None if self.relation is None else batch.seed_data[self.relation].numpy(force=True)
+        links, size = Links(ends[:, 0], relation, ends[:, 1]), min(self.seeds_together, max(size, 1))
         drawn, parts = batch.seeds[batch.seed_index[::size, 2:]].numpy(force=True), []
         for side, negatives in self._negatives.items():
             rows = negatives.rows_of(links.ends(side)[0], links.relation)
@@ -352,11 +353,8 @@ class LinkSampler(SamplerBase):
         wide = np.concatenate([np.pad(part, ((0, 0), (0, most - part.shape[1]))) for part in parts])
         return torch.from_numpy(wide.astype(np.float32)).to(batch.seed_index.device)
 
-    def _links(self, seeds: Ints) -> Links:
-        """Ends and relations of seeds, int64; collective, where the seeds are edges."""
-        return self._links_of_edges(seeds) if self._pairs is None else self._pairs.at(seeds)
-
     def _links_of_edges(self, ids: Ints) -> Links:
+        """Ends and relations of edges, int64; collective."""
         src, dst = self.graph.find_edges(ids)
         relation = None
         if self.relation is not None:
@@ -369,9 +367,3 @@ class LinkSampler(SamplerBase):
             return self._joined.between(u, v)
         ends = torch.from_numpy(np.stack([np.concatenate([u, v]), np.concatenate([v, u])]))
         return self.graph.edge_ids(ends[0], ends[1], return_uv=True)[2].numpy()
-
-    def _links_of(self, batch: NodeFlow) -> Links:
-        """Return the ends and relations of the seeds of a batch; nothing is exchanged."""
-        ends = batch.seeds[batch.seed_index[:, :2]].numpy(force=True)
-        relation = None if self.relation is None else batch.seed_data[self.relation].numpy(force=True)
-        return Links(ends[:, 0], relation, ends[:, 1])

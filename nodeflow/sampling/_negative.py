@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from nodeflow import _kernels as kernels
 from nodeflow._base.checks import Ints
-from nodeflow._base.frozen import Frozen
 from nodeflow._base.types import Array, Floats
 from nodeflow._edges.edges import NOTHING
 from nodeflow._edges.stored import Stored
@@ -19,6 +18,7 @@ from nodeflow._links.links import Links, Queries, pointers
 from nodeflow.graph import Graph
 
 DISTRIBUTIONS = ("uniform", "degree")
+_NONE_KNOWN = (np.zeros(2, np.int64), NOTHING, NOTHING)  # one row, in which no node is known
 
 
 class Known(NamedTuple):
@@ -81,40 +81,30 @@ class Pairs(NamedTuple):
         return ids
 
 
-class Negatives(Frozen):
+class Negatives:
     """The distribution of negatives: every node alike, or in proportion to ``weights``, whole numbers ``[num_nodes]``.
 
     A draw for a row of ``known`` leaves out its nodes and the row's own node where it is ``filtered``; the others keep
     the proportions of their probabilities. ``birth`` ``[num_nodes]`` is the time from which on each node exists.
     """
 
-    __slots__ = ("_birth", "_filtered", "_known", "_num_nodes", "_order", "_queries", "_rank", "_upto")
-    _num_nodes: int
-    _upto: Ints
-    _known: tuple[Ints, Stored, Ints]
-    _birth: Array | None
-    _order: Ints | None
-    _rank: Ints | None
-    _filtered: bool
-    _queries: Queries | None
-
     def __init__(
         self, num_nodes: int, weights: Ints | None, known: Known | None, birth: Array | None, filtered: bool = True
     ) -> None:
-        order = rank = None
+        self._num_nodes, self._birth, self._filtered = num_nodes, birth, filtered and known is not None
+        self._order: Ints | None = None
+        self._rank: Ints | None = None
         if birth is not None:  # nodes are numbered by birth, so that those that exist are the first ones
-            order = np.argsort(birth, kind="stable")
-            rank = np.empty_like(order)
-            rank[order] = np.arange(num_nodes)
-            birth = birth[order]
-            weights = None if weights is None else weights[order]
-            known = None if known is None else known.renumbered(rank)
-        upto = NOTHING if weights is None else np.concatenate([np.zeros(1, np.int64), np.cumsum(weights)])
-        rows: tuple[Ints, Stored, Ints] = (NOTHING, NOTHING, NOTHING)
+            self._order = np.argsort(birth, kind="stable")
+            self._rank = np.argsort(self._order)
+            self._birth = birth[self._order]
+            weights = None if weights is None else weights[self._order]
+            known = None if known is None else known.renumbered(self._rank)
+        self._upto = NOTHING if weights is None else np.concatenate([np.zeros(1, np.int64), np.cumsum(weights)])
+        self._queries = None if known is None else known.queries
+        self._known: tuple[Ints, Stored, Ints] = _NONE_KNOWN
         if known is not None:
-            rows = kernels.negative.known_rows(known.own, known.indptr, known.nodes, upto)
-        self._set(_num_nodes=num_nodes, _upto=upto, _known=rows, _birth=birth, _order=order, _rank=rank)
-        self._set(_filtered=filtered and known is not None, _queries=None if known is None else known.queries)
+            self._known = kernels.negative.known_rows(known.own, known.indptr, known.nodes, self._upto)
 
     def rows_of(self, ends: Ints, relation: Ints | None) -> Ints:
         """Return the rows of ``known`` for nodes and their relations."""
@@ -139,11 +129,10 @@ class Negatives(Frozen):
         if self._birth is not None and times is not None:
             exist = np.searchsorted(self._birth, times, side="right")
             limits = np.minimum.reduceat(exist, np.arange(0, n, size))
+        shared, answers = np.zeros(len(out), np.int64), _NONE_KNOWN
         if self._filtered:
             shared, answers = self._known_to_chunks(rows, size)
-            bad = int(kernels.negative.draw_unknown(bits, limits, self._upto, shared, *answers, out))
-        else:
-            bad = int(kernels.negative.draw_any(bits, limits, self._upto, out))
+        bad = int(kernels.negative.draw_unknown(bits, limits, self._upto, shared, *answers, out))
         if bad >= 0:
             return np.empty((n, count), np.int64), bad * size
         if self._order is not None:

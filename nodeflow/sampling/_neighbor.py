@@ -14,14 +14,15 @@ from nodeflow import _kernels as kernels
 from nodeflow._base.checks import Ints, as_count, as_flag, as_int
 from nodeflow._base.types import Fanouts
 from nodeflow._edges.columns import edge_integers, edge_numbers
-from nodeflow._edges.edges import NOTHING, Edges
+from nodeflow._edges.edges import Edges
+from nodeflow._edges.numbering import distinct_in_order
 from nodeflow.flow import NodeFlow
 from nodeflow.graph import Graph
 from nodeflow.sampling._base import Draw
 from nodeflow.sampling._options import FullOptions, SamplerOptions
 from nodeflow.sampling._pps import Proportional
 from nodeflow.sampling._rows import DrawingRows, Drawn, RowSampler
-from nodeflow.sampling._sampler import Step, as_list, check_size, check_sizes, sample_layers, seed_contexts
+from nodeflow.sampling._sampler import Step, as_list, check_size, check_sizes
 
 
 class NeighborSampler(RowSampler):
@@ -110,14 +111,15 @@ class NeighborSampler(RowSampler):
         """Everything that determines the draws, except the graph; ``disjoint`` where it is True."""
         return {k: v for k, v in super().settings.items() if k != "disjoint" or v}
 
-    def _draw(self, epoch: int, batch_number: int | None, *identity: int) -> Draw:
-        # seeds that draw on their own do not need batch numbers
-        return super()._draw(epoch, batch_number, *(() if self.disjoint else identity))
+    def _identity(self, ids: Ints) -> tuple[int, ...]:
+        return () if self.disjoint else super()._identity(ids)  # seeds that draw on their own do not need batch numbers
 
     def _sample(self, seeds: Ints, draw: Draw, inputs: Any, contexts: Ints | None = None) -> NodeFlow:
-        if not self.disjoint:
-            return super()._sample(seeds, draw, inputs, contexts)
-        return sample_layers(self, seeds, draw, inputs, seed_contexts(seeds), rooted=True)
+        # draws of contexts are told apart by the seed, not by its number
+        if self.disjoint:
+            distinct, contexts = distinct_in_order(seeds)
+            draw = draw._replace(contexts=distinct)
+        return super()._sample(seeds, draw, inputs, contexts)
 
     def _checked(self, fanouts: Fanouts) -> tuple[int, ...]:
         """Return the checked fanouts; a subclass may allow other values."""
@@ -172,7 +174,7 @@ class NeighborSampler(RowSampler):
             whole = edges is self.reader.edges
             tables = self._proportional if whole else Proportional(edges, self._proportional.column)
             return tables.draw(edges, rows, counts, step.random.key, replace=self.replace)
-        left_out = NOTHING if edges.patch is None else edges.patch.left_out
+        left_out = edges.left_out
         plan = edges.indptr, rows.numbers, counts, rows.ident, self.replace, left_out
         indptr, begin, degree = kernels.uniform.plan(*plan)
         positions, src = np.empty(indptr[-1], edges.position_type), np.empty(indptr[-1], np.int64)
@@ -201,18 +203,18 @@ def inverse_rate(degree: Ints, indptr: Ints) -> NDArray[np.float64]:
 def _per_type(fanouts: Fanouts) -> tuple[int | dict[int, int], ...]:
     """Check fanouts of which each may be a dict from edge type to fanout."""
     values = as_list(fanouts, "fanouts", "a number or a dict per flow, as in [{0: 5, 1: 10}, {0: 10}]", "entry")
-    return tuple(_of_types(fanout, f"fanouts[{i}]") for i, fanout in enumerate(values))
-
-
-def _of_types(fanout: int | Mapping[int, int], name: str) -> int | dict[int, int]:
-    if not isinstance(fanout, Mapping):
-        return check_size(fanout, name)
-    fanouts = {}
-    for key, number in fanout.items():
-        kind = as_int(key, f"an edge type in {name}")
-        count = as_int(number, f"{name}[{kind}]")
-        fanouts[kind] = 0 if count == 0 else check_size(count, f"{name}[{kind}]")
-    return fanouts
+    checked: list[int | dict[int, int]] = []
+    for i, fanout in enumerate(values):
+        if not isinstance(fanout, Mapping):
+            checked.append(check_size(fanout, f"fanouts[{i}]"))
+            continue
+        counts = {}
+        for key, number in fanout.items():
+            kind = as_int(key, f"an edge type in fanouts[{i}]")
+            count = as_int(number, f"fanouts[{i}][{kind}]")
+            counts[kind] = 0 if count == 0 else check_size(count, f"fanouts[{i}][{kind}]")
+        checked.append(counts)
+    return tuple(checked)
 
 
 def _counts(fanout: int | dict[int, int], types: list[int]) -> Ints:

@@ -11,7 +11,7 @@ import inspect
 from difflib import get_close_matches
 from functools import cache
 from types import SimpleNamespace
-from typing import Any, NamedTuple, TypedDict, get_args, get_type_hints
+from typing import Any, TypedDict, get_args, get_type_hints
 
 from nodeflow._base.frozen import Frozen
 from nodeflow._base.types import EdgeFilter
@@ -79,18 +79,12 @@ def is_plain(value: object) -> bool:
     return value is None or isinstance(value, (bool, int, float, str, Frozen))
 
 
-class _Taken(NamedTuple):
-    """The parameters of a sampler's ``__init__`` beside the graph, and whether untyped ``**options`` take any other."""
-
-    parameters: dict[str, inspect.Parameter]
-    others: bool
-
-
 @cache
-def _taken(kind: type) -> _Taken:
-    """Follow ``**options`` from class to class: names that an ``__init__`` passes on are parameters of the next one.
+def _taken(kind: type) -> tuple[dict[str, inspect.Parameter], bool]:
+    """The parameters of a sampler's ``__init__`` beside the graph, and whether untyped ``**options`` take any other.
 
-    All of them are, or where a TypedDict is unpacked, those of its fields. Shared options come last.
+    Names that an ``__init__`` passes on are parameters of the next class: all of them, or where a TypedDict is
+    unpacked, those of its fields. Shared options come last.
     """
     parameters: dict[str, inspect.Parameter] = {}
     limits: list[frozenset[str]] = []
@@ -109,12 +103,12 @@ def _taken(kind: type) -> _Taken:
         others = others or not fields
         limits += fields
     shared = {name: parameters.pop(name) for name in _ORDER if name in parameters}
-    return _Taken(parameters | shared, others)
+    return parameters | shared, others
 
 
 def arguments(kind: type) -> dict[str, inspect.Parameter]:
     """Return the parameters of a sampler's ``__init__`` beside the graph, by name, also those that it passes on."""
-    return _taken(kind).parameters
+    return _taken(kind)[0]
 
 
 def _unpacked(init: Any, name: str) -> list[frozenset[str]]:
@@ -151,8 +145,8 @@ class Signature:
 
 def check_names(kind: type, named: dict[str, Any]) -> None:
     """Raise TypeError for the first keyword argument that a sampler of class ``kind`` is sure not to take."""
-    takes = arguments(kind)
-    if named.keys() <= takes.keys() or _taken(kind).others:
+    takes, others = _taken(kind)
+    if named.keys() <= takes.keys() or others:
         return
     for name in named.keys() - takes.keys() - {"graph"}:
         near = [word for word in _SYNONYMS.get(name, ()) if word in takes] or get_close_matches(name, takes, 1)

@@ -1,4 +1,4 @@
-"""Draws with probability proportional to size (pps), a weight or a score: per row, and from one list."""
+"""Draws with probability proportional to size (pps), a weight or a user's score: per row, and from one list."""
 
 from __future__ import annotations
 
@@ -12,11 +12,15 @@ from torch import Tensor
 
 from nodeflow import _kernels as kernels
 from nodeflow._base.checks import Ints, as_array, check_indptr, describe, first_true
-from nodeflow._base.frozen import Frozen
+from nodeflow._base.frozen import Frozen, Lazy
 from nodeflow._base.types import Array, Floats, IdsLike, NumbersLike
 from nodeflow._edges.edges import Edges
+from nodeflow._edges.numbering import Numbering
 from nodeflow._edges.stored import integers
+from nodeflow.flow import Flow, Layer
+from nodeflow.ops import Structure
 from nodeflow.random import derive_key
+from nodeflow.sampling._bound import Candidates
 from nodeflow.sampling._rows import DrawingRows, Drawn
 
 
@@ -41,14 +45,9 @@ def scale_of(values: NDArray[np.floating]) -> float:
 def list_probabilities(scores: Floats, size: int) -> Floats:
     """Return ``min(1, c * score)`` with the c for which the probabilities add up to ``size``, float64 ``[n]``.
 
-    Args:
-        scores: finite, not negative, float64 ``[n]``.
-        size: at least 1. Where no more candidates than this have a score above 0, each of those gets 1.
+    Scores are finite and not negative. Where no more candidates than ``size`` have one above 0, each of those gets 1.
 
     Source: Sarndal, Swensson, Wretman 1992, section 3.6.1. Cost: proportional to n, and to size * log(size).
-
-    >>> list_probabilities(np.array([8.0, 1.0, 1.0, 0.0, 2.0]), 2)
-    array([1.  , 0.25, 0.25, 0.  , 0.5 ])
     """
     scores = scores * scale_of(scores)
     positive = scores > 0
@@ -121,10 +120,6 @@ def pick(scores: Floats, ids: Ints, size: int, draw: str, key: int) -> Picked:
 
     ``ids`` ``[n]`` are distinct numbers of the candidates, to which random numbers belong; ``draw`` see
     ``LayerSampler``.
-
-    >>> picked = pick(np.array([3.0, 0.0, 1.0]), np.array([7, 8, 9]), 2, "systematic", key=0)
-    >>> picked.places, picked.mean
-    (array([0, 2]), array([1., 1.]))
     """
     scores = scores * scale_of(scores)
     if not scores.any():
@@ -138,24 +133,17 @@ def pick(scores: Floats, ids: Ints, size: int, draw: str, key: int) -> Picked:
     return Picked(places, np.ones(len(places), np.int64), prob[places])
 
 
-class Proportional(Frozen):
+class Proportional:
     """Weights of the edges of every row, by edge id and by position, and alias tables to draw in proportion to them.
 
     The tables take ``8 num_edges + 24 num_rows`` bytes (see ``_kernels/draw/alias.py``), and a pass over all edges.
     """
 
-    __slots__ = ("column", "sums", "table", "weights")
-    column: Array
-    weights: Array
-    table: NDArray[np.uint64]
-    sums: NDArray[np.float64]
-
     def __init__(self, edges: Edges, column: Array) -> None:
-        weights = np.ascontiguousarray(edges.by_position(column))
+        self.column, self.weights = column, np.ascontiguousarray(edges.by_position(column))
         # made here, since numpy asks for large pages where it can: random access to small ones takes twice the time
-        table, sums = np.zeros(len(weights), np.uint64), np.zeros((edges.num_rows, 3), np.float64)
-        kernels.alias.build_tables(edges.indptr, weights, table, sums)
-        self._set(column=column, weights=weights, table=table, sums=sums)
+        self.table, self.sums = np.zeros(len(self.weights), np.uint64), np.zeros((edges.num_rows, 3), np.float64)
+        kernels.alias.build_tables(edges.indptr, self.weights, self.table, self.sums)
 
     def draw(self, edges: Edges, rows: DrawingRows, fanouts: Ints, key: int, *, replace: bool) -> Drawn:
         """Draw ``fanouts`` edges for each of ``rows``: one number per type of row, -1 for all edges."""
@@ -221,3 +209,104 @@ def inclusion_probabilities(weight: NumbersLike, indptr: IdsLike, k: int | IdsLi
     if (i := first_true(numbers < -1)) is not None:
         raise ValueError(f"k must be at least 0, or -1 for all edges, but k of row {i} is {numbers[i]}")
     return torch.from_numpy(kernels.pps.row_probabilities(ends.astype(np.int64), values, numbers))
+
+
+class LayerCandidates(Frozen):
+    """The nodes that a flow may draw, and their edges to the destinations: the argument of a score.
+
+    Attributes:
+        flow: a full flow from the candidates (its sources) to the destinations: a module can aggregate over it. Its
+            weights are the sampler's ``weight`` column, or 1.
+        structure: that of ``flow``: the edges from candidates, by their index in ``nid``, to destinations.
+        nid: parent ids of the candidates, int64 ``[n]``.
+        dst_nid: parent ids of the destinations, int64 ``[num_dst]``.
+        positions: positions of the edges in the sampler's edge arrays, int64 ``[E]``.
+
+    >>> import torch
+    >>> from nodeflow import Graph, LayerSampler
+    >>> def by_degree(candidates: LayerCandidates, step):
+    ...     print(candidates.nid.tolist(), "for", candidates.dst_nid.tolist())
+    ...     return candidates.flow.out_degrees.float()
+    >>> graph = Graph.from_edges([0, 1, 2, 0], [3, 3, 3, 4])
+    >>> flow = LayerSampler(graph, [1], score=by_degree)([3, 4]).flows[0]
+    [0, 1, 2] for [3, 4]
+    >>> flow.num_dst
+    2
+    """
+
+    __slots__ = ("dst_nid", "flow", "nid", "positions", "structure")
+    flow: Flow
+    structure: Structure
+    nid: Tensor
+    dst_nid: Tensor
+    positions: Ints
+
+    def __init__(self, edges: Candidates, num_nodes: int) -> None:
+        with Numbering(num_nodes) as numbering:
+            local = numbering.extend(edges.src.numpy())
+            nid = torch.from_numpy(np.array(numbering.nodes))
+        structure = Structure(edges.indptr, torch.from_numpy(local), len(nid))
+        ends = Layer._trusted(len(nid), nid), Layer._trusted(len(edges.dst_nid), edges.dst_nid)
+        eid, weight = Lazy(lambda: edges.eid), Lazy(lambda: edges.edge_weight.float())
+        flow = Flow._trusted(structure, *ends, (0, 1), parent_eid=eid, weight=weight)
+        self._set(flow=flow, structure=structure, nid=nid, dst_nid=edges.dst_nid, positions=edges.positions)
+
+    @property
+    def edge_weight(self) -> Tensor:
+        """Number by which each edge counts in the sum that is estimated, float32 ``[E]``."""
+        return self.flow.weight
+
+    def __repr__(self) -> str:
+        return f"LayerCandidates({len(self)} nodes for {len(self.dst_nid)} destinations)"
+
+    def __len__(self) -> int:
+        return self.flow.num_src
+
+
+def read_scores(value: object, nid: Tensor, flow: int) -> tuple[Floats, Tensor]:
+    """Return the scores of the candidates ``nid`` (at least one) as float64 ``[n]``, and as a tensor.
+
+    Raises TypeError for values that are not real numbers; ValueError for another shape, for a score that is negative or
+    not finite, and for scores that are all 0.
+    """
+    scores = torch.as_tensor(value) if isinstance(value, np.ndarray) and value.dtype.kind in "iuf" else value
+    kinds = torch.bool, torch.complex64, torch.complex128, torch.complex32
+    if not isinstance(scores, Tensor) or scores.layout != torch.strided or scores.dtype in kinds:
+        raise TypeError(f"score must return a dense tensor of numbers, one per candidate, got {describe(value)}")
+    if scores.shape != (len(nid),):
+        raise ValueError(
+            f"score must return one number per candidate, shape ({len(nid)},), got shape {tuple(scores.shape)}"
+        )
+    values = scores.detach().to("cpu", torch.float64).numpy()
+    if (i := first_true(~(np.isfinite(values) & (values >= 0)))) is not None:
+        raise ValueError(
+            f"score must return finite numbers that are not negative, but candidate {i} (node {int(nid[i])}) of flow "
+            f"{flow} has {values[i]}; a softplus or exp at the end of a module makes them positive"
+        )
+    if not values.any():
+        raise ValueError(f"score gives 0 to all {len(nid)} candidates of flow {flow}, so none of them can be drawn")
+    return values, scores
+
+
+def draw_columns(scores: Tensor | None, values: Floats, picked: Picked, size: int, draw: str) -> dict[str, Tensor]:
+    """Return the columns ``log_prob`` and ``draws`` of the picked candidates, ``[k]`` each.
+
+    ``log_prob`` is differentiable in ``scores`` and has its floating type. ``scores`` None is for no candidates.
+    """
+    draws = torch.from_numpy(picked.times.astype(np.float32))
+    if scores is None:
+        return {"log_prob": torch.zeros(len(draws), dtype=torch.float32, device="cpu"), "draws": draws}
+    kind = scores.dtype if scores.is_floating_point() else torch.float32
+    exact = scores.to("cpu", torch.float64) * scale_of(values)
+    places = torch.from_numpy(picked.places)
+    if draw == "replacement":
+        log_prob = exact[places].log() - exact.sum().log()
+    else:
+        prob = torch.from_numpy(list_probabilities(values, size))
+        log_prob = exact[places] * 0  # has a gradient, 0, where all are certain too
+        chance = (prob[places] < 1).nonzero().squeeze(1)
+        if len(chance):  # pi = number of draws that are not certain * score / sum of the scores that are not certain
+            number = round(float(prob[prob < 1].sum()))
+            some = exact[places[chance]].log() - exact[prob < 1].sum().log() + math.log(number)
+            log_prob = log_prob.index_put((chance,), some)
+    return {"log_prob": log_prob.to(kind), "draws": draws}

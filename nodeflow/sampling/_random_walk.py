@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NamedTuple, NoReturn, Unpack
+from typing import Any, NoReturn, Unpack
 
 import numpy as np
 import torch
@@ -12,130 +12,33 @@ from torch import Tensor
 from nodeflow import _kernels as kernels
 from nodeflow._base.checks import Ints, as_count, as_flag, as_number
 from nodeflow._base.types import Array, PerFlow
-from nodeflow._edges.edges import NOTHING, Edges
-from nodeflow._peers.held import Held, Peers
-from nodeflow._peers.routes import Routes, narrowed
+from nodeflow._edges.edges import Edges
+from nodeflow._peers.routes import narrowed
 from nodeflow.graph import Graph
 from nodeflow.sampling._bound import Reader
 from nodeflow.sampling._choice import Choice
+from nodeflow.sampling._distributed import Arrays, ask_owners
 from nodeflow.sampling._options import WalkOptions
 from nodeflow.sampling._sampler import Sampler, Step, check_sizes
 
-Answer = Callable[[Edges, Ints, list[Array]], Array]
+_DEGREES = "degrees of nodes where walks are"
 
 
-class Walks(NamedTuple):
-    """The walks of a destination; see the arguments of ``kernels.walk.count_visits``."""
-
-    number: int
-    length: int
-    restart: float
-    most: int
+def _ranks(edges: Edges, positions: Ints) -> Ints:
+    """The numbers of positions among those of the edges that are not left out."""
+    return positions - np.searchsorted(edges.left_out, positions)
 
 
-def visits(graph: Graph, reader: Reader, dst: Ints, key: int, walks: Walks, flow: int) -> tuple[Ints, Ints, Ints]:
-    """Return what ``kernels.walk.count_visits`` returns on the whole graph: ``(indptr, nodes, visits)``.
-
-    Walks in a graph that this process holds are one compiled loop. Else all processes call this function, each with
-    destinations ``dst`` and a key of its own. It keeps the states of its walks, and asks the owners of the nodes where
-    they are for degrees, and for the neighbours that it picks: four exchanges per step.
-    """
-    peers, held = graph.peers, graph.held
-    if peers.size == 1:
-        patched, copies = patch_of(reader.edges)
-        arrays = reader.edges.indptr, reader.edges.indices, patched, copies.indptr, copies.indices
-        counted: tuple[Ints, Ints, Ints] = kernels.walk.count_visits(*arrays, dst, np.uint64(key), *walks)
-        return counted
-    with peers.together(f"random walks of flow {flow}"):
-        owners = _Owners(peers, held, reader)
-        choices = owners.degrees(dst)
-        live = np.flatnonzero(choices)  # other destinations have no edges: no walks
-        starts, choices = dst[live], choices[live]
-        states = kernels.walk.first_states(np.uint64(key), starts)
-        current, degree = (np.repeat(values, walks.number).reshape(-1, walks.number) for values in (starts, choices))
-        visited = np.empty((len(starts), walks.length, walks.number), np.int64)
-        for step in range(walks.length):
-            if step > 0:
-                kernels.walk.restart_some(states, starts, current, walks.restart)
-                degree = _degrees_at(owners, current, starts, choices)
-            picks = kernels.walk.pick_edges(states, starts, choices, current, degree)
-            current = owners.neighbors(current.ravel(), picks.ravel()).reshape(current.shape)
-            visited[:, step] = current
-    ends, nodes, counts = kernels.walk.most_visited_of(visited, starts, walks.most)
-    sizes = np.zeros(len(dst) + 1, np.int64)
-    sizes[live + 1] = np.diff(ends)
-    return np.cumsum(sizes), nodes, counts
+def _degrees(reader: Reader, nodes: Ints) -> Arrays:
+    edges, rows = reader.edges, reader.edges.rows_of(nodes)
+    return [narrowed(_ranks(edges, edges.indptr[rows + 1]) - _ranks(edges, edges.indptr[rows]))]
 
 
-def _degrees_at(owners: _Owners, current: Ints, starts: Ints, choices: Ints) -> Ints:
-    """The degrees of the nodes where walks are; those of the starts, ``choices``, are known."""
-    degree = np.repeat(choices, current.shape[1]).reshape(current.shape)
-    away = current != starts[:, None]
-    nodes, index = np.unique(current[away], return_inverse=True)
-    degree[away] = owners.degrees(nodes)[index]
-    return degree
-
-
-class _Owners:
-    """The processes that own nodes, which answer questions about their edges; a question is two exchanges.
-
-    The edges that ``reader`` leaves out travel with the first question to the processes that hold them.
-    """
-
-    def __init__(self, peers: Peers, held: Held, reader: Reader) -> None:
-        self._peers, self._held, self._reader = peers, held, reader.intact()
-        left_out = NOTHING if reader.left_out is None else reader.left_out
-        lies = peers.edge_owners(left_out)
-        self._left_out: list[Ints] = [left_out[lies == r] for r in range(peers.size)]
-        self._edges: list[Edges] = []  # along which each process walks here
-
-    def degrees(self, nodes: Ints) -> Ints:
-        """Return the number of edges of nodes, int64 ``[k]``."""
-        return self._asked("degrees of nodes where walks are", _degrees, nodes)
-
-    def neighbors(self, nodes: Ints, picks: Ints) -> Ints:
-        """Return the node to which edge ``picks[i]`` of node ``nodes[i]`` leads, int64 ``[k]``."""
-        return self._asked("steps of walks", _neighbors, nodes, picks)
-
-    def _asked(self, what: str, answer: Answer, nodes: Ints, *more: Ints) -> Ints:
-        peers, first = self._peers, not self._edges
-        routes, parcels = Routes(peers.owners(nodes), peers.size), []
-        for r in range(peers.size):
-            own = routes.to(r)
-            parcel = [narrowed(column[own]) for column in (nodes, *more)] + [self._left_out[r]] * first
-            parcels.append(parcel if any(map(len, parcel)) else [])
-        questions = peers.exchange(f"{what}: questions", parcels)
-        if first:
-            self._edges = [self._edges_for(arrays) for arrays in questions]
-        answers: list[list[Array]] = [[] for _ in questions]
-        for reply, edges, q in zip(answers, self._edges, questions, strict=True):
-            if q:
-                reply.append(answer(edges, q[0].astype(np.int64), q[1:]))
-        received = peers.exchange(f"{what}: answers", answers)
-        return routes.joined_array([arrays[0] for arrays in received if arrays])
-
-    def _edges_for(self, arrays: list[Array]) -> Edges:
-        """The edges held here without those that a process leaves out, which its first question names."""
-        if not arrays or not len(arrays[-1]):
-            return self._reader.edges
-        return self._reader.without(arrays[-1], self._held).edges
-
-
-def _degrees(edges: Edges, nodes: Ints, _: list[Array]) -> Array:
-    patched, copies = patch_of(edges)
-    return narrowed(kernels.walk.degrees(edges.indptr, patched, copies.indptr, edges.rows_of(nodes)))
-
-
-def _neighbors(edges: Edges, nodes: Ints, more: list[Array]) -> Array:
-    patched, copies = patch_of(edges)
-    other, picks = (patched, copies.indptr, copies.indices), more[0].astype(np.int64)
-    ends: Array = kernels.walk.neighbors(edges.indptr, edges.indices, *other, edges.rows_of(nodes), picks)
-    return ends
-
-
-def patch_of(edges: Edges) -> tuple[Ints, Edges]:
-    """Return the rows of which edges are left out, ascending, and copies of these rows without them."""
-    return (NOTHING, edges) if edges.patch is None else (edges.patch.rows, edges.patch.edges)
+def _neighbors(reader: Reader, nodes: Ints, picks: Ints) -> Arrays:
+    """The node to which edge ``picks[i]`` of node ``nodes[i]`` leads."""
+    edges, left_out = reader.edges, reader.edges.left_out
+    ranks = _ranks(edges, edges.indptr[edges.rows_of(nodes)]) + picks
+    return [edges.indices[ranks + np.searchsorted(left_out - np.arange(len(left_out)), ranks, side="right")]]
 
 
 class RandomWalkSampler(Sampler):
@@ -211,19 +114,55 @@ class RandomWalkSampler(Sampler):
 
     def choose(self, dst: Tensor, step: Step) -> Choice:
         """Choose the nodes visited most by walks from the destinations ``dst``; collective, as the walks are."""
-        walks = Walks(self.num_walks, self.walk_length, self.restart, self.num_neighbors[step.flow])
-        return self._choice(*visits(self.graph, self.reader, dst.numpy(), step.random.key, walks, step.flow))
-
-    def draw_edges(self, dst: Tensor, step: Step) -> Choice:
-        """Return ``choose(dst, step)``, which itself asks the owners of the nodes that walks visit."""
-        return self.choose(dst, step)
-
-    def _choice(self, indptr: Ints, src: Ints, visits: Ints) -> Choice:
+        starts = dst.numpy()
+        visited = self._visited(starts, step)
+        indptr, src, visits = kernels.walk.most_visited(visited, starts, self.num_neighbors[step.flow])
         # with reuse the flows are prefixes of one structure, which has no columns
         columns = {} if self.reuse else {"visits": torch.from_numpy(visits)}
         return Choice.of_kernel(
             indptr, None, src, lambda: self._importance(indptr, visits), needs_weight=True, edata=columns
         )
+
+    def _visited(self, dst: Ints, step: Step) -> Array:
+        """What ``kernels.walk.walk`` returns on the whole graph: the nodes visited, ``[n, walk_length, num_walks]``.
+
+        Where several processes hold the graph, all call this function. Each keeps the states of its walks, and asks the
+        owners of the nodes where they are for degrees, and for the neighbours that it picks: four exchanges per step.
+        """
+        graph, edges, key, number = self.graph, self.reader.edges, np.uint64(step.random.key), self.num_walks
+        # walks in a graph that this process holds are one compiled loop
+        if graph.peers.size == 1:
+            arrays = edges.indptr, edges.indices, edges.left_out
+            whole: Array = kernels.walk.walk(*arrays, dst, key, number, self.walk_length, self.restart)
+            return whole
+
+        def asked(what: str, answer: Callable[..., Arrays], *columns: Ints) -> Ints:
+            answers, routes = ask_owners(graph, self.reader, what, [narrowed(column) for column in columns], answer)
+            return routes.joined_array([arrays[0] for arrays in answers])
+
+        visited = np.repeat(dst, self.walk_length * number).reshape(-1, self.walk_length, number)
+        with graph.peers.together(f"random walks of flow {step.flow}"):
+            choices = asked(_DEGREES, _degrees, dst)
+            live = np.flatnonzero(choices)  # other destinations have no edges: no walks
+            starts, choices = dst[live], choices[live]
+            states = kernels.walk.first_states(key, starts)
+            current, degree = (np.repeat(values, number).reshape(-1, number) for values in (starts, choices))
+            for i in range(self.walk_length):
+                if i > 0:
+                    kernels.walk.restart_some(states, starts, current, self.restart)
+                    # the degrees of the starts are known
+                    degree = np.repeat(choices, number).reshape(current.shape)
+                    away = current != starts[:, None]
+                    nodes, index = np.unique(current[away], return_inverse=True)
+                    degree[away] = asked(_DEGREES, _degrees, nodes)[index]
+                picks = kernels.walk.pick_edges(states, starts, choices, current, degree)
+                current = asked("steps of walks", _neighbors, current.ravel(), picks.ravel()).reshape(current.shape)
+                visited[live, i] = current
+        return visited
+
+    def draw_edges(self, dst: Tensor, step: Step) -> Choice:
+        """Return ``choose(dst, step)``, which itself asks the owners of the nodes that walks visit."""
+        return self.choose(dst, step)
 
     def _importance(self, indptr: Ints, visits: Ints) -> Tensor:
         total: Any = self.num_walks * self.walk_length

@@ -136,7 +136,7 @@ class RowSampler(Sampler):
         if step.contexts is not None:
             contexts = np.repeat(step.contexts.numpy(), edges.rows_per_node)
             apart = contexts if step.roots is None else np.repeat(step.roots.numpy(), edges.rows_per_node)
-            rows = DrawingRows(index, ident + edges.num_idents * apart, contexts)
+            rows = DrawingRows(index, ident + edges.whole.num_nodes * edges.rows_per_node * apart, contexts)
         draw = self.draw_rows if edges.patch is None else self._draw_patched
         return self._choice(draw(edges, rows, step))
 

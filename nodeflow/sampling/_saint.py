@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import NamedTuple, Unpack
 
 import numpy as np
@@ -24,128 +24,85 @@ from nodeflow.sampling._options import SubgraphOptions
 from nodeflow.sampling._subgraph import Subgraph, SubgraphSampler, induced_subgraph
 
 
-class Kind(ABC):
+class Kind(NamedTuple):
     """A way to draw nodes, in ``budget`` independent draws.
 
-    The two probabilities are in closed form, from ``rate``: a subclass without ``rate`` has none.
-
     Attributes:
-        budget: number of draws.
-        rate: the probability that a draw takes the node, float64 ``[num_nodes]``.
+        draw: returns the nodes drawn, repeats included.
         several: whether the draws can take more than one node.
+        rate: the probability that a draw takes the node, float64 ``[num_nodes]``; None: it has no closed form.
+        joint_rate: returns the probabilities that one draw takes both ends, two nodes, of the edges of a subgraph.
     """
 
-    rate: Floats
-
-    def __init__(self, budget: int, several: bool) -> None:
-        self.budget, self.several = budget, several
-
-    @abstractmethod
-    def draw(self, random: Random) -> Ints:
-        """Return the nodes drawn, repeats included."""
-
-    def possible(self, part: Subgraph) -> NDArray[np.bool_]:
-        """Return for which edges of a subgraph both ends can be drawn, ``[E]``."""
-        possible: NDArray[np.bool_] = (part.indices == part.dst) | self.several
-        return possible
-
-    def joint_rate(self, part: Subgraph) -> Floats | float:
-        """Return the probabilities that one draw takes both ends, two nodes, of the edges of a subgraph, ``[E]``."""
-        return 0.0
-
-    def node_probability(self, nodes: Ints) -> Floats:
-        """Return the probabilities that nodes are drawn."""
-        return _at_least_once(self.rate[nodes], self.budget)
-
-    def edge_probability(self, part: Subgraph) -> Floats:
-        """Return the probabilities that both ends of the edges of an induced subgraph are drawn, ``[E]``."""
-        src, dst = part.indices, part.dst
-        a, b = self.rate[part.nodes[src]], self.rate[part.nodes[dst]]
-        return _both(a, b, np.where(src == dst, a, self.joint_rate(part)), self.budget)
+    draw: Callable[[Random], Ints]
+    several: bool
+    rate: Floats | None = None
+    joint_rate: Callable[[Subgraph], Floats | float] = lambda part: 0.0
 
 
-class NodeKind(Kind):
-    """``budget`` nodes with replacement, in proportion to the squared norms of the columns of A.
+def node_kind(graph: Graph, reader: Reader, budget: int) -> Kind:
+    """Return the draws of nodes with replacement, in proportion to the squared norms of the columns of A.
 
     Raises ValueError where all norms are 0.
     """
+    edges, weights = reader.edges, reader.weights
+    norms = norms_of_sources(graph, edges, None if weights is None else edges.by_position(weights))
+    if not norms.any():
+        raise ValueError("kind='node' draws nodes in proportion to squared edge weights, but all are 0")
+    ends, last = np.cumsum(norms), int(np.flatnonzero(norms)[-1])
 
-    def __init__(self, graph: Graph, reader: Reader, budget: int) -> None:
-        edges, weights = reader.edges, reader.weights
-        norms = norms_of_sources(graph, edges, None if weights is None else edges.by_position(weights))
-        self._ends = np.cumsum(norms)
-        total = float(self._ends[-1]) if len(norms) else 0.0
-        if total == 0:
-            raise ValueError("kind='node' draws nodes in proportion to squared edge weights, but all are 0")
-        super().__init__(budget, several=budget > 1)
-        self.rate, self._last = norms / total, int(np.flatnonzero(norms)[-1])
-
-    def draw(self, random: Random) -> Ints:
-        """Return the nodes drawn, repeats included."""
-        drawn = random.uniform(np.arange(self.budget)).numpy() * self._ends[-1]
+    def draw(random: Random) -> Ints:
+        drawn = random.uniform(np.arange(budget)).numpy() * ends[-1]
         # rounding may put a number at the very end
-        nodes: Ints = np.minimum(np.searchsorted(self._ends, drawn, side="right"), self._last)
+        nodes: Ints = np.minimum(np.searchsorted(ends, drawn, side="right"), last)
         return nodes
 
-    def possible(self, part: Subgraph) -> NDArray[np.bool_]:
-        """Return for which edges both ends can be drawn, ``[E]``."""
-        drawn = self.rate[part.nodes] > 0
-        return super().possible(part) & drawn[part.indices] & drawn[part.dst]
+    return Kind(draw, budget > 1, norms / ends[-1])
 
 
-class EdgeKind(Kind):
-    """Both ends of ``budget`` edges with replacement, P(u, v) in proportion to 1/deg(u) + 1/deg(v).
+def edge_kind(edges: Edges, back: Edges, budget: int) -> Kind:
+    """Return the draws of edges with replacement, P(u, v) in proportion to 1/deg(u) + 1/deg(v); both ends are drawn.
 
     ``back`` are the edges along the other direction. Raises ValueError where there are no edges.
     """
+    degree = np.diff(edges.indptr) + np.diff(back.indptr)
+    joined = np.flatnonzero(degree)
+    if len(joined) == 0:
+        raise ValueError("kind='edge' draws edges, but there are none")
 
-    def __init__(self, edges: Edges, back: Edges, budget: int) -> None:
-        super().__init__(budget, several=True)
-        self._edges, self._back = edges, back
-        self._degree = np.diff(edges.indptr) + np.diff(back.indptr)
-        self._joined = np.flatnonzero(self._degree)
-        if len(self._joined) == 0:
-            raise ValueError("kind='edge' draws edges, but there are none")
-        rates = kernels.subgraph.touch_rates(edges.indptr, edges.indices, self._degree) / len(self._joined)
-        self.rate: Floats = np.minimum(rates, 1.0)  # of the draws that have the node as an end
-
-    def draw(self, random: Random) -> Ints:
-        """Return the ends of the edges drawn, repeats included."""
-        ends = np.empty(2 * self.budget, np.int64)
-        arrays = (self._edges.indptr, self._edges.indices, self._back.indptr, self._back.indices, self._joined)
+    def draw(random: Random) -> Ints:
+        ends = np.empty(2 * budget, np.int64)
+        arrays = (edges.indptr, edges.indices, back.indptr, back.indices, joined)
         kernels.subgraph.edge_ends(*arrays, np.uint64(random.key), ends)
         return ends
 
-    def joint_rate(self, part: Subgraph) -> Floats:
-        """Return the probabilities that one draw takes both ends, two nodes, of the edges of a subgraph, ``[E]``.
-
-        Cost: sorting the edges, since all edges that join two nodes count.
-        """
+    def joint_rate(part: Subgraph) -> Floats:
+        # the edges are sorted, since all that join two nodes count
         src, dst = part.indices, part.dst
         pairs = np.minimum(src, dst) * len(part.nodes) + np.maximum(src, dst)
         _, index, times = np.unique(pairs, return_inverse=True, return_counts=True)
         u, v = part.nodes[src], part.nodes[dst]
-        rate: Floats = times[index] * (1 / self._degree[u] + 1 / self._degree[v]) / len(self._joined)
+        rate: Floats = times[index] * (1 / degree[u] + 1 / degree[v]) / len(joined)
         return rate
 
+    rates = kernels.subgraph.touch_rates(edges.indptr, edges.indices, degree) / len(joined)
+    return Kind(draw, True, np.minimum(rates, 1.0), joint_rate)  # rates of the draws that have the node as an end
 
-class WalkKind(Kind):
-    """The nodes of walks of ``length`` uniform steps from ``budget`` roots, uniform with replacement.
 
-    Their probabilities have no closed form. Raises ValueError where there are no nodes.
+def walk_kind(edges: Edges, budget: int, length: int) -> Kind:
+    """Return the draws of walks of ``length`` uniform steps from roots, uniform with replacement; all nodes are drawn.
+
+    Raises ValueError where there are no nodes.
     """
+    if edges.num_rows == 0:
+        raise ValueError("kind='walk' starts at nodes, but the graph has none")
 
-    def __init__(self, edges: Edges, budget: int, length: int) -> None:
-        if edges.num_rows == 0:
-            raise ValueError("kind='walk' starts at nodes, but the graph has none")
-        super().__init__(budget, several=budget > 1 or length > 0)
-        self._edges, self._length = edges, length
-
-    def draw(self, random: Random) -> Ints:
-        """Return the nodes visited, repeats included."""
-        nodes = np.empty(self.budget * (self._length + 1), np.int64)
-        kernels.subgraph.walks(self._edges.indptr, self._edges.indices, self._length, np.uint64(random.key), nodes)
+    def draw(random: Random) -> Ints:
+        nodes = np.empty(budget * (length + 1), np.int64)
+        kernels.subgraph.walks(edges.indptr, edges.indices, length, np.uint64(random.key), nodes)
         return nodes
+
+    return Kind(draw, budget > 1 or length > 0)
 
 
 def _at_least_once(rate: Floats, draws: int) -> Floats:
@@ -265,17 +222,16 @@ class SaintSampler(SubgraphSampler):
         self.num_presamples = None if self._counts is None else self._counts.total
 
     def read_graph(self) -> None:
-        """Make also the object that draws nodes and knows their probabilities."""
+        """Prepare also the draws of nodes, and their probabilities."""
         super().read_graph()
-        self._kind: Kind
         if self.kind == "node":
-            self._kind = NodeKind(self.graph, self.reader, self.budget)
+            self._kind = node_kind(self.graph, self.reader, self.budget)
         elif self.kind == "edge":
             opposite = {"in": "out", "out": "in", "both": "both"}[self.direction]
             back = Reader.of(self.graph, opposite, self.edge_filter, None).edges
-            self._kind = EdgeKind(self.reader.edges, back, self.budget)
+            self._kind = edge_kind(self.reader.edges, back, self.budget)
         else:
-            self._kind = WalkKind(self.reader.edges, self.budget, self.walk_length or 0)
+            self._kind = walk_kind(self.reader.edges, self.budget, self.walk_length or 0)
 
     def draw_batch(self, seeds: SeedsLike, call: Call) -> NodeFlow:
         """Sample the NodeFlow of one subgraph; of a share of a step that has none, a NodeFlow without nodes."""
@@ -303,7 +259,7 @@ class SaintSampler(SubgraphSampler):
         Exact, or the share of the counted subgraphs that had it (0 where none had).
         """
         counts, every = self._counts, np.arange(self.graph.num_nodes)
-        chance = self._kind.node_probability(every) if counts is None else counts.nodes / counts.total
+        chance = self._exact_of_nodes(every) if counts is None else counts.nodes / counts.total
         return torch.from_numpy(chance)
 
     def edge_probability(self) -> Tensor:
@@ -312,7 +268,7 @@ class SaintSampler(SubgraphSampler):
         Exact, or the share of the counted subgraphs that had it (0 where none had); 0 for edges outside the filter.
         """
         whole, counts, probability = self._whole(), self._counts, np.zeros(self.graph.num_edges)
-        chance = self._kind.edge_probability(whole) if counts is None else counts.edges / counts.total
+        chance = self._exact_of_edges(whole) if counts is None else counts.edges / counts.total
         probability[self.reader.edges.ids(whole.positions)] = chance
         return torch.from_numpy(probability)
 
@@ -321,8 +277,11 @@ class SaintSampler(SubgraphSampler):
 
         It is the ``weight`` column, or 1, and 0 for edges that the filter leaves out or that no subgraph can have.
         """
-        whole, number = self._whole(), super().estimand()
-        number[self.reader.edges.parent_eid(whole.positions[~self._kind.possible(whole)])] = 0
+        whole, number, rate = self._whole(), super().estimand(), self._kind.rate
+        possible = (whole.indices == whole.dst) | self._kind.several
+        if rate is not None:
+            possible &= (rate[whole.indices] > 0) & (rate[whole.dst] > 0)
+        number[self.reader.edges.parent_eid(whole.positions[~possible])] = 0
         return number
 
     def inverse(self, part: Subgraph, seeds: Ints) -> NDArray[np.float64]:
@@ -330,13 +289,13 @@ class SaintSampler(SubgraphSampler):
         if self._counts is not None:
             node, edge = self._counts.nodes[part.nodes[part.dst]], self._counts.edges[part.positions]
             return np.maximum(node, 1) / np.maximum(edge, 1)
-        patch = self.reader.edges.patch
-        if patch is None:
-            pair = self._kind.edge_probability(part)
+        edges = self.reader.edges
+        if edges.patch is None:
+            pair = self._exact_of_edges(part)
         else:  # edges that are left out for a while were drawn from all the same
-            whole = induced_subgraph(self.reader.edges, part.nodes, self.graph.num_nodes, left_out=False)
-            pair = self._kind.edge_probability(whole)[~contains(patch.left_out, whole.positions)]
-        return self._kind.node_probability(part.nodes)[part.dst] / pair
+            whole = induced_subgraph(edges.intact(), part.nodes, self.graph.num_nodes)
+            pair = self._exact_of_edges(whole)[~contains(edges.left_out, whole.positions)]
+        return self._exact_of_nodes(part.nodes)[part.dst] / pair
 
     def _needs_weight(self, seeds: Ints) -> bool:
         return True
@@ -344,10 +303,21 @@ class SaintSampler(SubgraphSampler):
     def node_columns(self, part: Subgraph) -> dict[str, Tensor]:
         """Return ``loss_weight``, float32 ``[n]``: 1 / p_v."""
         if (counts := self._counts) is None:
-            weight = 1 / self._kind.node_probability(part.nodes)
+            weight = 1 / self._exact_of_nodes(part.nodes)
         else:
             weight = counts.total / np.maximum(counts.nodes[part.nodes], 1)
         return {"loss_weight": torch.from_numpy(weight.astype(np.float32))}
+
+    def _exact_of_nodes(self, nodes: Ints) -> Floats:
+        """The probabilities that nodes are drawn, in closed form."""
+        assert self._kind.rate is not None
+        return _at_least_once(self._kind.rate[nodes], self.budget)
+
+    def _exact_of_edges(self, part: Subgraph) -> Floats:
+        """The probabilities that both ends of the edges of an induced subgraph are drawn, ``[E]``, in closed form."""
+        assert self._kind.rate is not None
+        src, dst, rate = part.indices, part.dst, self._kind.rate[part.nodes]
+        return _both(rate[src], rate[dst], np.where(src == dst, rate[src], self._kind.joint_rate(part)), self.budget)
 
     def _whole(self) -> Subgraph:
         """The whole graph, with the edges that ``without_edges`` leaves out."""

@@ -14,10 +14,9 @@ from nodeflow._base.checks import LARGEST, Ints, as_flag, as_ids, as_int, descri
 from nodeflow.flow import NodeFlow
 from nodeflow.graph import Graph
 from nodeflow.random import Random, derive_key
-from nodeflow.sampling._assemble import assemble
 from nodeflow.sampling._base import Draw
 from nodeflow.sampling._bound import BoundSampler, Candidates
-from nodeflow.sampling._choice import Choice
+from nodeflow.sampling._choice import Choice, assemble
 from nodeflow.sampling._distributed import choose_edges
 from nodeflow.sampling._options import SubgraphOptions
 
@@ -127,52 +126,23 @@ class Sampler(BoundSampler):
 
     def candidates(self, dst: Tensor) -> Candidates:
         """Return all edges that the destinations ``dst`` (parent ids) could draw."""
-        return self.reader.candidates(torch.from_numpy(as_ids(dst, "dst", self.graph.num_nodes)))
+        return Candidates(self.reader, torch.from_numpy(as_ids(dst, "dst", self.graph.num_nodes)))
 
-    def _sample(self, seeds: Ints, draw: Draw, inputs: Any, contexts: Ints | None = None) -> NodeFlow:
-        return sample_layers(self, seeds, draw, inputs, contexts)
+    def draw_layers(self, seeds: Ints, draw: Draw, inputs: Any, contexts: Ints | None = None) -> NodeFlow:
+        """Return the NodeFlow of checked seeds, layer by layer; ``contexts`` ``[num_seeds]`` see ``assemble``."""
+        root = None if draw.contexts is None else torch.from_numpy(draw.contexts)
+        of_batch, of_epoch = Random(derive_key(draw.key, -1)), Random(draw.epoch_key)
 
+        def choose(dst: Tensor, flow: int, context: Tensor | None = None) -> Choice:
+            random = Random(derive_key(draw.key, flow))
+            roots = None if root is None else root[context]
+            step = Step(flow, random, of_batch, of_epoch, draw.batch_number, context, inputs, roots)
+            return self.draw_edges(dst, step)
 
-def seed_contexts(seeds: Ints) -> Ints:
-    """Return the context of every seed: its index among the distinct seeds, in order of first appearance."""
-    _, first, index = np.unique(seeds, return_index=True, return_inverse=True)
-    number: Ints = np.argsort(np.argsort(first))[index]
-    return number
+        options: dict[str, Any] = {"include_dst": self.include_dst, "reuse": self.reuse, "contexts": contexts}
+        return assemble(self.graph, self.reader.edges, seeds, self.num_flows, choose, **options)
 
-
-def first_seeds(seeds: Ints) -> Ints:
-    """Return the seed of every context of ``seed_contexts``: the distinct seeds, in order of first appearance."""
-    distinct: Ints = seeds[np.sort(np.unique(seeds, return_index=True)[1])]
-    return distinct
-
-
-def sample_layers(
-    sampler: Sampler, seeds: Ints, draw: Draw, inputs: Any, contexts: Ints | None, *, rooted: bool = False
-) -> NodeFlow:
-    """Return the NodeFlow of checked seeds, layer by layer; ``contexts`` ``[num_seeds]`` see ``assemble``.
-
-    ``rooted``: the contexts are ``seed_contexts(seeds)``, and draws are told apart by the seed, not by its number.
-    """
-    apart = first_seeds(seeds) if rooted else draw.contexts
-    root = None if apart is None else torch.from_numpy(apart)
-    of_batch, of_epoch = Random(derive_key(draw.key, -1)), Random(draw.epoch_key)
-
-    def choose(dst: Tensor, flow: int, context: Tensor | None = None) -> Choice:
-        random = Random(derive_key(draw.key, flow))
-        roots = None if root is None else root[context]
-        step = Step(flow, random, of_batch, of_epoch, draw.batch_number, context, inputs, roots)
-        return sampler.draw_edges(dst, step)
-
-    return assemble(
-        sampler.graph,
-        sampler.reader.edges,
-        seeds,
-        sampler.num_flows,
-        choose,
-        include_dst=sampler.include_dst,
-        reuse=sampler.reuse,
-        contexts=contexts,
-    )
+    _sample = draw_layers
 
 
 def check_sizes(sizes: Any, name: str, *, every: bool = True, repeated: object = False) -> tuple[int, ...]:

@@ -7,17 +7,18 @@ from typing import Any, Unpack
 import numpy as np
 import torch
 
-from nodeflow._base.checks import Ints, as_count, as_flag, as_int
-from nodeflow.flow import Flow, NodeFlow, shared_node_flow
+from nodeflow._base.checks import Ints, as_count, as_flag
+from nodeflow._edges.numbering import distinct_in_order
+from nodeflow.flow import NodeFlow, shared_node_flow
 from nodeflow.graph import Graph
 from nodeflow.ops import Structure
-from nodeflow.sampling._assemble import prefix
 from nodeflow.sampling._base import Call, Draw
 from nodeflow.sampling._bound import BoundSampler
+from nodeflow.sampling._choice import first_rows
 from nodeflow.sampling._distributed import with_rows_of
 from nodeflow.sampling._neighbor import NeighborSampler
 from nodeflow.sampling._options import SubgraphOptions
-from nodeflow.sampling._sampler import first_seeds, sample_layers, seed_contexts
+from nodeflow.sampling._sampler import check_size
 from nodeflow.sampling._subgraph import induced_subgraph
 
 
@@ -72,9 +73,7 @@ class ShadowSampler(BoundSampler):
         **options: Unpack[SubgraphOptions],
     ) -> None:
         self.depth = as_count(depth, "depth")
-        self.fanout = as_int(fanout, "fanout")
-        if self.fanout < 1 and self.fanout != -1:
-            raise ValueError(f"fanout must be -1 (all neighbours) or at least 1, got {self.fanout}")
+        self.fanout = check_size(fanout, "fanout")
         self.replace = as_flag(replace, "replace")
         super().__init__(graph, num_flows, **options)
 
@@ -89,26 +88,23 @@ class ShadowSampler(BoundSampler):
         draw = super()._draw_of(call, ids, *identity)
         if call.step is None:
             return draw
-        in_step = first_seeds(self._seeds(call.step.ids)[0])
+        in_step, _ = distinct_in_order(self._seeds(call.step.ids)[0])
         order = np.argsort(in_step)
-        return draw._replace(contexts=order[np.searchsorted(in_step[order], first_seeds(ids))])
+        return draw._replace(contexts=order[np.searchsorted(in_step[order], distinct_in_order(ids)[0])])
 
     def _sample(self, seeds: Ints, draw: Draw, inputs: Any) -> NodeFlow:
         size = self.graph.num_nodes
-        reached = sample_layers(self._hops.with_reader(self.reader), seeds, draw, inputs, seed_contexts(seeds))
+        reached = self._hops.with_reader(self.reader).draw_layers(seeds, draw, inputs, distinct_in_order(seeds)[1])
         back = reached.back
         rows = reached.front if self.depth > 0 else back.with_frame()
         assert rows.context is not None  # they were drawn with contexts
         reader = with_rows_of(self, rows.parent_nid.numpy()).reader
         part = induced_subgraph(reader.edges, (rows.context * size + rows.parent_nid).numpy(), size)
         indptr, indices = torch.from_numpy(part.indptr), torch.from_numpy(part.indices)
-        structure, parts = Structure(indptr, indices, rows.num_nodes), reader.flow_parts(part.positions)
-        parts["needs_weight"], eid, weight = True, parts["parent_eid"], parts["weight"]
+        structure = Structure(indptr, indices, rows.num_nodes)
+        parts = reader.flow_parts(part.positions, needs_weight=True)
         whole = shared_node_flow(self.graph, rows, structure, self.num_flows - 1, **parts)
-        i, end = self.num_flows - 1, part.indptr[back.num_nodes]  # of the last flow, a prefix of the others
-        structure = Structure(indptr[: back.num_nodes + 1], indices[:end], rows.num_nodes)
-        parts |= {"parent_eid": prefix(eid, end), "weight": prefix(weight, end), "prefix": True}
-        flow = Flow._trusted(structure, whole.back, back, (i, i + 1), **parts)
+        last = first_rows(indptr, indices, whole.back, back, self.num_flows - 1, parts)
         return NodeFlow._trusted(
-            [*whole.layers, back], [*whole.flows, flow], parent=self.graph, seed_index=reached.seed_index
+            [*whole.layers, back], [*whole.flows, last], parent=self.graph, seed_index=reached.seed_index
         )

@@ -47,7 +47,7 @@ class Subgraph(NamedTuple):
         return np.repeat(np.arange(len(self.nodes)), np.diff(self.indptr))
 
 
-def induced_subgraph(edges: Edges, keys: Ints, num_nodes: int, *, left_out: bool = True) -> Subgraph:
+def induced_subgraph(edges: Edges, keys: Ints, num_nodes: int) -> Subgraph:
     """Return all edges among some nodes; those of a destination come in the graph's order.
 
     Args:
@@ -55,7 +55,6 @@ def induced_subgraph(edges: Edges, keys: Ints, num_nodes: int, *, left_out: bool
         keys: the nodes, int64 ``[n]``; ``context * num_nodes + node`` for nodes of several contexts, of which only
             those of one context are joined.
         num_nodes: number of nodes of the graph.
-        left_out: whether to leave out the edges that the ``patch`` of ``edges`` leaves out.
 
     Cost: the sum of the nodes' degrees. Raises ValueError for a key that comes twice.
 
@@ -69,18 +68,14 @@ def induced_subgraph(edges: Edges, keys: Ints, num_nodes: int, *, left_out: bool
     table, repeated = kernels.subgraph.tabulate(keys)
     if repeated >= 0:
         raise ValueError(f"nodes of a subgraph must be distinct, but node {keys[repeated] % num_nodes} comes twice")
-    return Subgraph(keys, *edges_from(edges, table, keys, num_nodes, left_out=left_out))
+    return Subgraph(keys, *edges_from(edges, table, keys, num_nodes))
 
 
-def edges_from(
-    edges: Edges, table: Ints, keys: Ints, num_nodes: int, *, left_out: bool = True
-) -> tuple[Ints, Ints, Ints]:
+def edges_from(edges: Edges, table: Ints, keys: Ints, num_nodes: int) -> tuple[Ints, Ints, Ints]:
     """Return the edges from tabulated keys to ``keys``: ``indptr``, indices among the tabulated, and positions."""
     ends, rows = edges.indptr[:: edges.rows_per_node], edges.whole.rows_of(keys % max(num_nodes, 1))
     indptr, indices, positions = kernels.subgraph.induced(ends, edges.indices, rows, keys, num_nodes, table)
-    if left_out and edges.patch is not None:
-        kept, indptr = edges.patch.stay(indptr, positions)
-        indices, positions = indices[kept], positions[kept]
+    indptr, positions, indices = edges.staying(indptr, positions, indices)
     return indptr, indices, positions
 
 
@@ -155,8 +150,7 @@ class SubgraphSampler(BoundSampler):
         part = induced_subgraph(reader.edges, nodes, graph.num_nodes)
         structure = Structure(torch.from_numpy(part.indptr), torch.from_numpy(part.indices), len(nodes))
         layer, ids = Layer._trusted(len(nodes), torch.from_numpy(nodes)), torch.from_numpy(seeds.copy())
-        edges = reader.flow_parts(part.positions, lambda: self.inverse(part, seeds))
-        edges["needs_weight"] = self._needs_weight(seeds)
+        edges = reader.flow_parts(part.positions, self._needs_weight(seeds), lambda: self.inverse(part, seeds))
         batch = shared_node_flow(graph, layer, structure, self.num_flows, ids, **edges)
         batch.back.data.update(self.node_columns(part))
         return batch
@@ -218,9 +212,7 @@ def _flow(reader: Reader, src: Layer, dst: Layer, i: int, num_nodes: int) -> Flo
     table, _ = kernels.subgraph.tabulate(_keys(src, num_nodes))
     indptr, indices, positions = edges_from(reader.edges, table, _keys(dst, num_nodes), num_nodes)
     structure = Structure(torch.from_numpy(indptr), torch.from_numpy(indices), src.num_nodes)
-    parts = reader.flow_parts(positions)
-    parts["needs_weight"] = reader.weights is not None
-    return Flow._trusted(structure, src, dst, (i, i + 1), **parts)
+    return Flow._trusted(structure, src, dst, (i, i + 1), **reader.flow_parts(positions, needs_weight=True))
 
 
 def _keys(layer: Layer, num_nodes: int) -> Ints:

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from nodeflow import _kernels as kernels
-from nodeflow._base.checks import Ints, as_array, as_count, as_flag, as_number, check_one_of, describe, first_true
+from nodeflow._base.checks import as_array, as_count, as_flag, as_number, check_one_of, describe, first_true
 from nodeflow._base.types import Array, NumbersLike, PerFlow, SeedsLike
-from nodeflow._edges.columns import edge_column, edge_numbers
+from nodeflow._edges.columns import check_edges, edge_column, edge_numbers
 from nodeflow._edges.edges import Edges
 from nodeflow._peers.held import together
 from nodeflow.flow import NodeFlow
@@ -110,7 +110,11 @@ class TemporalNeighborSampler(RowSampler):
         if strategy == "recent" and (self.replace or prob is not None):
             option = "replace=True" if self.replace else "prob="
             raise ValueError(f"strategy='recent' takes the latest edges, each once: {option} goes with 'uniform'")
-        self.since = None if since is None else _as_window(since, edge_column(graph, time, "time"))
+        if since is not None and edge_column(graph, time, "time").dtype.kind == "f":
+            since = as_number(since, "since", least=0)
+        elif since is not None and (since := as_count(since, "since")) > np.iinfo(np.int64).max:
+            raise ValueError(f"since must be below 2**63, got {since}; None is the whole past")
+        self.since = since
         super().__init__(graph, len(self.fanouts), **options)
 
     takes_times = True
@@ -118,8 +122,12 @@ class TemporalNeighborSampler(RowSampler):
     def read_graph(self) -> None:
         """Read also the times, and sort the edges of every row by them."""
         super().read_graph()
-        column, edges = _time_column(self.graph, self.time), self.reader.edges
-        if not _ascending(edges.by_position(column), edges.indptr):
+        column, edges = time_column(self.graph, self.time), self.reader.edges
+        stamps = edges.by_position(column)
+        falls = stamps[1:] < stamps[:-1]
+        inner = edges.indptr[(edges.indptr > 0) & (edges.indptr < len(stamps))]
+        falls[inner - 1] = False  # from one row to the next
+        if falls.any():
             edges = edges.sorted_by(column)
             self.reader = self.reader._replace(edges=edges)
         self._stamps: Stamps = np.array(edges.by_position(column))  # whoever made the column may write to it later
@@ -198,25 +206,14 @@ class TemporalNeighborSampler(RowSampler):
         return number
 
 
-def _time_column(graph: Graph, name: str) -> Stamps:
-    """An edge column of times as int64 or float64 ``[num_edges]``, shared if it has this type already."""
+def time_column(graph: Graph, name: str) -> Stamps:
+    """Return an edge column of times as int64 or float64 ``[num_edges]``, shared if it has this type already."""
     column = edge_column(graph, name, "time")
     if column.dtype.kind not in "iuf":
         raise TypeError(f"time: the edge column {name!r} must hold integers or floats, got dtype {column.dtype}")
     wrong, rule = _no_times(column, integers=True)
-    if (i := first_true(wrong)) is not None:
-        raise ValueError(f"time: the edge column {name!r} must be {rule}, but edge {i} has {column[i]}")
+    check_edges(graph, column, wrong, f"time: the edge column {name!r} must be {rule}")
     return column.astype(np.float64 if column.dtype.kind == "f" else np.int64, copy=False)
-
-
-def _as_window(since: float, column: Array) -> float:
-    """The checked length of a window over a column of times: an int where they are integers."""
-    if column.dtype.kind == "f":
-        return as_number(since, "since", least=0)
-    length = as_count(since, "since")
-    if length > np.iinfo(np.int64).max:
-        raise ValueError(f"since must be below 2**63, got {length}; None is the whole past")
-    return length
 
 
 def _starts(limits: Stamps, since: float) -> Stamps:
@@ -235,14 +232,6 @@ def _no_times(numbers: Array, *, integers: bool) -> tuple[NDArray[np.bool_], str
     if integers:
         return numbers > np.iinfo(np.int64).max, "below 2**63"
     return (numbers > 2**53) | (numbers < -(2**53)), "integers that float64 can tell apart (up to 2**53)"
-
-
-def _ascending(stamps: Stamps, indptr: Ints) -> bool:
-    """Whether every row is in the order of time already."""
-    falls = stamps[1:] < stamps[:-1]
-    inner = indptr[(indptr > 0) & (indptr < len(stamps))]
-    falls[inner - 1] = False  # from one row to the next
-    return not falls.any()
 
 
 def _as_times(value: NumbersLike | None, shape: tuple[int, ...], integers: bool) -> Stamps:

@@ -189,7 +189,7 @@ def test_one_edge_between_nodes() -> None:
     [
         (lambda g: LinkSampler(near(g), filter_known=True), TypeError, "all edges of the graph, .* pass known="),
         (lambda g: LinkSampler(near(g), filter_known="mark", relation="type"), TypeError, "pass known="),
-        (lambda g: LinkSampler(near(g), relation="w"), TypeError, "relation: the edge column 'w' must hold an integer"),
+        (lambda g: LinkSampler(near(g), relation="w"), TypeError, "relation: the edge column 'w' must hold integers"),
         (
             lambda g: LinkSampler(near(g), num_negatives=1 + g.peers.rank), ValueError,
             "settings of LinkSampler must be the same on all processes, but num_negatives is 1 on rank 0 and 2",

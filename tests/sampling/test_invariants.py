@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from nodeflow import Graph
 from nodeflow.random import Random, derive_key
 from nodeflow.sampling import FastGCNSampler, LaborSampler, LadiesSampler, NeighborSampler, RandomWalkSampler, Sampler
+from nodeflow.sampling._base import Call
 from nodeflow.sampling.base import Choice, SamplerBase
 from nodeflow.testing import graphs, seeds
 
@@ -177,7 +178,7 @@ class EveryThird(Sampler):
 
 
 def numbers(sampler: SamplerBase, **which: int) -> tuple[int, int]:
-    draw = sampler._draw(which.get("epoch", 0), which.get("batch_number", 0))
+    draw = sampler._draw_of(Call(which.get("epoch", 0), which.get("batch_number", 0)), np.zeros(0, np.int64))
     return draw.key, draw.epoch_key
 
 

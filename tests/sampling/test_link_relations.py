@@ -293,7 +293,7 @@ def test_settings_and_pickles():
     ("options", "error", "words"),
     [
         ({"relation": "type"}, KeyError, "type"),
-        ({"relation": "real"}, TypeError, "the edge column 'real' must hold an integer per edge"),
+        ({"relation": "real"}, TypeError, "the edge column 'real' must hold integers, got dtype"),
         ({"relation": "minus"}, ValueError, "must hold numbers from 0, but edge 1 has -1"),
         ({"relation": "kind", "pairs": [[0, 1]]}, ValueError, r"pairs must have shape \[n, 3\], a row \(source, rel"),
         ({"pairs": [[0, 1, 2]]}, ValueError, r"for relations pass relation=, their edge column, got shape \(1, 3\)"),

@@ -40,27 +40,12 @@ def node_of(rank, first, end, known, before, upto):
 
 
 @njit(nogil=True, cache=True)
-def draw_any(key, limits, upto, drawn):
+def draw_unknown(key, limits, upto, rows, indptr, known, before, drawn):
     """Fill ``drawn`` ``[rows, count]`` with nodes, in proportion to their weights; row i has stream i.
 
-    Row i draws among nodes 0 to ``limits[i] - 1``. Returns -1, or the first row without a node of positive weight.
+    Row i draws among the nodes 0 to ``limits[i] - 1`` that are not known in row ``rows[i]`` (see ``known_rows``).
+    Returns -1, or the first row without such a node of positive weight.
     """
-    even = upto.shape[0] == 0
-    for i in range(drawn.shape[0]):
-        total = limits[i] if even else upto[limits[i]]
-        if total <= 0:
-            return i
-        state = stream(key, i)
-        for j in range(drawn.shape[1]):
-            number, state = bounded(state, U64(total))
-            rank = int64(number)
-            drawn[i, j] = rank if even else first_at_least(upto, 0, upto.shape[0], rank + 1) - 1
-    return -1
-
-
-@njit(nogil=True, cache=True)
-def draw_unknown(key, limits, upto, rows, indptr, known, before, drawn):
-    """Fill ``drawn`` like ``draw_any``, row i with nodes not known in row ``rows[i]`` (see ``known_rows``)."""
     even = upto.shape[0] == 0
     for i in range(drawn.shape[0]):
         first = indptr[rows[i]]
@@ -74,7 +59,11 @@ def draw_unknown(key, limits, upto, rows, indptr, known, before, drawn):
         state = stream(key, i)
         for j in range(drawn.shape[1]):
             number, state = bounded(state, U64(total))
-            drawn[i, j] = node_of(int64(number), first, end, known, before, upto)
+            rank = int64(number)
+            if first < end:
+                drawn[i, j] = node_of(rank, first, end, known, before, upto)
+            else:
+                drawn[i, j] = rank if even else first_at_least(upto, 0, upto.shape[0], rank + 1) - 1
     return -1
 
 

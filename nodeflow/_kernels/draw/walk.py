@@ -1,14 +1,14 @@
 """Random walks with restarts: the nodes that the walks of a destination visit most.
 
-``count_visits`` walks in one process. Where other processes hold edges, the process that asked for the walks keeps
-``states``, the random states of its n starts, and ``current`` ``[n, walks]``, where their walks are; questions travel
-between its steps, which those that hold edges answer with ``degrees`` and ``neighbors``.
+``walk`` walks in one process. Where other processes hold edges, the process that asked for the walks keeps ``states``,
+the random states of its n starts, and ``current`` ``[n, walks]``, where their walks are; questions travel between its
+steps.
 """
 
 import numpy as np
 from numba import int64, njit
 
-from nodeflow._kernels.arrays import reserve
+from nodeflow._kernels.arrays import reserve, step_past
 from nodeflow._kernels.instructions import prefetch, prefetch_at
 from nodeflow._kernels.relabel import slot
 from nodeflow._kernels.rng import GOLDEN, U64, bounded, stream, uniform
@@ -17,27 +17,13 @@ _AHEAD = 8  # destinations between the prefetch of an entry of indptr and its us
 
 
 @njit(inline="always")
-def _row_of(indptr, patched, patch_indptr, v):
-    """The first position and the length of the row of a node, and whether it is in the second structure."""
-    if patched.shape[0] > 0:
-        r = np.searchsorted(patched, v)
-        if r < patched.shape[0] and patched[r] == v:
-            return patch_indptr[r], patch_indptr[r + 1] - patch_indptr[r], True
-    return indptr[v], indptr[v + 1] - indptr[v], False
-
-
-@njit
-def _counters(size):
-    """Return what counts up to ``size`` visits: ``(table, seen, count, slots, rank)``.
-
-    ``table`` is a hash table, at most half in use, of indices of ``seen``, the distinct nodes in order of first visit.
-    ``slots`` are their places in the table, and ``rank`` is for sorting.
-    """
-    length = 16
-    while length < 2 * size:
-        length *= 2
-    seen, count, slots = np.empty(size, np.int64), np.empty(size, np.int64), np.empty(size, np.int64)
-    return np.full(length, -1, np.int64), seen, count, slots, np.zeros(size + 2, np.int64)
+def _row_of(indptr, left_out, v):
+    """The first position of the row of a node, the number of its edges, and which of ``left_out`` are in the row."""
+    begin, end = indptr[v], indptr[v + 1]
+    if left_out.shape[0] == 0:
+        return begin, end - begin, 0, 0
+    first, last = np.searchsorted(left_out, begin), np.searchsorted(left_out, end)
+    return begin, end - begin - (last - first), first, last
 
 
 @njit(inline="always")
@@ -78,37 +64,29 @@ def _most_visited(seen, count, distinct, rank, limit, nodes, visits):
 
 
 @njit(nogil=True, cache=True)
-def count_visits(indptr, indices, patched, patch_indptr, patch_indices, dst, key, num_walks, length, restart, most):
-    """Return ``(indptr [n + 1], nodes [E], visits [E])``: the nodes that each destination's walks visited most.
+def walk(indptr, indices, left_out, dst, key, num_walks, length, restart):
+    """Return the nodes where the walks of each destination are after every step, ``[n, length, num_walks]``.
 
     Args:
         indptr, indices: the graph's rows.
-        patched, patch_indptr, patch_indices: nodes (ascending) whose rows are those of this second CSR structure.
+        left_out: positions of edges that do not count, ascending.
         dst: the destinations, where walks begin. All walks of a destination go in step, on one stream.
         key: the key of this flow and batch.
         num_walks, length: number of walks per destination, and of steps per walk.
         restart: probability to go back to the start before a step other than the first.
-        most: number of nodes kept per destination, -1 for all.
 
-    Nodes come by descending number of visits, and among equals in order of the first visit. The start does not count
-    as visited. A walk that has come to a node without edges goes on from its start; a start without edges has no
-    visits.
+    A walk that has come to a node without edges goes on from its start; at a start without edges walks stay.
     """
-    n, size = dst.shape[0], num_walks * length
-    limit = size if most < 0 else min(most, size)
-    out_indptr = np.zeros(n + 1, np.int64)
-    nodes = np.empty(n * min(limit, 16) + limit, indices.dtype)  # the graph's integer type, until their number is known
-    visits = np.empty(nodes.shape[0], np.int32)
+    visited = np.empty((dst.shape[0], length, num_walks), indices.dtype)
     current, positions = np.empty(num_walks, np.int64), np.empty(num_walks, np.int64)
-    table, seen, count, slots, rank = _counters(size)
-    for i in range(n):
+    for i in range(dst.shape[0]):
         prefetch_at(indptr, dst, i + _AHEAD)
-        start, base = dst[i], out_indptr[i]
-        out_indptr[i + 1] = base
-        first, choices, first_inside = _row_of(indptr, patched, patch_indptr, start)
+        start = dst[i]
+        choices = _row_of(indptr, left_out, start)[1]
         if choices == 0:
+            visited[i] = start
             continue
-        state, distinct = stream(key, start), 0
+        state = stream(key, start)
         current[:] = start
         for step in range(length):
             # three passes over the walks, so that the loads of all of them are under way at once
@@ -119,26 +97,18 @@ def count_visits(indptr, indices, patched, patch_indptr, patch_indices, dst, key
                         current[w] = start
                     prefetch(indptr, current[w])
             for w in range(num_walks):
-                begin, degree, inside = _row_of(indptr, patched, patch_indptr, current[w])
+                begin, degree, first, last = _row_of(indptr, left_out, current[w])
                 if degree == 0:
-                    begin, degree, inside = first, choices, first_inside
+                    begin, degree, first, last = _row_of(indptr, left_out, start)
                 pick, state = bounded(state, U64(degree))
-                position = begin + int64(pick)
-                if inside:
-                    positions[w] = ~position
-                else:
-                    positions[w] = position
-                    prefetch(indices, position)
+                positions[w] = begin + int64(pick)
+                if last > first:
+                    positions[w] = step_past(left_out, first, last, positions[w])
+                prefetch(indices, positions[w])
             for w in range(num_walks):
-                u = int64(indices[positions[w]]) if positions[w] >= 0 else int64(patch_indices[~positions[w]])
-                current[w] = u
-                if u != start:
-                    distinct = _count_visit(table, u, seen, count, slots, distinct)
-        nodes, visits = reserve(nodes, base, limit), reserve(visits, base, limit)
-        out_indptr[i + 1] = base + _most_visited(seen, count, distinct, rank, limit, nodes[base:], visits[base:])
-        for j in range(distinct):
-            table[slots[j]] = -1
-    return out_indptr, nodes[: out_indptr[n]].astype(np.int64), visits[: out_indptr[n]].astype(np.int64)
+                current[w] = indices[positions[w]]
+                visited[i, step, w] = current[w]
+    return visited
 
 
 @njit(nogil=True, cache=True)
@@ -181,43 +151,30 @@ def pick_edges(states, starts, choices, current, degree):
 
 
 @njit(nogil=True, cache=True)
-def degrees(indptr, patched, patch_indptr, rows):
-    """Return the lengths of ``rows``, int64 ``[k]``; for ``patched`` and ``patch_indptr`` see ``count_visits``."""
-    lengths = np.empty(rows.shape[0], np.int64)
-    for i in range(rows.shape[0]):
-        _, lengths[i], _ = _row_of(indptr, patched, patch_indptr, rows[i])
-    return lengths
-
-
-@njit(nogil=True, cache=True)
-def neighbors(indptr, indices, patched, patch_indptr, patch_indices, rows, picks):
-    """Return the node to which edge ``picks[i]`` of row ``rows[i]`` leads, ``[k]``."""
-    nodes = np.empty(rows.shape[0], indices.dtype)
-    for i in range(rows.shape[0]):
-        begin, _, inside = _row_of(indptr, patched, patch_indptr, rows[i])
-        position = begin + picks[i]
-        nodes[i] = patch_indices[position] if inside else indices[position]
-    return nodes
-
-
-@njit(nogil=True, cache=True)
-def most_visited_of(visited, starts, most):
-    """Return ``(indptr [n + 1], nodes [E], visits [E])``, as ``count_visits`` does, of walks that have been made.
+def most_visited(visited, starts, most):
+    """Return ``(indptr [n + 1], nodes [E], visits [E])``: the nodes that the walks of each start visited most.
 
     ``visited`` ``[n, length, walks]`` are the nodes where the walks were after every step, ``most`` the number of nodes
-    kept per start, -1 for all.
+    kept per start, -1 for all. Nodes come by descending number of visits, and among equals in order of the first visit.
+    The start does not count as visited.
     """
     n, size = starts.shape[0], visited.shape[1] * visited.shape[2]
     limit = size if most < 0 else min(most, size)
     indptr = np.zeros(n + 1, np.int64)
-    nodes = np.empty(n * min(limit, 16) + limit, np.int64)
-    visits = np.empty(nodes.shape[0], np.int64)
-    table, seen, count, slots, rank = _counters(size)
+    nodes = np.empty(n * min(limit, 16) + limit, visited.dtype)  # the graph's integer type, until their number is known
+    visits = np.empty(nodes.shape[0], np.int32)
+    # ``table`` is a hash table, at most half in use, of indices of ``seen``, the distinct nodes by first visit;
+    # ``slots`` are their places in the table, and ``rank`` is for sorting
+    places = 16
+    while places < 2 * size:
+        places *= 2
+    table, rank = np.full(places, -1, np.int64), np.zeros(size + 2, np.int64)
+    seen, count, slots = np.empty(size, np.int64), np.empty(size, np.int64), np.empty(size, np.int64)
     for i in range(n):
         distinct = 0
         for step in range(visited.shape[1]):
             for w in range(visited.shape[2]):
-                u = visited[i, step, w]
+                u = int64(visited[i, step, w])
                 if u != starts[i]:
                     distinct = _count_visit(table, u, seen, count, slots, distinct)
         base = indptr[i]
@@ -225,4 +182,4 @@ def most_visited_of(visited, starts, most):
         indptr[i + 1] = base + _most_visited(seen, count, distinct, rank, limit, nodes[base:], visits[base:])
         for j in range(distinct):
             table[slots[j]] = -1
-    return indptr, nodes[: indptr[n]].copy(), visits[: indptr[n]].copy()
+    return indptr, nodes[: indptr[n]].astype(np.int64), visits[: indptr[n]].astype(np.int64)
