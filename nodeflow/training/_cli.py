@@ -203,17 +203,9 @@ def _add_partition(one: _Parser) -> None:
     one.add_argument("--renumber", action="store_true", help=text)
     text = "for processes that learn links (train --task link): the training edges are cut, all edges are listed beside"
     one.add_argument("--links", action="store_true", help=text)
-    text = (
-        "along which edges training finds neighbours: use the same value as for train (both by default); both adds the "
-        "reverse of every edge, in memory, unless the graph is symmetric already; in takes the edges as they are"
-    )
-    one.add_argument("--direction", choices=("in", "out", "both"), default="both", help=text)
-    text = (
-        "with direction both the column of edge types, as for train: reversed edges get types of their own (default: "
-        "relation, etype, type or kind, if there is one)"
-    )
-    one.add_argument("--edge-type", default="", metavar="NAME", help=text)
-    one.add_argument("--seed", type=int, default=0, metavar="N", help="of the random cut (default: 0)")
+    for field in (FIELDS[name][1] for name in ("direction", "edge_type", "seed")):
+        add_option(one, field)
+        one.set_defaults(**{field.name: field.default})
     one.add_argument("--overwrite", action="store_true", help="replace a folder of partitions that is there")
 
 

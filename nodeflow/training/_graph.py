@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from nodeflow._rows.base import RowsBase, summary
 from nodeflow._rows.rows import (
     as_array,
     as_dense,
+    entries_of,
     fetch_rows,
     first_not_finite,
     from_numpy,
@@ -32,7 +34,7 @@ from nodeflow.distributed import DistributedGraph, DistributedRows
 from nodeflow.graph import Graph
 from nodeflow.random import derive_key, hash_ids, hash_pieces
 from nodeflow.storage import Rows, opened
-from nodeflow.transform import DEGREES, add_reverse_edges, degrees, is_symmetric, reverse
+from nodeflow.transform import DEGREES, add_reverse_edges, is_symmetric, reverse
 
 _PIECE = 2**24  # bytes that are read and hashed at a time
 _CHECKED = 2**16  # rows of tensors that are checked at a time
@@ -50,28 +52,23 @@ class FeatureRows(RowsBase):
     def __init__(self, rows: Tensor | Rows, dtype: torch.dtype) -> None:
         self.rows, self.shape, self.layout = rows, tuple(rows.shape), layout_of(rows)
         self.dtype, self.collective = rows.dtype if is_sparse(rows) else dtype, is_collective(rows)
-        self._digest: int | None = None
 
     def _read(self, ids: Ints, out: Tensor | None) -> Tensor:
         return fetch_rows(self.rows, torch.from_numpy(ids)).to(self.dtype)
 
-    def first_bad(self) -> int | None:
-        """Return the number of the first row with NaN or inf, or None. Reads all rows once, in order."""
+    @cached_property
+    def scan(self) -> tuple[int | None, int]:
+        """The number of the first row with NaN or inf, or None, and ``hash_of`` of all rows.
+
+        They are read once, in order: a file must not change while it is open.
+        """
         bad: list[int] = []
         pieces = self._finite_pieces(bad)
         if is_sparse(self):
-            self._digest = derive_key(*(hash_of(array) for piece in pieces for array in to_arrays(piece)))
+            digest = derive_key(*(hash_of(array) for piece in pieces for array in to_arrays(piece)))
         else:
-            self._digest = hash_of_pieces(pieces, math.prod(self.shape) * self.dtype.itemsize)
-        return bad[0] if bad else None
-
-    @property
-    def digest(self) -> int:
-        """``hash_of`` of all rows. They are read once: a file must not change while it is open."""
-        if self._digest is None:
-            self.first_bad()
-        assert self._digest is not None
-        return self._digest
+            digest = hash_of_pieces(pieces, math.prod(self.shape) * self.dtype.itemsize)
+        return (bad[0] if bad else None), digest
 
     def _finite_pieces(self, bad: list[int]) -> Iterator[Tensor]:
         """Yield the rows piece by piece, up to the first non-finite row; its number is put into ``bad``."""
@@ -133,7 +130,7 @@ def check_features(dataset: Dataset, x: Tensor | FeatureRows) -> None:
         raise ValueError(f"data set {name!r} must have a row of features per node, got {tuple(x.shape)}")
     with peers.together(what, exchanges=1):
         if isinstance(x, FeatureRows) and not x.collective:
-            bad = x.first_bad()
+            bad, _ = x.scan
         else:
             held: Any = x.rows if isinstance(x, FeatureRows) else x
             bad = _first_bad(held.held if is_collective(held) else held)
@@ -157,10 +154,10 @@ def _first_bad(rows: Tensor | Rows) -> int | None:
 
 
 def hash_of(values: Tensor | Array | FeatureRows) -> int:
-    """Return a hash of the bits of a tensor, an array, or features that are fetched by id."""
+    """Return a hash of the bits of a tensor (of a sparse one, its values), an array, or features fetched by id."""
     if isinstance(values, FeatureRows):
-        return values.digest
-    tensor = values if isinstance(values, Tensor) else from_numpy(np.asarray(values))
+        return values.scan[1]
+    tensor = entries_of(values if isinstance(values, Tensor) else from_numpy(np.asarray(values)))
     return hash_of_pieces([tensor], tensor.nbytes)
 
 
@@ -257,8 +254,6 @@ def relations_of(graph: Graph, edge_type: str) -> tuple[str, int]:
 
 def node_degrees(graph: Graph) -> dict[str, Tensor]:
     """Return the columns of ``transform.degrees``; collective for a graph that lies on several processes."""
-    if graph.peers.size == 1:
-        return degrees(graph)
     columns = zip(DEGREES, (graph.in_degrees(), graph.out_degrees()), strict=True)
     return {name: column.float() for name, column in columns}
 

@@ -9,7 +9,6 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from nodeflow._rows.rows import entries_of
 from nodeflow.datasets import Dataset
 from nodeflow.flow import NodeFlow
 from nodeflow.loader import NodeFlowLoader, balanced_weights
@@ -19,7 +18,6 @@ from nodeflow.partitions import BufferState
 from nodeflow.random import derive_key
 from nodeflow.sampling import FullSampler
 from nodeflow.sampling.base import SamplerBase
-from nodeflow.training._data import fingerprint_of_parts
 from nodeflow.training._graph import FeatureRows, hash_of, with_columns
 from nodeflow.training._network import Network
 from nodeflow.training._partitions import PartitionBatches, open_partitions
@@ -242,12 +240,11 @@ class NodeTask(Task):
         }
 
     def fingerprint(self) -> str:
-        if self.graph.peers.size > 1:
-            return fingerprint_of_parts(self.dataset)
+        graph, columns = self.dataset.graph, [self.graph.ndata["label"], *self.dataset.splits.values()]
+        if self.graph.peers.size > 1:  # the same for any cut of the graph that does not renumber nodes
+            return f"{derive_key(graph.num_nodes, graph.num_edges, *map(hash_of, columns)):016x}"
         x: Any = self.graph.ndata.get("feat") if self.features is None else self.features
-        values = entries_of(x) if isinstance(x, Tensor) else x
-        hashed = [self.graph.csc()[1], self.graph.ndata["label"], values, *self.dataset.splits.values()]
-        keys = [hash_of(tensor) for tensor in hashed if tensor is not None]
+        keys = [hash_of(each) for each in (self.graph.csc()[1], columns[0], x, *columns[1:]) if each is not None]
         if isinstance(self.batches, PartitionBatches):
             keys.append(self.batches.digest)
         return f"{derive_key(*keys):016x}"

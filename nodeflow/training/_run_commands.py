@@ -90,15 +90,15 @@ def _best(options: argparse.Namespace) -> tuple[Trainer, Dataset]:
         )
     dataset = run.dataset() if options.data is None else read_dataset(options.data)
     facts, weights = read_tensors(folder / CHECKPOINT)
-    stays = stays_in_file(dataset.graph)
-    changes = {"task": facts["task"], "device": options.device or run.settings.compute.device}
-    if run.settings.storage.kind == "partitions":  # which only training reads
-        changes["storage"] = "file" if stays else "memory"
-    if run.settings.storage.partitions:
-        changes |= {"partitions": "", "share": "even"}
-    if options.data is not None and not stays:
-        changes["storage"] = "memory"
-    settings = run.settings.replace(**changes)
+    storage = run.settings.storage.kind if stays_in_file(dataset.graph) else "memory"
+    settings = run.settings.replace(
+        task=facts["task"],
+        device=options.device or run.settings.compute.device,
+        storage="file" if storage == "partitions" else storage,
+        # these only training reads
+        partitions="",
+        share="even",
+    )
     as_trained = options.data is None or facts["task"] == "link"
     trainer = Trainer(dataset if as_trained else _for_outputs(dataset, facts), settings)
     try:

@@ -136,8 +136,6 @@ class Task(ABC):
                     f"the model has batch normalisation ({name}), which several processes would take over their "
                     "shares; take norm 'layer' or 'none', and another model than gin"
                 )
-        if not any(isinstance(value, Tensor) and value.requires_grad for value in self.network.parameters()):
-            raise ValueError("the network has no parameters to train")
 
     def network_facts(self) -> dict[str, Any]:
         """Return the arguments from which the network is made again; the model's are None for one of the user's own."""

@@ -14,7 +14,6 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from nodeflow._display.axes import require_matplotlib
 from nodeflow.training._checkpoints import FREE, Checkpoints
 from nodeflow.training._folder import LOG, SETTINGS, Run, begin, output_folder, save, write_log
 from nodeflow.training._partitions import PartitionBatches
@@ -118,7 +117,7 @@ def _run(trainer: Trainer, run: Run, folder: Path, options: argparse.Namespace, 
     settings, metric = run.settings, trainer.task.metric.name
     for line in _header(trainer, run, folder):
         say(line)
-    picture = not options.no_plot and _can_draw()
+    picture = not options.no_plot and find_spec("matplotlib") is not None
     if not picture and not options.no_plot:
         say("no picture of the curves: it needs matplotlib (pip install matplotlib; --no-plot hides this line)")
     age = f" {'age':>7}" if trainer.task.method.has_history else ""
@@ -218,11 +217,3 @@ def _event_writer(folder: Path, first: int) -> Iterator[Callable[[EpochRecord], 
             writer.flush()
 
         yield write
-
-
-def _can_draw() -> bool:
-    try:
-        require_matplotlib()
-    except ImportError:
-        return False
-    return True

@@ -6,7 +6,7 @@ import math
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import asdict
 from functools import partial
 from typing import Any, Unpack
@@ -25,7 +25,7 @@ from nodeflow.training._checkpoints import Checkpoints, check_same_parts, check_
 from nodeflow.training._data import PARTS
 from nodeflow.training._links import LinkTask, TopLinkOptions
 from nodeflow.training._nodes import Loss, NodeTask, task_of
-from nodeflow.training._processes import Averaged, Processes
+from nodeflow.training._processes import Processes
 from nodeflow.training._random_state import OwnRandom, find_device
 from nodeflow.training._result import EpochRecord, Result, counts_of, record_of
 from nodeflow.training._rules import FEATURES, LOSS, NO_FEATURES, ONE, OWN, OWN_LOSS, SEVERAL, WHOLE
@@ -96,9 +96,11 @@ class Trainer:
             kind = LinkTask if settings.run.task == "link" else NodeTask
             self.task: Task = kind(dataset, settings, self.device, own)
         self._fingerprint = self.task.fingerprint()
-        facts = {"parts of your own": self._own_parts, "the data set": self._fingerprint}
+        shapes = {name: tuple(value.shape) for name, value in self.task.network.state_dict().items()}
+        facts = {"parts of your own": self._own_parts, "the data set": self._fingerprint, "the network": shapes}
         self.processes.agree("runs", {**self._settings_of_all().by_name(), **facts})
         self.network, self.batches = self.task.network, self.task.batches
+        self.processes.copy_first(self.network.state_dict().values())
         self._forward = torch.compile(self.network) if settings.compute.compile else self.network
         rows = settings.compute.precision != "float32" or self.task.inputs.table is not None
         make = optimizer or partial(settings.optimizer.optimizer, large=rows)
@@ -106,8 +108,6 @@ class Trainer:
         usual = partial(settings.optimizer.scheduler, epochs=settings.run.epochs, num_batches=self.task.num_batches)
         self.scheduler = (scheduler or usual)(self.optimizer)
         self.checkpoints = checkpoints
-        self._averaged = Averaged(self.network, self._loss_of) if self.processes.size > 1 else None
-        self._total = 0  # batches of the epoch that is under way
         self.records: list[EpochRecord] = []
         self.best_epoch, self.best_weights = 0, dict[str, Tensor]()
         self._last_weights: dict[str, Tensor] | None = None  # of a network that has the best ones
@@ -169,11 +169,8 @@ class Trainer:
         """Return the loss of a batch, a scalar with gradients.
 
         With several processes it is the loss of this process's share, weighted so that the mean over processes is the
-        loss of the step; ``backward`` averages the gradients.
+        loss of the step; ``update`` averages the gradients.
         """
-        return self._loss_of(batch) if self._averaged is None else self._averaged(batch)
-
-    def _loss_of(self, batch: NodeFlow) -> Tensor:
         with self.task.precision():
             outputs = self._forward(batch)
         return self.task.loss(outputs, batch)
@@ -184,24 +181,22 @@ class Trainer:
         With ``accumulate`` above 1 the optimiser steps once per ``accumulate`` calls. With several processes the loss
         is the mean over all. Raises FloatingPointError for a loss that is infinite or NaN.
         """
-        # processes average gradients only in the last backward pass before the optimiser steps
-        last = self._waiting + 1 == self.settings.optimizer.accumulate or self.batches_done + 1 >= self._total
-        with nullcontext() if self._averaged is None else self._averaged.backward(postponed=not last):
-            loss = self.loss(batch)
-            value = self.processes.mean(loss.item())
-            if not math.isfinite(value):
-                raise FloatingPointError(
-                    f"the loss became {value} in epoch {self.epoch + 1}; a lower learning rate, or smaller features, "
-                    "may help"
-                )
-            (loss / self.settings.optimizer.accumulate).backward()
+        loss = self.loss(batch)
+        value = self.processes.mean(loss.item())
+        if not math.isfinite(value):
+            raise FloatingPointError(
+                f"the loss became {value} in epoch {self.epoch + 1}; a lower learning rate, or smaller features, may "
+                "help"
+            )
+        (loss / self.settings.optimizer.accumulate).backward()
         self._waiting += 1
         if self._waiting == self.settings.optimizer.accumulate:
             self.update()
         return value
 
     def update(self) -> None:
-        """Step the optimiser with the gradients so far, and clear them."""
+        """Step the optimiser with the gradients so far, of which processes take the mean, and clear them."""
+        self.processes.average(self.network.parameters())
         if self.settings.optimizer.clip:
             nn.utils.clip_grad_norm_(self.network.parameters(), self.settings.optimizer.clip)
         self.optimizer.step()
@@ -335,7 +330,7 @@ class Trainer:
         self.batches.set_epoch(epoch - 1)
         if self.batches_done:
             self.batches.load_state_dict({**self.batches.state_dict(), "batch_number": self.batches_done})
-        self._total = total = len(self.batches)
+        total = len(self.batches)
         with self._bar(epoch) as bar:
             start = time.perf_counter()
             if self.batches_done < total:
@@ -360,7 +355,6 @@ class Trainer:
                     bar.set_postfix_str(f"loss {value:.3f}, {rate:,.0f} seeds/s", refresh=self.batches_done == total)
                     bar.update()
                     self._between_steps(stop > 0, save > 0)
-        self._total = 0
 
     def _bar(self, epoch: int) -> Any:
         """Return a bar, on a terminal only, of all batches of the run: it shows the time left of all epochs."""
