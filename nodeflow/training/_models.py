@@ -260,8 +260,6 @@ class OptimizerSettings(Group):
         self, optimizer: torch.optim.Optimizer, epochs: int, num_batches: Callable[[int], int]
     ) -> torch.optim.lr_scheduler.LRScheduler:
         """Return the schedule, stepped after every step of the optimiser; ``num_batches`` are those of an epoch."""
-        if self.schedule == "constant" and not self.warmup:
-            return LambdaLR(optimizer, lambda _: 1.0)
         total, warmup = self._steps(epochs, num_batches), round(self._steps(self.warmup, num_batches))
 
         def factor(step: int) -> float:

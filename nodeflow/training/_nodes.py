@@ -23,7 +23,7 @@ from nodeflow.training._network import Network
 from nodeflow.training._partitions import PartitionBatches, open_partitions
 from nodeflow.training._samplers import Method
 from nodeflow.training._settings import LossSettings, Settings
-from nodeflow.training._task import Batches, OwnParts, Task
+from nodeflow.training._task import Batches, OwnParts, Task, task_of
 
 Loss = Callable[[Tensor, Tensor], Tensor]
 """Takes outputs ``[n, width]`` and labels ``[n, ...]``; returns one loss per row, ``[n]``."""
@@ -43,14 +43,6 @@ class Target(NamedTuple):
     width: int
     loss: Loss
     metrics: tuple[str, ...]
-
-
-def task_of(dataset: Dataset, task: str) -> str:
-    """Return the task of nodes, "auto" by the labels; raises ValueError for a data set without any."""
-    if "label" not in dataset.graph.ndata:
-        unread = f"; files that were not read: {', '.join(dataset.unread_files)}" if dataset.unread_files else ""
-        raise ValueError(f"data set {dataset.name!r} has no labels, so a model cannot be trained on it{unread}")
-    return _task_of(dataset.graph.ndata["label"]) if task == "auto" else task
 
 
 def find_target(dataset: Dataset, task: str, settings: LossSettings) -> Target:
@@ -83,13 +75,6 @@ def find_target(dataset: Dataset, task: str, settings: LossSettings) -> Target:
             node = int(nodes[bad[0, 0]])
             raise ValueError(f"the {part} nodes of data set {name!r} must have finite labels, but node {node} has not")
     return Target("regression", 1 if labels.ndim == 1 else labels.shape[1], _squared, ("rmse", "mae", "r2"))
-
-
-def _task_of(labels: Tensor) -> str:
-    if not labels.is_floating_point() and labels.ndim == 1:
-        return "classification"
-    whole = ((labels == 0) | (labels == 1)).all()
-    return "multilabel" if labels.ndim == 2 and bool(whole) else "regression"
 
 
 def _check_classes(dataset: Dataset, labels: Tensor) -> None:

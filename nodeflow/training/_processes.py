@@ -16,7 +16,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from nodeflow.distributed import PeerError
+from nodeflow.distributed import PeerError, check_same
 
 _LIMIT = 300.0  # seconds that processes wait for the others at the start
 
@@ -115,15 +115,8 @@ class Processes:
 
     def agree(self, what: str, facts: Mapping[str, Any]) -> None:
         """Raise ValueError, on all processes, unless all have the same facts."""
-        first, *others = self._of_all({name: repr(value) for name, value in facts.items()})
-        for rank, words in enumerate(others, 1):
-            for name, value in words.items():
-                if value != first[name]:
-                    self.told = True
-                    raise ValueError(
-                        f"{what} must be the same on all processes, but {name} is {first[name]} on rank 0 and {value} "
-                        f"on rank {rank}"
-                    )
+        with self.together():
+            check_same(what, self._of_all({name: repr(value) for name, value in facts.items()}))
 
     def _summed(self, tensor: Tensor) -> Tensor:
         self._exchange(lambda: dist.all_reduce(tensor))
@@ -174,11 +167,6 @@ def process_group() -> Iterator[Processes]:
         gc.collect()
         dist.destroy_process_group()
         gc.collect()
-
-
-def restarts(processes: Processes) -> int:
-    """Return the sum of the processes' restart counts by torchrun; each machine counts its own restarts; collective."""
-    return processes.totals(int(os.environ.get("TORCHELASTIC_RESTART_COUNT") or 0))[0]
 
 
 def own_store(store: Any, rank: int, size: int) -> Any:

@@ -41,7 +41,7 @@ class GraphSettings(Group):
         "already; parts for processes have the direction with which nodeflow partition wrote them: give the same",
         default="both",
     )
-    edge_type: str = text("", "edge column with the types of edges; empty: relation, etype, type or kind")
+    edge_type: str = text("", "edge column of types (reverses get their own); empty: relation, etype, type or kind")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import math
+import os
 import signal
 import threading
 import time
@@ -17,7 +18,7 @@ from typing import Any, TypeAlias
 from nodeflow.training._checkpoints import FREE, Checkpoints
 from nodeflow.training._folder import LOG, SETTINGS, Run, begin, output_folder, save, write_log
 from nodeflow.training._partitions import PartitionBatches
-from nodeflow.training._processes import Processes, process_group, restarts
+from nodeflow.training._processes import Processes, process_group
 from nodeflow.training._result import EpochRecord
 from nodeflow.training._settings import FIELDS, read_toml
 from nodeflow.training._trainer import Stopped, Trainer
@@ -31,7 +32,12 @@ class Silent(Exception):  # noqa: N818  the first process has the error
 
 
 def train(options: argparse.Namespace, say: Say) -> None:
-    """Train a model, from the start or from the last checkpoint of a folder; with the others under torchrun."""
+    """Train a model on sampled NodeFlows, then measure it on full neighbourhoods.
+
+    Writes into the output folder: run.toml (all settings), state.safetensors (the last checkpoint of the run),
+    checkpoint.safetensors (weights of the best epoch), log.csv (a row per epoch), result.json (scores, settings,
+    versions), curves.png (loss and validation score by epoch), and TensorBoard events where it is installed.
+    """
     with process_group() as processes:
         try:
             _train(options, say if processes.is_first else lambda _: None, processes)
@@ -54,7 +60,11 @@ def _train(options: argparse.Namespace, say: Say, processes: Processes) -> None:
         values = {} if options.config is None else read_toml(options.config)
         run = _new_run(options, values, chosen, processes)
         folder = options.output or Path("runs/latest")
-        goes_on = restarts(processes) > 0 and processes.of_first(lambda: _holds(folder, run))
+        # each machine counts its own restarts by torchrun, which resume a run that the folder holds
+        restarts = processes.totals(int(os.environ.get("TORCHELASTIC_RESTART_COUNT") or 0))
+        goes_on = restarts != [0] and processes.of_first(
+            lambda: (folder / SETTINGS).is_file() and Run.read(folder).values() == run.values()
+        )
     with processes.together():
         run = run.shared_by(processes.size)
         dataset = run.dataset()
@@ -102,11 +112,6 @@ def _new_run(
         if options.config is None:
             raise
         raise type(error)(f"{options.config}: {error}") from error
-
-
-def _holds(folder: Path, run: Run) -> bool:
-    """Whether a folder holds this run, so that a restart by torchrun resumes it."""
-    return (folder / SETTINGS).is_file() and Run.read(folder).values() == run.values()
 
 
 def _run(trainer: Trainer, run: Run, folder: Path, options: argparse.Namespace, say: Say) -> None:

@@ -24,16 +24,12 @@ from nodeflow.random import derive_key
 from nodeflow.training._checkpoints import Checkpoints, check_same_parts, check_same_run
 from nodeflow.training._data import PARTS
 from nodeflow.training._links import LinkTask, TopLinkOptions
-from nodeflow.training._nodes import Loss, NodeTask, task_of
+from nodeflow.training._nodes import Loss, NodeTask
 from nodeflow.training._processes import Processes
 from nodeflow.training._random_state import OwnRandom, find_device
 from nodeflow.training._result import EpochRecord, Result, counts_of, record_of
-from nodeflow.training._rules import FEATURES, LOSS, NO_FEATURES, ONE, OWN, OWN_LOSS, SEVERAL, WHOLE
-from nodeflow.training._rules import PARTS as GRAPH_PARTS
 from nodeflow.training._settings import Settings
-from nodeflow.training._task import OwnParts, Task
-
-Report = Callable[[EpochRecord], None]
+from nodeflow.training._task import OwnParts, Task, facts_of
 
 
 class Stopped(Exception):  # noqa: N818  it is no error
@@ -92,7 +88,7 @@ class Trainer:
         own = OwnParts(model, loss, metrics, optimizer, scheduler)
         self._own_parts = own.names()
         with self._random.inside(), self.processes.together():
-            settings.check(**_facts(dataset, settings, self._own_parts))
+            settings.check(**facts_of(dataset, settings, self._own_parts))
             kind = LinkTask if settings.run.task == "link" else NodeTask
             self.task: Task = kind(dataset, settings, self.device, own)
         self._fingerprint = self.task.fingerprint()
@@ -123,7 +119,7 @@ class Trainer:
 
     # ---- the whole run
 
-    def run(self, report: Report = lambda _: None) -> Result:
+    def run(self, report: Callable[[EpochRecord], None] = lambda _: None) -> Result:
         """Train from the present state to the end; return the result with the weights of the best epoch.
 
         ``report`` is called with the record of every epoch. Raises FloatingPointError when the loss becomes infinite or
@@ -156,8 +152,7 @@ class Trainer:
         Training can continue afterwards, from the last weights.
         """
         if self.best_weights:
-            if self._last_weights is None:
-                self._last_weights = self._weights()
+            self._last_weights = self._last_weights or self._weights()
             self.network.load_state_dict(self.best_weights)
         with self._random.inside():
             scores = self.scores()
@@ -305,10 +300,9 @@ class Trainer:
         before = Settings.from_dict(state["settings"])
         check_same_run(before, self._settings_of_all(), self.processes.size)
         check_same_parts(state.get("own_parts", {}), self._own_parts)
-        if self.settings.run.epochs < state["epoch"]:
-            raise ValueError(
-                f"epochs must be at least {state['epoch']}, those of the state, got {self.settings.run.epochs}"
-            )
+        epochs = self.settings.run.epochs
+        if epochs < state["epoch"]:
+            raise ValueError(f"epochs must be at least {state['epoch']}, those of the state, got {epochs}")
         self.network.load_state_dict(state["network"])
         self._last_weights = None
         self.optimizer.load_state_dict(state["optimizer"])
@@ -336,7 +330,10 @@ class Trainer:
             if self.batches_done < total:
                 batch: Any
                 for batch in self.batches:
-                    self._draw_own_masks()
+                    if self.processes.size > 1:
+                        # seeded anew for each process and step, so that no generator states of others need to be saved
+                        place = self.settings.run.seed, self.epoch, self.batches_done, self.processes.rank
+                        torch.manual_seed(derive_key("processes", *place) & 2**63 - 1)
                     value = self.step(batch)
                     ages = self.task.method.after_step(batch)
                     self.batches_done += 1
@@ -373,12 +370,6 @@ class Trainer:
             bar.start_t, bar.initial = start
         return bar
 
-    def _draw_own_masks(self) -> None:
-        """Seed torch anew for each process and step, so that no generator states need to be saved."""
-        if self.processes.size > 1:
-            key = derive_key("processes", self.settings.run.seed, self.epoch, self.batches_done, self.processes.rank)
-            torch.manual_seed(key & 2**63 - 1)
-
     def _between_steps(self, stop: bool, save: bool) -> None:
         """Save if due, and stop if requested; never while accumulated gradients wait for a step."""
         if self._waiting:
@@ -407,17 +398,3 @@ class Trainer:
         patience = self.settings.run.patience
         stale = bool(patience) and self.best_epoch > 0 and self.epoch - self.best_epoch >= patience
         return stale or self.epoch >= self.settings.run.epochs
-
-
-def _facts(dataset: Dataset, settings: Settings, own_parts: Mapping[str, str]) -> dict[str, str]:
-    """Return the facts of a run by which its settings are checked; parts of your own take the place of settings."""
-    facts = {
-        "features": FEATURES if "feat" in dataset.graph.ndata else NO_FEATURES,
-        "graph": WHOLE if dataset.graph.peers.size == 1 else GRAPH_PARTS,
-        "processes": ONE if Processes.present().size == 1 else SEVERAL,
-        "loss": OWN_LOSS if "loss" in own_parts else LOSS,
-    }
-    if settings.run.task != "link":
-        facts["task"] = task_of(dataset, settings.run.task)
-    replaced = {"model": "model", "optimizer": "optimizer", "scheduler": "schedule"}
-    return facts | {name: OWN for part, name in replaced.items() if part in own_parts}

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from _support.training_tools import FAST, planted, same_result, stop_after, without
+from _support.training_tools import FAST, same_result, stop_after, without
 from torch import Tensor
 
 from nodeflow import Graph
@@ -330,11 +330,6 @@ def test_splits_that_cannot_be() -> None:
     data.graph.edata["split"] = data.graph.edata["split"] + 1
     with pytest.raises(ValueError, match=r"edge column 'split' must hold 0 \(train\), 1 \(validation\) or 2 \(test\)"):
         Trainer(data, LINKS)
-
-
-def test_nodes_need_a_model() -> None:
-    with pytest.raises(ValueError, match="model 'none' does not go with task 'auto'"):
-        Trainer(planted(), FAST.replace(model="none"))
 
 
 CHANGES: list[dict[str, Any]] = [
