@@ -281,7 +281,11 @@ def partition(options: argparse.Namespace, say: Say) -> None:
     As partitions, which train --storage partitions and partitions.PartitionBuffer read, or with --for processes as
     parts, of which each process of a run holds one.
     """
-    _check_options(options)
+    for name in ("edges", "balance", "renumber", "links"):
+        if options.purpose == "buffer" and getattr(options, name):
+            raise ValueError(f"--{name} is for parts of processes; give --for processes, or leave it out")
+    if options.links and options.renumber:
+        raise ValueError("--links keeps the ids of the data set, so it does not go with --renumber")
     parts = as_count(options.parts, "parts", 1)
     dataset, start = read_dataset(options.data), time.perf_counter()
     if parts > dataset.graph.num_nodes and options.purpose == "buffer":
@@ -306,12 +310,3 @@ def partition(options: argparse.Namespace, say: Say) -> None:
             links.write(options.output)
         say(f"{written!r}\n{written.report()}")
     say(f"{time.perf_counter() - start:.1f} s; wrote {options.output}")
-
-
-def _check_options(options: argparse.Namespace) -> None:
-    """Raise ValueError for options that this kind of partition does not have, or that exclude each other."""
-    for name in ("edges", "balance", "renumber", "links"):
-        if options.purpose == "buffer" and getattr(options, name):
-            raise ValueError(f"--{name} is for parts of processes; give --for processes, or leave it out")
-    if options.links and options.renumber:
-        raise ValueError("--links keeps the ids of the data set, so it does not go with --renumber")

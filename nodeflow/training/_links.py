@@ -18,7 +18,7 @@ from nodeflow.datasets import Dataset
 from nodeflow.flow import Layer, NodeFlow
 from nodeflow.graph import Graph
 from nodeflow.loader import NodeFlowLoader
-from nodeflow.metrics import Metric, Ranks, TopLinks, rank_links, top_links
+from nodeflow.metrics import Metric, TopLinks, rank_links, top_links
 from nodeflow.nn import FlowModel
 from nodeflow.random import derive_key
 from nodeflow.sampling import Draw, LinkChunk, LinkSampler
@@ -26,6 +26,7 @@ from nodeflow.sampling.base import SamplerBase
 from nodeflow.training._answers import AnswerBatch, Answers
 from nodeflow.training._data import PARTS, split_edges
 from nodeflow.training._graph import hash_of
+from nodeflow.training._models import LINK_LOSSES
 from nodeflow.training._network import LinkNetwork
 from nodeflow.training._settings import Settings
 from nodeflow.training._task import Batches, OwnParts, Task
@@ -147,7 +148,8 @@ class LinkTask(Task):
         if self._loss is not None:
             loss = self._loss(positive, negative)
         else:
-            loss = self.settings.link.loss_of(positive, negative, lambda: self._log_chance(batch))
+            link = self.settings.link
+            loss = LINK_LOSSES[link.loss](link, positive, negative, lambda: self._log_chance(batch))
         if n3:
             cubes = torch.cat([self._cubes(chunk, h) for chunk in batch.chunks])
             loss = loss + n3 * cubes.sum() / max(len(cubes), 1)
@@ -189,10 +191,6 @@ class LinkTask(Task):
             return self.full_pass(model)
         everyone, sampler = torch.arange(self.graph.num_nodes), self.method.sampler(self.settings.run.seed + 1)
         return self.outputs_of(sampler, everyone, self.settings.model.embedding).to(self.device)
-
-    def ranks(self, part: str) -> Ranks:
-        """Return the filtered ranks of the edges of a part among all nodes, on both sides."""
-        return rank_links(self.decoder, self.rows(), self.triples[part], known=self.known)
 
     def top_links(
         self,

@@ -350,11 +350,6 @@ class SamplerSettings(Group):
         super().__post_init__()
         METHODS[self.name].check(self)
 
-    @property
-    def has_history(self) -> bool:
-        """Whether the sampler keeps a history."""
-        return METHODS[self.name].has_history
-
     def on(self, graph: Graph, model: Kind) -> Method:
         """Return the method on a graph, for a model."""
         return METHODS[self.name](graph, self, model)

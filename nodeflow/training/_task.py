@@ -29,6 +29,7 @@ from nodeflow.training._network import Network, inputs_of
 from nodeflow.training._partitions import PartitionBatches
 from nodeflow.training._processes import Processes
 from nodeflow.training._rules import FEATURES, LOSS, NO_FEATURES, ONE, OWN, OWN_LOSS, PARTS, SEVERAL, WHOLE
+from nodeflow.training._samplers import METHODS
 from nodeflow.training._settings import Settings
 from nodeflow.transform import DEGREES
 
@@ -124,7 +125,7 @@ class Task(ABC):
         kind, encodes = kind_of(settings.model.name), model is not None or settings.model.name != "none"
         self.own_model = model is not None or kind.own
         plain = not encodes or self.own_model or settings.compute.precision == "float32"
-        self.dtype = torch.float32 if plain or settings.sampler.has_history else torch.bfloat16
+        self.dtype = torch.float32 if plain or METHODS[settings.sampler.name].has_history else torch.bfloat16
         graph = directed(graph, settings.graph.direction, settings.graph.edge_type)
         self.method = settings.sampler.on(with_features(graph, settings.storage.kind, self.dtype), kind)
         self.graph = self.method.graph
