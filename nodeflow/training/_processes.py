@@ -78,9 +78,9 @@ class Processes:
         Sums are always in the same order, so that a resumed run gives the same bits as an uninterrupted one.
         """
         trained = [one for one in parameters if one.requires_grad]
-        gradients = []
-        for one, times in zip(trained, self.totals(*(one.grad is not None for one in trained)), strict=True):
-            if times:
+        gradients, counts = [], self.totals(*(int(one.grad is not None) for one in trained))
+        for one, count in zip(trained, counts, strict=True):
+            if count:
                 one.grad = torch.zeros_like(one) if one.grad is None else one.grad.contiguous()
                 gradients.append(one.grad)
 
