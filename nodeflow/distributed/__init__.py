@@ -23,6 +23,7 @@ from nodeflow.distributed._graph_parts import GraphPart, GraphParts, PartsReport
 from nodeflow.distributed._held import DistributedRows as DistributedRows
 from nodeflow.distributed._partition_graph import partition_graph
 from nodeflow.distributed._peers import PeerError
+from nodeflow.distributed._peers import check_same as check_same
 from nodeflow.partitions import EDGES as EDGES
 
 __all__ = [

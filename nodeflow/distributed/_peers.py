@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import threading
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
 from time import perf_counter
@@ -118,15 +118,7 @@ class PeerGroup(Peers):
         text = "\0".join(word for item in facts.items() for word in item)
         gathered = self.gather(what, [np.frombuffer(text.encode(), np.uint8)])
         texts = [array.tobytes().decode().split("\0") for (array,) in gathered]
-        first = dict(zip(texts[0][::2], texts[0][1::2], strict=False))
-        for r, words in enumerate(texts):
-            other = dict(zip(words[::2], words[1::2], strict=False))
-            for name in {**first, **other}:
-                if first.get(name) != other.get(name):
-                    raise ValueError(
-                        f"{what} must be the same on all processes, but {name} is {first.get(name, 'not there')} on "
-                        f"rank 0 and {other.get(name, 'not there')} on rank {r}"
-                    )
+        check_same(what, [dict(zip(words[::2], words[1::2], strict=False)) for words in texts])
 
     def channel(self) -> object:
         """Return a further channel, so that another thread can exchange at the same time; collective."""
@@ -220,6 +212,18 @@ class PeerGroup(Peers):
             self._words(f"{type(error).__name__}: {error} (at {what})".encode())
         except PeerError:  # the peers are gone; the error of this process is raised instead
             pass
+
+
+def check_same(what: str, facts: Sequence[Mapping[str, str]]) -> None:
+    """Raise ValueError unless all processes have the same facts."""
+    first = facts[0]
+    for rank, other in enumerate(facts):
+        for name in {**first, **other}:
+            if first.get(name) != other.get(name):
+                raise ValueError(
+                    f"{what} must be the same on all processes, but {name} is {first.get(name, 'not there')} on rank 0 "
+                    f"and {other.get(name, 'not there')} on rank {rank}"
+                )
 
 
 def pack(arrays: Sequence[Array]) -> Bytes:

@@ -7,7 +7,7 @@
   from the data of ``_data``, the graph of ``_graph``, the batches of ``_samplers``, ``_partitions`` or ``_answers``,
   and the networks of ``_network``. ``_processes`` joins several processes.
 - *Its folder.* ``_folder``, with ``_checkpoints``, ``_random_state``, ``_result`` and ``_predictions``.
-- *The command.* ``_cli``, with ``_train_command``, ``_run_commands`` and ``_data_commands``.
+- *The command.* ``_cli``, with ``_train_command`` and ``_commands``.
 """
 
 from nodeflow.training._checkpoints import Checkpoints

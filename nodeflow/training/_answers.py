@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from nodeflow import _kernels as kernels
 from nodeflow._base.types import Array
 from nodeflow._links.links import SIDES
 from nodeflow.graph import Graph
@@ -110,12 +111,10 @@ class Answers(Epochs):
             yield self._batch(order[number * size : (number + 1) * size])
 
     def _batch(self, step: Array) -> AnswerBatch:
-        chosen, counts = np.array_split(step, self._size)[self._rank], np.diff(self._first)
-        num_queries, num_answers = len(step) / self._size, counts[step].sum() / self._size
-        counts = counts[chosen]
-        query = np.repeat(np.arange(len(chosen)), counts)
-        within = np.arange(len(query)) - np.repeat(np.cumsum(counts) - counts, counts)
-        answer = self._answer[self._first[chosen][query] + within]
+        chosen = np.array_split(step, self._size)[self._rank]
+        num_queries, num_answers = len(step) / self._size, np.diff(self._first)[step].sum() / self._size
+        indptr, at = kernels.csr.csr_rows(self._first, chosen)
+        query, answer = np.repeat(np.arange(len(chosen)), np.diff(indptr)), self._answer[at]
         side, node = torch.from_numpy(self._side[chosen]), torch.from_numpy(self._node[chosen])
         relation = None if self._relation is None else torch.from_numpy(self._relation[chosen])
         answers = torch.from_numpy(query), torch.from_numpy(answer)

@@ -16,10 +16,9 @@ from nodeflow._base.version import __version__
 from nodeflow.distributed import EDGES, PeerError
 from nodeflow.partitions import METHODS as CUTS
 from nodeflow.training._checkpoints import FREE
-from nodeflow.training._data_commands import build, info, partition
+from nodeflow.training._commands import SIDES, build, compare, evaluate, info, partition, predict
 from nodeflow.training._fields import add_option
 from nodeflow.training._rules import where_read
-from nodeflow.training._run_commands import SIDES, compare, evaluate, predict
 from nodeflow.training._settings import FIELDS, GROUPS
 from nodeflow.training._train_command import Command, Silent, train
 from nodeflow.training._trainer import Stopped
@@ -87,9 +86,8 @@ def _parser() -> argparse.ArgumentParser:
     parser = _Parser(prog="nodeflow", description="Sampled graph neural networks on NodeFlows.")
     parser.add_argument("--version", action="version", version=f"nodeflow {__version__} (torch {torch.__version__})")
     added = parser.add_subparsers(dest="command", required=True, metavar="COMMAND", parser_class=_Parser)
-    for run, help, description, epilog, add in _COMMANDS:
-        name = run.__name__
-        one: _Parser = added.add_parser(name, help=help, description=description, epilog=epilog)
+    for run, (help, add) in _COMMANDS.items():
+        one: _Parser = added.add_parser(run.__name__, help=help, description=run.__doc__)
         one.set_defaults(run=run)
         one.add_argument("--traceback", action="store_true", help="show where an error comes from")
         add(one)
@@ -203,62 +201,22 @@ def _add_partition(one: _Parser) -> None:
     one.add_argument("--renumber", action="store_true", help=text)
     text = "for processes that learn links (train --task link): the training edges are cut, all edges are listed beside"
     one.add_argument("--links", action="store_true", help=text)
-    text = (
-        "along which edges training finds neighbours: use the same value as for train (both by default); both adds the "
-        "reverse of every edge, in memory, unless the graph is symmetric already; in takes the edges as they are"
-    )
-    one.add_argument("--direction", choices=("in", "out", "both"), default="both", help=text)
-    text = (
-        "with direction both the column of edge types, as for train: reversed edges get types of their own (default: "
-        "relation, etype, type or kind, if there is one)"
-    )
-    one.add_argument("--edge-type", default="", metavar="NAME", help=text)
-    one.add_argument("--seed", type=int, default=0, metavar="N", help="of the random cut (default: 0)")
+    for field in (FIELDS[name][1] for name in ("direction", "edge_type", "seed")):
+        add_option(one, field)
+        one.set_defaults(**{field.name: field.default})
     one.add_argument("--overwrite", action="store_true", help="replace a folder of partitions that is there")
 
 
-_COMMANDS: tuple[tuple[Command, str, str, str, Callable[[_Parser], None]], ...] = (
-    (
-        train,
-        "train a model on sampled NodeFlows",
-        "Train a model on sampled NodeFlows, then measure it on full neighbourhoods.",
-        "Writes into the output folder: run.toml (all settings), state.safetensors (the last checkpoint of the run), "
-        "checkpoint.safetensors (weights of the best epoch), log.csv (a row per epoch), result.json (scores, settings, "
-        "versions), curves.png (loss and validation score by epoch), and TensorBoard events where it is installed.",
-        _add_train,
-    ),
-    (evaluate, "measure the model of a run", "Measure the model of a finished run.", "", _add_run),
-    (
-        predict,
-        "write the outputs of the model of a run",
-        "Write the predictions of a finished run. A table has the node, the predicted class or number, and for classes "
-        "its probability; .npy has all outputs, [nodes, width]. Of a run that learned links, a table has the best "
-        "answers for the other end of every node's links, and their scores; .npy has the ids of the answers, [nodes, "
-        "top], or with relations [nodes, relations, top]; -1 where there are fewer.",
-        "",
-        _add_predict,
-    ),
-    (compare, "compare runs", "Print a table of runs, and draw their curves.", "", _add_compare),
-    (info, "describe a data set", "Describe a data set.", "", _add_info),
-    (
-        build,
-        "build a graph folder from files of edges",
-        "Build a graph folder, which train and info take as DATA, from files of edges, or of another data set as it "
-        "is. Neither the list of edges nor the graph need fit into memory.",
-        "",
-        _add_build,
-    ),
-    (
-        partition,
-        "write a graph as partitions for a buffer, or as parts for processes",
-        "Write the graph of a data set into a folder, cut up, with its features, labels and training "
-        "nodes: as partitions, which train --storage partitions and partitions.PartitionBuffer read, or with "
-        "--for processes as parts, of which each process of a run holds one.",
-        "",
-        _add_partition,
-    ),
-)
-"""The commands: function, help, description, end of the help, and what adds the options."""
+_COMMANDS: dict[Command, tuple[str, Callable[[_Parser], None]]] = {
+    train: ("train a model on sampled NodeFlows", _add_train),
+    evaluate: ("measure the model of a run", _add_run),
+    predict: ("write the outputs of the model of a run", _add_predict),
+    compare: ("compare runs", _add_compare),
+    info: ("describe a data set", _add_info),
+    build: ("build a graph folder from files of edges", _add_build),
+    partition: ("write a graph as partitions for a buffer, or as parts for processes", _add_partition),
+}
+"""The help of each command, whose description is its docstring, and what adds the options."""
 
 
 def say(text: str) -> None:

@@ -15,9 +15,8 @@ from nodeflow._rows.rows import fetch_rows
 from nodeflow.datasets import Dataset, debian, read_folder
 from nodeflow.distributed import DistributedGraph, GraphParts
 from nodeflow.graph import Graph
-from nodeflow.random import derive_key
 from nodeflow.training._checkpoints import read_tensors, write_tensors
-from nodeflow.training._graph import edge_types, hash_of
+from nodeflow.training._graph import edge_types
 from nodeflow.transform import filter_edges, random_split
 
 PARTS = ("train", "val", "test")
@@ -50,16 +49,6 @@ class CutLinks(Dataset):
     """A data set whose graph, of training edges alone, lies on several processes, and the triples of all edges."""
 
     links: LinkEdges | None = None
-
-
-def read_links(folder: str, graph: Graph) -> CutLinks:
-    """Return the data set of a folder of parts that ``nodeflow partition --links`` wrote, whose graph is open."""
-    path = Path(folder) / _FILE
-    if not path.is_file():
-        raise ValueError(f"{folder} has no {path.name}, so links cannot be learned: write it with --links")
-    facts, triples = read_tensors(path)
-    none = torch.zeros(0, dtype=torch.int64)
-    return CutLinks(Path(folder).name, graph, none, none, none, 0, links=LinkEdges(facts["relation"], triples, graph))
 
 
 def split_edges(dataset: Dataset, edge_type: str) -> LinkEdges:
@@ -108,15 +97,20 @@ def read_parts(folder: str, *, links: bool) -> Dataset:
             f"partitions is for parts in several processes, and this is one: start torchrun --nproc-per-node N -m "
             f"nodeflow train --partitions {folder}; for a partition buffer give storage 'partitions'"
         )
-    graph = DistributedGraph.open(folder)
-    parts = GraphParts.open(folder)
+    graph, parts, path = DistributedGraph.open(folder), GraphParts.open(folder), Path(folder)
     if parts.edges != "in":
         raise ValueError(
             f"{folder} has edges {parts.edges!r}, but training finds neighbours where the edges into a node lie "
             "together: write it with nodeflow partition --for processes --edges in"
         )
+    train, val, test = (
+        torch.from_numpy(np.array([] if ids is None else ids, np.int64)) for ids in (parts.train, parts.val, parts.test)
+    )
     if links:
-        return read_links(folder, graph)
+        if not (path / _FILE).is_file():
+            raise ValueError(f"{folder} has no {_FILE}, so links cannot be learned: write it with --links")
+        facts, triples = read_tensors(path / _FILE)
+        return CutLinks(path.name, graph, train, val, test, 0, links=LinkEdges(facts["relation"], triples, graph))
     if "label" not in graph.ndata:
         raise ValueError(f"{folder} has no labels, so a model cannot be trained on it")
     label = fetch_rows(graph.ndata["label"], torch.from_numpy(np.arange(graph.num_nodes)))
@@ -124,16 +118,5 @@ def read_parts(folder: str, *, links: bool) -> Dataset:
         num_classes = 0 if label.is_floating_point() or not len(label) else int(label.max()) + 1
     else:
         num_classes = label.shape[1]
-    train, val, test = (
-        torch.from_numpy(np.zeros(0, np.int64) if ids is None else np.array(ids, np.int64))
-        for ids in (parts.train, parts.val, parts.test)
-    )
     graph.ndata["label"] = label
-    return Dataset(Path(folder).name, graph, train, val, test, num_classes)
-
-
-def fingerprint_of_parts(dataset: Dataset) -> str:
-    """Return a hash of labels, split and sizes: the same for any cut of the graph that does not renumber nodes."""
-    graph = dataset.graph
-    columns = [graph.ndata["label"], *dataset.splits.values()]
-    return f"{derive_key(graph.num_nodes, graph.num_edges, *(hash_of(column) for column in columns)):016x}"
+    return Dataset(path.name, graph, train, val, test, num_classes)

@@ -9,7 +9,7 @@ from dataclasses import Field, dataclass, field, fields
 from textwrap import fill
 from typing import Any, ClassVar
 
-from nodeflow._base.checks import as_count, as_int, as_number, check_one_of, check_type, describe
+from nodeflow._base.checks import as_count, as_number, check_one_of, check_type, describe
 
 Check = Callable[[Any, str], Any]
 """Takes a value and its name; returns the value, converted where types of files and of Python differ, or raises."""
@@ -66,11 +66,6 @@ def check_text(value: object, name: str) -> str:
 def count(default: int | Usual, help: str, *, least: int = 0) -> Any:
     """A setting that is an integer of at least ``least``."""
     return setting(default, help, lambda value, name: as_count(value, name, least), type=int, metavar="N")
-
-
-def integer(default: int, help: str) -> Any:
-    """A setting that is any integer."""
-    return setting(default, help, as_int, type=int, metavar="N")
 
 
 def number(default: float | Usual, help: str, **bounds: float) -> Any:
@@ -131,7 +126,7 @@ def default_of(one: Field[Any]) -> str:
     return "off" if one.default is False else str(one.default) or "none"
 
 
-def add_option(parser: argparse._ArgumentGroup, one: Field[Any], read: str) -> None:
+def add_option(parser: argparse._ActionsContainer, one: Field[Any], read: str = "") -> None:
     """Add the option of a setting to a parser; an option that is not given is absent from the namespace.
 
     ``read``: the values of other settings with which it is read; empty if always.

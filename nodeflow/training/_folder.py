@@ -184,16 +184,11 @@ def save(result: Result, folder: Path | str, *, curves: str | None = None) -> li
 
     >>> import tempfile
     >>> from pathlib import Path
-    >>> import torch
-    >>> from nodeflow import Graph
-    >>> from nodeflow.datasets import Dataset
+    >>> from nodeflow.datasets import debian
     >>> from nodeflow.training import Settings, Trainer
-    >>> columns = {"feat": torch.eye(4), "label": torch.tensor([0, 1, 0, 1])}
-    >>> graph = Graph.from_edges([0, 1, 2, 3], [1, 2, 3, 0], ndata=columns)
-    >>> data = Dataset("ring", graph, train=[0, 1], val=[2], test=[3], num_classes=2)
-    >>> result = Trainer(data, Settings(fanouts=(1,), hidden=4, epochs=1)).run(lambda record: None)
+    >>> result = Trainer(debian(), Settings(fanouts=(1,), hidden=4)).result()
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     print([path.name for path in save(result, Path(folder) / "ring")])
+    ...     print([path.name for path in save(result, Path(folder) / "first")])
     ['checkpoint.safetensors', 'log.csv', 'result.json']
     """
     folder = Path(folder)
@@ -266,16 +261,11 @@ def load_model(checkpoint: Path | str) -> Network:
 
     >>> import tempfile
     >>> from pathlib import Path
-    >>> import torch
-    >>> from nodeflow import Graph
-    >>> from nodeflow.datasets import Dataset
+    >>> from nodeflow.datasets import debian
     >>> from nodeflow.training import Settings, Trainer, save
-    >>> columns = {"feat": torch.eye(4), "label": torch.tensor([0, 1, 0, 1])}
-    >>> graph = Graph.from_edges([0, 1, 2, 3], [1, 2, 3, 0], ndata=columns)
-    >>> data = Dataset("ring", graph, train=[0, 1], val=[2], test=[3], num_classes=2)
-    >>> result = Trainer(data, Settings(fanouts=(1,), hidden=4, epochs=1)).run(lambda record: None)
+    >>> result = Trainer(debian(), Settings(fanouts=(1,), hidden=4)).result()
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     files = save(result, Path(folder) / "ring")
+    ...     files = save(result, Path(folder) / "first")
     ...     network = load_model(files[0])
     >>> network.training
     False

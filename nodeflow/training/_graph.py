@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from nodeflow._rows.base import RowsBase, summary
 from nodeflow._rows.rows import (
     as_array,
     as_dense,
+    entries_of,
     fetch_rows,
     first_not_finite,
     from_numpy,
@@ -32,7 +34,7 @@ from nodeflow.distributed import DistributedGraph, DistributedRows
 from nodeflow.graph import Graph
 from nodeflow.random import derive_key, hash_ids, hash_pieces
 from nodeflow.storage import Rows, opened
-from nodeflow.transform import DEGREES, add_reverse_edges, degrees, is_symmetric, reverse
+from nodeflow.transform import DEGREES, add_reverse_edges, is_symmetric, reverse
 
 _PIECE = 2**24  # bytes that are read and hashed at a time
 _CHECKED = 2**16  # rows of tensors that are checked at a time
@@ -50,38 +52,30 @@ class FeatureRows(RowsBase):
     def __init__(self, rows: Tensor | Rows, dtype: torch.dtype) -> None:
         self.rows, self.shape, self.layout = rows, tuple(rows.shape), layout_of(rows)
         self.dtype, self.collective = rows.dtype if is_sparse(rows) else dtype, is_collective(rows)
-        self._digest: int | None = None
 
     def _read(self, ids: Ints, out: Tensor | None) -> Tensor:
         return fetch_rows(self.rows, torch.from_numpy(ids)).to(self.dtype)
 
-    def first_bad(self) -> int | None:
-        """Return the number of the first row with NaN or inf, or None. Reads all rows once, in order."""
+    @cached_property
+    def scan(self) -> tuple[int | None, int]:
+        """The number of the first row with NaN or inf, or None, and ``hash_of`` of all rows.
+
+        They are read once, in order: a file must not change while it is open.
+        """
         bad: list[int] = []
         pieces = self._finite_pieces(bad)
         if is_sparse(self):
-            self._digest = derive_key(*(hash_of(array) for piece in pieces for array in to_arrays(piece)))
+            digest = derive_key(*(hash_of(array) for piece in pieces for array in to_arrays(piece)))
         else:
-            self._digest = hash_of_pieces(pieces, math.prod(self.shape) * self.dtype.itemsize)
-        return bad[0] if bad else None
-
-    @property
-    def digest(self) -> int:
-        """``hash_of`` of all rows. They are read once: a file must not change while it is open."""
-        if self._digest is None:
-            self.first_bad()
-        assert self._digest is not None
-        return self._digest
+            digest = hash_of_pieces(pieces, math.prod(self.shape) * self.dtype.itemsize)
+        return (bad[0] if bad else None), digest
 
     def _finite_pieces(self, bad: list[int]) -> Iterator[Tensor]:
         """Yield the rows piece by piece, up to the first non-finite row; its number is put into ``bad``."""
         row = 512 if is_sparse(self) else self.shape[1] * max(self.dtype.itemsize, self.rows.dtype.itemsize)
         step = max(_PIECE // max(row, 1) // 8, 1) * 8  # so that each piece but the last is whole 64-bit words
-        for start in tqdm(
-            range(0, self.shape[0], step), desc="features", unit="piece", leave=False, disable=None, delay=2
-        ):
-            ids = torch.from_numpy(np.arange(start, min(start + step, self.shape[0])))
-            piece = fetch_rows(self.rows, ids)
+        pieces, total = _pieces(self.rows, step), -(-self.shape[0] // step)
+        for start, piece in tqdm(pieces, "features", total, unit="piece", leave=False, disable=None, delay=2):
             if (wrong := first_not_finite(piece)) is not None:
                 bad.append(start + wrong)
                 return
@@ -104,22 +98,6 @@ class Beside(RowsBase):
         return torch.cat([as_dense(fetch_rows(rows, which)).cpu() for rows in (self.left, self.right.detach())], 1)
 
 
-def rows_in_file(x: Tensor | Rows, storage: str) -> Rows:
-    """Return the rows of a column that maps a file, read without the map; ``Rows`` stay as they are.
-
-    Raises ValueError, with the setting ``storage``, for a column that lies in memory.
-    """
-    if not isinstance(x, Tensor):
-        return x
-    rows = opened(x)
-    if rows is None:
-        raise ValueError(
-            f"storage {storage!r} needs features in a file, and those of the data set are in memory: save it as a "
-            "graph folder with Dataset.save(folder) or nodeflow build, and train on the folder"
-        )
-    return rows
-
-
 def stays_in_file(graph: Graph) -> bool:
     """Return whether the features of a graph can stay in a file."""
     x = graph.ndata.get("feat")
@@ -133,7 +111,7 @@ def check_features(dataset: Dataset, x: Tensor | FeatureRows) -> None:
         raise ValueError(f"data set {name!r} must have a row of features per node, got {tuple(x.shape)}")
     with peers.together(what, exchanges=1):
         if isinstance(x, FeatureRows) and not x.collective:
-            bad = x.first_bad()
+            bad, _ = x.scan
         else:
             held: Any = x.rows if isinstance(x, FeatureRows) else x
             bad = _first_bad(held.held if is_collective(held) else held)
@@ -144,23 +122,26 @@ def check_features(dataset: Dataset, x: Tensor | FeatureRows) -> None:
 
 
 def _first_bad(rows: Tensor | Rows) -> int | None:
-    """Return the first non-finite row; read in pieces, for rows larger than memory."""
-    for start in range(0, rows.shape[0], _CHECKED):
-        stop = min(start + _CHECKED, rows.shape[0])
+    """Return the first non-finite row."""
+    wrong = ((start, first_not_finite(piece)) for start, piece in _pieces(rows, _CHECKED))
+    return next((start + row for start, row in wrong if row is not None), None)
+
+
+def _pieces(rows: Tensor | Rows, step: int) -> Iterator[tuple[int, Tensor]]:
+    """Yield ``step`` rows at a time, with the number of the first, for rows larger than memory."""
+    for start in range(0, rows.shape[0], step):
+        stop = min(start + step, rows.shape[0])
         if isinstance(rows, Tensor):
-            piece = slice_rows(rows, start, stop)
+            yield start, slice_rows(rows, start, stop)
         else:
-            piece = fetch_rows(rows, torch.from_numpy(np.arange(start, stop)))
-        if (wrong := first_not_finite(piece)) is not None:
-            return start + wrong
-    return None
+            yield start, fetch_rows(rows, torch.from_numpy(np.arange(start, stop)))
 
 
 def hash_of(values: Tensor | Array | FeatureRows) -> int:
-    """Return a hash of the bits of a tensor, an array, or features that are fetched by id."""
+    """Return a hash of the bits of a tensor (of a sparse one, its values), an array, or features fetched by id."""
     if isinstance(values, FeatureRows):
-        return values.digest
-    tensor = values if isinstance(values, Tensor) else from_numpy(np.asarray(values))
+        return values.scan[1]
+    tensor = entries_of(values if isinstance(values, Tensor) else from_numpy(np.asarray(values)))
     return hash_of_pieces([tensor], tensor.nbytes)
 
 
@@ -185,15 +166,19 @@ _TYPES = ("relation", "etype", "type", "kind")  # usual names of the column of e
 def directed(graph: Graph, direction: str, edge_type: str = "") -> Graph:
     """Return the graph with the edges along which messages go: "in", its own, "out", their reverses, or "both".
 
-    Parts of a graph are written along the edges of messages, and stay as they are.
+    Parts of a graph are written along the edges of messages, and stay as they are. Added edges get types of their own.
     """
     if graph.peers.size > 1:
         return graph
     if direction == "out":
         return reverse(graph)
-    if direction == "both" and not is_symmetric(graph):
-        return _with_reverses(graph, edge_types(graph, edge_type))
-    return graph
+    if direction == "in" or is_symmetric(graph):
+        return graph
+    both, column = add_reverse_edges(graph), edge_types(graph, edge_type)
+    if column is not None and graph.num_edges:
+        types = graph.edata[column].long()
+        both.edata[column] = torch.cat([types, both.edata[column][graph.num_edges :].long() + int(types.max()) + 1])
+    return both
 
 
 def with_features(graph: Graph, storage: str, dtype: torch.dtype) -> Graph:
@@ -208,23 +193,19 @@ def with_features(graph: Graph, storage: str, dtype: torch.dtype) -> Graph:
     # training reads partitions, and the rest of a run the features of the data set where they lie
     stay = stays_in_file(graph) if storage == "partitions" else storage != "memory"
     if not isinstance(x, Tensor) or stay:
-        return with_columns(graph, {"feat": FeatureRows(rows_in_file(x, storage), dtype)})
+        rows = opened(x) if isinstance(x, Tensor) else x  # read without the map
+        if rows is None:
+            raise ValueError(
+                f"storage {storage!r} needs features in a file, and those of the data set are in memory: save it as a "
+                "graph folder with Dataset.save(folder) or nodeflow build, and train on the folder"
+            )
+        return with_columns(graph, {"feat": FeatureRows(rows, dtype)})
     sparse = is_sparse(x)
     if sparse and (x.ndim != 2 or 4 * x.values().numel() < x.numel() or x.numel() == 0):
         return graph  # sparse products convert their values
     if x.dtype == dtype and not sparse:
         return graph
     return with_columns(graph, {"feat": (x.to_dense() if sparse else x).to(dtype)})
-
-
-def _with_reverses(graph: Graph, column: str | None) -> Graph:
-    """Return the graph with reversed edges added, which get types of their own in ``column``."""
-    both = add_reverse_edges(graph)
-    if column is not None and graph.num_edges:
-        types = graph.edata[column].long()
-        both.edata[column] = both.edata[column].long()
-        both.edata[column][graph.num_edges :] += int(types.max()) + 1
-    return both
 
 
 def edge_types(graph: Graph, name: str) -> str | None:
@@ -257,8 +238,6 @@ def relations_of(graph: Graph, edge_type: str) -> tuple[str, int]:
 
 def node_degrees(graph: Graph) -> dict[str, Tensor]:
     """Return the columns of ``transform.degrees``; collective for a graph that lies on several processes."""
-    if graph.peers.size == 1:
-        return degrees(graph)
     columns = zip(DEGREES, (graph.in_degrees(), graph.out_degrees()), strict=True)
     return {name: column.float() for name, column in columns}
 

@@ -13,12 +13,12 @@ from torch.nn import functional as F
 from nodeflow._base.checks import Ints, as_ids, as_int
 from nodeflow._base.types import IdsLike
 from nodeflow._edges.numbering import Numbering
-from nodeflow._rows.rows import entries_of, whole_column
+from nodeflow._rows.rows import whole_column
 from nodeflow.datasets import Dataset
 from nodeflow.flow import Layer, NodeFlow
 from nodeflow.graph import Graph
 from nodeflow.loader import NodeFlowLoader
-from nodeflow.metrics import Metric, Ranks, TopLinks, rank_links, top_links
+from nodeflow.metrics import Metric, TopLinks, rank_links, top_links
 from nodeflow.nn import FlowModel
 from nodeflow.random import derive_key
 from nodeflow.sampling import Draw, LinkChunk, LinkSampler
@@ -26,6 +26,7 @@ from nodeflow.sampling.base import SamplerBase
 from nodeflow.training._answers import AnswerBatch, Answers
 from nodeflow.training._data import PARTS, split_edges
 from nodeflow.training._graph import hash_of
+from nodeflow.training._models import LINK_LOSSES
 from nodeflow.training._network import LinkNetwork
 from nodeflow.training._settings import Settings
 from nodeflow.training._task import Batches, OwnParts, Task
@@ -147,7 +148,8 @@ class LinkTask(Task):
         if self._loss is not None:
             loss = self._loss(positive, negative)
         else:
-            loss = self.settings.link.loss_of(positive, negative, lambda: self._log_chance(batch))
+            link = self.settings.link
+            loss = LINK_LOSSES[link.loss](link, positive, negative, lambda: self._log_chance(batch))
         if n3:
             cubes = torch.cat([self._cubes(chunk, h) for chunk in batch.chunks])
             loss = loss + n3 * cubes.sum() / max(len(cubes), 1)
@@ -190,10 +192,6 @@ class LinkTask(Task):
         everyone, sampler = torch.arange(self.graph.num_nodes), self.method.sampler(self.settings.run.seed + 1)
         return self.outputs_of(sampler, everyone, self.settings.model.embedding).to(self.device)
 
-    def ranks(self, part: str) -> Ranks:
-        """Return the filtered ranks of the edges of a part among all nodes, on both sides."""
-        return rank_links(self.decoder, self.rows(), self.triples[part], known=self.known)
-
     def top_links(
         self,
         nodes: IdsLike,
@@ -204,7 +202,7 @@ class LinkTask(Task):
         with_known: bool = False,
     ) -> TopLinks:
         """Return the k best answers for each node, see ``Trainer.top_links``."""
-        relations = self.relation_numbers(relation)
+        relations = self.relations(relation)
         ids = torch.from_numpy(as_ids(nodes, "nodes", self.graph.num_nodes))
         kinds = torch.tensor(relations).repeat(len(ids)) if relations else None
         queries = ids.repeat_interleave(max(len(relations), 1))
@@ -219,13 +217,14 @@ class LinkTask(Task):
         """The name of each relation, or None."""
         return None if self.relation is None else self.dataset.category_names.get(self.relation)
 
-    def relation_numbers(self, relation: int | str | None) -> list[int]:
-        """Return the numbers of all relations for None, else of one; empty without relations."""
-        return list(range(self.num_relations)) if relation is None else [self.relation_number(relation)]
+    def relations(self, relation: int | str | None) -> list[int]:
+        """Return the number of the relation of a number, as text too, or a name; of all for None, empty without any.
 
-    def relation_number(self, relation: int | str) -> int:
-        """Return the number of a relation that is given by number, as text too, or name; ValueError without such."""
+        Raises ValueError for a relation that is not there.
+        """
         name, names = self.dataset.name, self.relation_names or ()
+        if relation is None:
+            return list(range(self.num_relations))
         if self.relation is None:
             raise ValueError(f"relation must be left out, because the edges of data set {name!r} have no relations")
         if isinstance(relation, str):
@@ -238,7 +237,7 @@ class LinkTask(Task):
                 f"relation must be a number from 0 to {self.num_relations - 1}{some}, in data set {name!r}, got "
                 f"{relation!r}"
             )
-        return number
+        return [number]
 
     def has(self, part: str) -> bool:
         return len(self.triples[part]) > 0
@@ -259,8 +258,7 @@ class LinkTask(Task):
     def fingerprint(self) -> str:
         x: Any = self.graph.ndata.get("feat") if self.features is None else self.features
         held_here = x is not None and self.graph.peers.size == 1
-        values = [entries_of(x) if isinstance(x, Tensor) else x] if held_here else []
-        return f"{derive_key(*(hash_of(tensor) for tensor in (*self.triples.values(), *values))):016x}"
+        return f"{derive_key(*map(hash_of, [*self.triples.values(), *([x] if held_here else [])])):016x}"
 
     def network_facts(self) -> dict[str, Any]:
         facts = {"num_relations": self.num_relations, "width": self.decoder.width}

@@ -174,7 +174,10 @@ LINK_LOSSES: dict[str, Callable[[LinkSettings, Tensor, Tensor, Callable[[], Tens
         positive, negative, margin=link.margin, temperature=link.temperature
     ),
 }
-"""Losses of scores against negatives by the setting ``link_loss``; one entry adds one."""
+"""Losses by the setting ``link_loss``, of scores ``[n]`` against those of negatives ``[n, K]``; one entry adds one.
+
+The last argument gives the logarithms of the probabilities with which the negatives were drawn.
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -209,13 +212,6 @@ class LinkSettings(Group):
         options = {"inverse": True} if self.inverse else {}
         with _explained(f"decoder {self.decoder!r}", self.decoder_options, "decoder"):
             return DECODERS[self.decoder](width, num_relations or None, **options, **self.decoder_options)
-
-    def loss_of(self, positive: Tensor, negative: Tensor, log_chance: Callable[[], Tensor]) -> Tensor:
-        """Return the loss of scores ``[n]`` against those of negatives ``[n, K]``, a scalar.
-
-        ``log_chance``: gives the logarithms of the probabilities with which the negatives were drawn.
-        """
-        return LINK_LOSSES[self.loss](self, positive, negative, log_chance)
 
 
 OPTIMIZERS: dict[str, Callable[..., torch.optim.Optimizer]] = {
@@ -260,8 +256,6 @@ class OptimizerSettings(Group):
         self, optimizer: torch.optim.Optimizer, epochs: int, num_batches: Callable[[int], int]
     ) -> torch.optim.lr_scheduler.LRScheduler:
         """Return the schedule, stepped after every step of the optimiser; ``num_batches`` are those of an epoch."""
-        if self.schedule == "constant" and not self.warmup:
-            return LambdaLR(optimizer, lambda _: 1.0)
         total, warmup = self._steps(epochs, num_batches), round(self._steps(self.warmup, num_batches))
 
         def factor(step: int) -> float:

@@ -51,12 +51,12 @@ class Inputs(nn.Module):
     def forward(self, batch: NodeFlow) -> Tensor:
         """Return the rows of the input layer, ``[layer_sizes[0], width]``."""
         x = batch.inputs["feat"] if self.features else None
-        if self.table is None:
-            return self._joined(x, None)
         nodes = batch.layers[0].parent_nid
-        if len(nodes) == len(self.table) and torch.equal(nodes, torch.arange(len(nodes), device=nodes.device)):
-            return self._joined(x, self.table)  # the gradient of a gather is as large as the table
-        return self._joined(x, F.embedding(nodes, self.table))  # several times faster than indexing
+        rows: Tensor | None = self.table
+        # the gradient of a gather is as large as the table, so all rows are taken as they are
+        if rows is not None and (len(nodes) < len(rows) or not torch.equal(nodes, torch.arange(len(nodes)).to(nodes))):
+            rows = F.embedding(nodes, rows)  # several times faster than indexing
+        return self._joined(x, rows)
 
     def everywhere(self, graph: Graph) -> Tensor | Rows:
         """Return the rows of all nodes, ``[num_nodes, width]``, as ``Rows`` where features are."""
@@ -68,11 +68,8 @@ class Inputs(nn.Module):
         return self._joined(x, self.table)
 
     def _joined(self, x: Tensor | None, rows: Tensor | None) -> Tensor:
-        if x is not None and self.dense:
-            x = as_dense(x)
-        if x is None or rows is None:
-            return x if rows is None else rows  # type: ignore[return-value]  # one of them is there
-        return torch.cat([x, rows], 1)
+        parts = [as_dense(part) if self.dense else part for part in (x, rows) if part is not None]
+        return parts[0] if len(parts) == 1 else torch.cat(parts, 1)
 
 
 class Network(nn.Module):

@@ -9,7 +9,6 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from nodeflow._rows.rows import entries_of
 from nodeflow.datasets import Dataset
 from nodeflow.flow import NodeFlow
 from nodeflow.loader import NodeFlowLoader, balanced_weights
@@ -19,13 +18,12 @@ from nodeflow.partitions import BufferState
 from nodeflow.random import derive_key
 from nodeflow.sampling import FullSampler
 from nodeflow.sampling.base import SamplerBase
-from nodeflow.training._data import fingerprint_of_parts
 from nodeflow.training._graph import FeatureRows, hash_of, with_columns
 from nodeflow.training._network import Network
 from nodeflow.training._partitions import PartitionBatches, open_partitions
 from nodeflow.training._samplers import Method
 from nodeflow.training._settings import LossSettings, Settings
-from nodeflow.training._task import Batches, OwnParts, Task
+from nodeflow.training._task import Batches, OwnParts, Task, task_of
 
 Loss = Callable[[Tensor, Tensor], Tensor]
 """Takes outputs ``[n, width]`` and labels ``[n, ...]``; returns one loss per row, ``[n]``."""
@@ -45,14 +43,6 @@ class Target(NamedTuple):
     width: int
     loss: Loss
     metrics: tuple[str, ...]
-
-
-def task_of(dataset: Dataset, task: str) -> str:
-    """Return the task of nodes, "auto" by the labels; raises ValueError for a data set without any."""
-    if "label" not in dataset.graph.ndata:
-        unread = f"; files that were not read: {', '.join(dataset.unread_files)}" if dataset.unread_files else ""
-        raise ValueError(f"data set {dataset.name!r} has no labels, so a model cannot be trained on it{unread}")
-    return _task_of(dataset.graph.ndata["label"]) if task == "auto" else task
 
 
 def find_target(dataset: Dataset, task: str, settings: LossSettings) -> Target:
@@ -85,13 +75,6 @@ def find_target(dataset: Dataset, task: str, settings: LossSettings) -> Target:
             node = int(nodes[bad[0, 0]])
             raise ValueError(f"the {part} nodes of data set {name!r} must have finite labels, but node {node} has not")
     return Target("regression", 1 if labels.ndim == 1 else labels.shape[1], _squared, ("rmse", "mae", "r2"))
-
-
-def _task_of(labels: Tensor) -> str:
-    if not labels.is_floating_point() and labels.ndim == 1:
-        return "classification"
-    whole = ((labels == 0) | (labels == 1)).all()
-    return "multilabel" if labels.ndim == 2 and bool(whole) else "regression"
 
 
 def _check_classes(dataset: Dataset, labels: Tensor) -> None:
@@ -242,12 +225,11 @@ class NodeTask(Task):
         }
 
     def fingerprint(self) -> str:
-        if self.graph.peers.size > 1:
-            return fingerprint_of_parts(self.dataset)
+        graph, columns = self.dataset.graph, [self.graph.ndata["label"], *self.dataset.splits.values()]
+        if self.graph.peers.size > 1:  # the same for any cut of the graph that does not renumber nodes
+            return f"{derive_key(graph.num_nodes, graph.num_edges, *map(hash_of, columns)):016x}"
         x: Any = self.graph.ndata.get("feat") if self.features is None else self.features
-        values = entries_of(x) if isinstance(x, Tensor) else x
-        hashed = [self.graph.csc()[1], self.graph.ndata["label"], values, *self.dataset.splits.values()]
-        keys = [hash_of(tensor) for tensor in hashed if tensor is not None]
+        keys = [hash_of(each) for each in (self.graph.csc()[1], columns[0], x, *columns[1:]) if each is not None]
         if isinstance(self.batches, PartitionBatches):
             keys.append(self.batches.digest)
         return f"{derive_key(*keys):016x}"

@@ -117,9 +117,7 @@ def open_partitions(dataset: Dataset, graph: Graph, settings: Settings, edge_col
     """
     storage = settings.storage
     parts = Partitions.open(storage.partitions)
-    problem = _columns_problem(parts, dataset, graph, edge_columns) or _nodes_problem(parts, dataset)
-    problem = problem or _edges_problem(parts, graph, settings, edge_columns)
-    if problem:
+    if problem := next(_problems(parts, dataset, graph, settings, edge_columns), ""):
         raise ValueError(
             f"{storage.partitions} does not hold the partitions of data set {dataset.name!r}: {problem}; write them "
             "again with nodeflow partition"
@@ -129,33 +127,48 @@ def open_partitions(dataset: Dataset, graph: Graph, settings: Settings, edge_col
     return PartitionBuffer(storage.partitions, storage.slots, **options, **columns)
 
 
-def _columns_problem(parts: Partitions, dataset: Dataset, graph: Graph, edge_columns: list[str]) -> str:
+def _problems(
+    parts: Partitions, dataset: Dataset, graph: Graph, settings: Settings, edge_columns: list[str]
+) -> Iterator[str]:
+    """Yield why parts are not those of ``graph``, what is quick to compare first; only the first one holds for sure."""
     if parts.num_nodes != graph.num_nodes:
-        return f"it has {parts.num_nodes:,} nodes, and the data set {graph.num_nodes:,}"
+        yield f"it has {parts.num_nodes:,} nodes, and the data set {graph.num_nodes:,}"
     for kind, needed, held in (("node", ("feat", "label"), parts.ndata), ("edge", edge_columns, parts.edata)):
-        missing = [name for name in needed if name not in held]
-        if missing:
-            return f"it has no {kind} column {missing[0]!r}"
+        for name in needed:
+            if name not in held:
+                yield f"it has no {kind} column {name!r}"
     x, column = dataset.graph.ndata["feat"], parts.column("feat")
     widths = [f"{each.dtype} {list(each.shape)}" for each in (column, x)]
-    return "" if widths[0] == widths[1] else f"its features are {widths[0]}, and those of the data set {widths[1]}"
-
-
-def _nodes_problem(parts: Partitions, dataset: Dataset) -> str:
+    if widths[0] != widths[1]:
+        yield f"its features are {widths[0]}, and those of the data set {widths[1]}"
     own = np.zeros(0, np.int64) if parts.train is None else np.asarray(parts.train)
     train = np.unique(dataset.train.numpy())
-    if other := np.setxor1d(own, train)[:1].tolist():
-        whose = "the folder" if other[0] in own else "the data set"
-        return f"node {other[0]} is a training node of {whose} only"
+    for node in np.setxor1d(own, train).tolist():
+        yield f"node {node} is a training node of {'the folder' if node in own else 'the data set'} only"
     nodes = torch.from_numpy(train)
-    labels = [fetch_rows(column, nodes) for column in (parts.column("label"), dataset.graph.ndata["label"])]
-    if wrong := _first_other(*labels):
-        return f"the label of training node {int(nodes[wrong[0]])} is another one"
+    labels = [fetch_rows(each, nodes) for each in (parts.column("label"), dataset.graph.ndata["label"])]
+    for row in _first_other(*labels):
+        yield f"the label of training node {int(nodes[row])} is another one"
     some = torch.from_numpy(np.unique(np.linspace(0, parts.num_nodes - 1, _COMPARED).astype(np.int64)))
-    x = take_rows(dataset.graph.ndata["feat"], some)
-    if wrong := _first_other(as_dense(parts.column("feat").fetch(some)), as_dense(x)):
-        return f"the features of node {int(some[wrong[0]])} are others"
-    return ""
+    for row in _first_other(as_dense(column.fetch(some)), as_dense(take_rows(x, some))):
+        yield f"the features of node {int(some[row])} are others"
+    direction = (
+        f"messages go along {graph.num_edges:,} edges with direction {settings.graph.direction!r}, which must be that "
+        "of the partitions too"
+    )
+    if parts.num_edges != graph.num_edges:
+        yield f"it has {parts.num_edges:,} edges, and {direction}"
+    count = parts.num_parts
+    sizes = GroupedEdges(graph, parts.owner, EdgeGroups.of("buckets", count)).count().reshape(count, count).T
+    for i, j in np.argwhere(sizes != parts.bucket_sizes).tolist():
+        edges = f"{parts.bucket_sizes[i, j]:,} edges from partition {i} to partition {j}"
+        yield f"it has {edges}, and the data set {sizes[i, j]:,}, where {direction}"
+    if kind_of(settings.model.name).typed:
+        (name,) = edge_columns
+        largest = [_largest(map_tensor(parts.folder, parts.edge_array(name))), _largest(graph.edata[name])]
+        if largest[0] != largest[1]:
+            types = f"the largest type of an edge in column {name!r}"
+            yield f"{types} is {largest[0]}, and that of the data set {largest[1]}"
 
 
 def _first_other(one: Tensor, other: Tensor) -> list[int]:
@@ -165,29 +178,6 @@ def _first_other(one: Tensor, other: Tensor) -> list[int]:
     same = (one == other) | ((one != one) & (other != other))  # a missing value is NaN in both
     rows: list[int] = (~same.reshape(len(one), -1).all(1)).nonzero().flatten()[:1].tolist()
     return rows
-
-
-def _edges_problem(parts: Partitions, graph: Graph, settings: Settings, edge_columns: list[str]) -> str:
-    direction = (
-        f"messages go along {graph.num_edges:,} edges with direction {settings.graph.direction!r}, which must be that "
-        "of the partitions too"
-    )
-    if parts.num_edges != graph.num_edges:
-        return f"it has {parts.num_edges:,} edges, and {direction}"
-    count = parts.num_parts
-    groups = GroupedEdges(graph, parts.owner, EdgeGroups.of("buckets", count))
-    sizes = groups.count().reshape(count, count).T
-    if other := np.argwhere(sizes != parts.bucket_sizes)[:1].tolist():
-        i, j = other[0]
-        edges = f"{parts.bucket_sizes[i, j]:,} edges from partition {i} to partition {j}"
-        return f"it has {edges}, and the data set {sizes[i, j]:,}, where {direction}"
-    if kind_of(settings.model.name).typed:
-        (name,) = edge_columns
-        largest = [_largest(map_tensor(parts.folder, parts.edge_array(name))), _largest(graph.edata[name])]
-        if largest[0] != largest[1]:
-            types = f"the largest type of an edge in column {name!r}"
-            return f"{types} is {largest[0]}, and that of the data set {largest[1]}"
-    return ""
 
 
 def _largest(types: Tensor) -> int:

@@ -44,20 +44,14 @@ def write_predictions(path: FileLike, trainer: Trainer, nodes: IdsLike | None = 
 
     >>> import tempfile
     >>> from pathlib import Path
-    >>> from nodeflow import Graph
-    >>> from nodeflow.datasets import Dataset
+    >>> from nodeflow.datasets import debian
     >>> from nodeflow.training import Settings, Trainer
-    >>> columns = {"feat": torch.eye(4), "label": torch.tensor([0, 1, 0, 1])}
-    >>> graph = Graph.from_edges([0, 1, 2, 3], [1, 2, 3, 0], ndata=columns)
-    >>> names = ("ann", "bob", "cid", "dan")
-    >>> data = Dataset("ring", graph, train=[0, 1], val=[2], test=[3], num_classes=2, node_names=names)
-    >>> trainer = Trainer(data, Settings(fanouts=(1,), hidden=4, epochs=1))
-    >>> result = trainer.run()
+    >>> trainer = Trainer(debian(), Settings(fanouts=(1,), hidden=4))
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = Path(folder) / "classes.csv"
-    ...     write_predictions(path, trainer, data.test)
+    ...     write_predictions(path, trainer, [3, 4])
     ...     path.read_text().splitlines()[0]
-    'node,name,class,probability'
+    'node,name,class,class_name,probability'
     """
     place = check_predictions(Path(path))
     task, dataset = trainer.task, trainer.task.dataset
@@ -110,11 +104,8 @@ def write_top_links(
     answers = trainer.top_links(ids, k, **options)
     if not trainer.processes.is_first:
         return
-    if place.suffix == ".npy":
-        np.save(place, answers.ids.numpy())
-        return
     task: LinkTask = trainer.task  # type: ignore[assignment]  # top_links refuses others
-    _write_table(place, _answers(ids, answers, task, task.relation_numbers(options.get("relation"))))
+    _write(place, answers.ids, _answers(ids, answers, task, task.relations(options.get("relation"))))
 
 
 def check_predictions(path: Path) -> Path:
@@ -130,18 +121,18 @@ def check_predictions(path: Path) -> Path:
 
 def write_outputs(path: Path, nodes: Tensor, outputs: Tensor, dataset: Dataset, task: str) -> None:
     """Write the outputs ``[n, width]`` of nodes into ``path``, as ``write_predictions`` says."""
-    if path.suffix == ".npy":
-        np.save(path, outputs.numpy())
-    else:
-        _write_table(path, iter([_columns(nodes, outputs, dataset, task)]))
+    _write(path, outputs, _columns(nodes, outputs, dataset, task))
 
 
 def _ids(nodes: IdsLike | None, dataset: Dataset) -> Any:
     return np.arange(dataset.graph.num_nodes) if nodes is None else as_ids(nodes, "nodes", dataset.graph.num_nodes)
 
 
-def _write_table(path: Path, pieces: Iterator[dict[str, Any]]) -> None:
-    """Write pieces of a table, columns by name, of which there is one at least."""
+def _write(path: Path, numbers: Tensor, pieces: Iterator[dict[str, Any]]) -> None:
+    """Write numbers alone, or the pieces of a table, columns by name, of which there is one at least."""
+    if path.suffix == ".npy":
+        np.save(path, numbers.numpy())
+        return
     first = next(pieces)
     if path.suffix == ".parquet":
         import pyarrow
@@ -178,15 +169,16 @@ def _answers(nodes: Any, best: TopLinks, task: LinkTask, relations: list[int]) -
         yield columns | {"score": scores[query, place]}
 
 
-def _columns(nodes: Tensor, outputs: Tensor, dataset: Dataset, task: str) -> dict[str, Any]:
+def _columns(nodes: Tensor, outputs: Tensor, dataset: Dataset, task: str) -> Iterator[dict[str, Any]]:
     columns, names = _with_names("node", "name", nodes.numpy(), dataset.node_names), dataset.class_names
     if task == "classification":
         chances, classes = outputs.softmax(1).max(1)
         columns |= _with_names("class", "class_name", classes.numpy(), names)
-        return columns | {"probability": chances.tolist()}
+        yield columns | {"probability": chances.tolist()}
+        return
     values, word = (outputs.sigmoid(), "label") if task == "multilabel" else (outputs, "value")
     titles = [f"{word}_{number}" if names is None else names[number] for number in range(values.shape[1])]
-    return columns | dict(zip(titles, values.T.tolist(), strict=True))
+    yield columns | dict(zip(titles, values.T.tolist(), strict=True))
 
 
 def _with_names(title: str, title_of_names: str, numbers: Any, names: Any) -> dict[str, Any]:

@@ -19,17 +19,17 @@ class OwnRandom:
     """
 
     def __init__(self, seed: int, device: torch.device) -> None:
-        self._device, self._inside = device, False
-        self._kinds = {"cpu": torch.device("cpu")} | ({"cuda": device} if device.type == "cuda" else {})
-        seed &= 2**63 - 1
-        self._states = {kind: torch.Generator(each).manual_seed(seed).get_state() for kind, each in self._kinds.items()}
+        self._cuda, self._inside, seed = [device] if device.type == "cuda" else [], False, seed & 2**63 - 1
+        every = torch.device("cpu"), *self._cuda
+        self._states = {each.type: torch.Generator(each).manual_seed(seed).get_state() for each in every}
 
     @property
     def states(self) -> State:
         """The present states."""
         if self._inside:
-            cuda = {"cuda": torch.cuda.get_rng_state(self._device)} if "cuda" in self._kinds else {}
-            self._states = {"cpu": torch.get_rng_state(), **cuda}
+            self._states = {"cpu": torch.get_rng_state()}
+            for each in self._cuda:
+                self._states["cuda"] = torch.cuda.get_rng_state(each)
         return self._states
 
     @states.setter
@@ -42,10 +42,10 @@ class OwnRandom:
         if self._inside:
             yield
             return
-        with torch.random.fork_rng(devices=[self._device] if "cuda" in self._kinds else []):
+        with torch.random.fork_rng(devices=self._cuda):
             torch.set_rng_state(self._states["cpu"])
-            if "cuda" in self._kinds:
-                torch.cuda.set_rng_state(self._states["cuda"], self._device)
+            for each in self._cuda:
+                torch.cuda.set_rng_state(self._states["cuda"], each)
             self._inside = True
             try:
                 yield

@@ -72,16 +72,11 @@ class Result:
         scores: by part of the split ("train", "val", "test") all metrics by name, from full neighbourhoods where the
             sampler estimates them; empty for a part without nodes.
 
-    >>> import torch
-    >>> from nodeflow import Graph
-    >>> from nodeflow.datasets import Dataset
-    >>> columns = {"feat": torch.eye(4), "label": torch.tensor([0, 1, 0, 1])}
-    >>> graph = Graph.from_edges([0, 1, 2, 3], [1, 2, 3, 0], ndata=columns)
-    >>> data = Dataset("ring", graph, train=[0, 1], val=[2], test=[3], num_classes=2)
+    >>> from nodeflow.datasets import debian
     >>> from nodeflow.training import Settings, Trainer
-    >>> result = Trainer(data, Settings(fanouts=(1,), hidden=4, epochs=2)).run(lambda record: None)
-    >>> len(result.records), sorted(result.scores)
-    (2, ['test', 'train', 'val'])
+    >>> result = Trainer(debian(), Settings(fanouts=(1,), hidden=4)).result()  # before the first epoch
+    >>> result.best_epoch, sorted(result.scores)
+    (0, ['test', 'train', 'val'])
     """
 
     settings: Settings

@@ -287,19 +287,15 @@ class ControlVariates(Method):
 
     def state_dict(self) -> dict[str, Any]:
         """Return the rows of the history, those of all nodes."""
-        state = dict(self.history.state_dict())
+        state, processes = dict(self.history.state_dict()), Processes.present()
         # saved in the order of all nodes, so that a run can resume with another number of processes, or another cut
-        if self.graph.peers.size > 1:
-            processes, masters = Processes.present(), self.graph.held.masters
-            for name in self._names_of_rows():
-                state[name] = processes.rows_of_all(masters, state[name], self.graph.num_nodes)
+        for name in self._names_of_rows():
+            state[name] = processes.rows_of_all(self.graph.held.masters, state[name], self.graph.num_nodes)
         return {"history": state}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        rows = dict(state["history"])
-        if self.graph.peers.size > 1:
-            rows |= {name: rows[name][self.graph.held.masters] for name in self._names_of_rows()}
-        self.history.load_state_dict(rows)
+        held = {name: state["history"][name][self.graph.held.masters] for name in self._names_of_rows()}
+        self.history.load_state_dict({**state["history"], **held})
 
     def _names_of_rows(self) -> list[str]:
         return [name for name, buffer in self.history.named_buffers() if buffer.ndim]
@@ -353,11 +349,6 @@ class SamplerSettings(Group):
     def __post_init__(self) -> None:
         super().__post_init__()
         METHODS[self.name].check(self)
-
-    @property
-    def has_history(self) -> bool:
-        """Whether the sampler keeps a history."""
-        return METHODS[self.name].has_history
 
     def on(self, graph: Graph, model: Kind) -> Method:
         """Return the method on a graph, for a model."""

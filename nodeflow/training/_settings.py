@@ -10,10 +10,10 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, get_type_hints
 
-from nodeflow._base.checks import check_type
+from nodeflow._base.checks import as_int, check_type
 from nodeflow._base.sizes import as_bytes
 from nodeflow.partitions import ORDERS
-from nodeflow.training._fields import Group, Usual, count, documentation, flag, integer, number, one_of, setting, text
+from nodeflow.training._fields import Group, Usual, count, documentation, flag, number, one_of, setting, text
 from nodeflow.training._fields import name_of as _name_of
 from nodeflow.training._models import LinkSettings, ModelSettings, OptimizerSettings
 from nodeflow.training._rules import check_values, unread
@@ -41,7 +41,7 @@ class GraphSettings(Group):
         "already; parts for processes have the direction with which nodeflow partition wrote them: give the same",
         default="both",
     )
-    edge_type: str = text("", "edge column with the types of edges; empty: relation, etype, type or kind")
+    edge_type: str = text("", "edge column of types (reverses get their own); empty: relation, etype, type or kind")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,7 +65,7 @@ class RunSettings(Group):
         "what is learned: labels of nodes, or link: which edges are there; auto: by the labels (integers: "
         "classification, a matrix of 0 and 1: multilabel, other floats: regression)",
     )
-    seed: int = integer(0, "the same seed gives the same result")
+    seed: int = setting(0, "the same seed gives the same result", as_int, type=int, metavar="N")
     epochs: int = count(15, "passes over the training seeds", least=1)
     patience: int = count(0, "stop after so many epochs without a better validation score; 0: never")
     validate_every: int = count(1, "epochs between two validations", least=1)

@@ -28,6 +28,8 @@ from nodeflow.training._models import ModelFacts, build_model, kind_of
 from nodeflow.training._network import Network, inputs_of
 from nodeflow.training._partitions import PartitionBatches
 from nodeflow.training._processes import Processes
+from nodeflow.training._rules import FEATURES, LOSS, NO_FEATURES, ONE, OWN, OWN_LOSS, PARTS, SEVERAL, WHOLE
+from nodeflow.training._samplers import METHODS
 from nodeflow.training._settings import Settings
 from nodeflow.transform import DEGREES
 
@@ -48,6 +50,33 @@ class OwnParts(NamedTuple):
         parts = {name: part for name, part in self._asdict().items() if part is not None and name != "metrics"}
         names = {name: str(getattr(part, "__qualname__", type(part).__qualname__)) for name, part in parts.items()}
         return names | ({"metrics": ", ".join(metric.name for metric in self.metrics)} if self.metrics else {})
+
+
+def task_of(dataset: Dataset, task: str) -> str:
+    """Return the task of nodes, "auto" by the labels; raises ValueError for a data set without any."""
+    if "label" not in dataset.graph.ndata:
+        unread = f"; files that were not read: {', '.join(dataset.unread_files)}" if dataset.unread_files else ""
+        raise ValueError(f"data set {dataset.name!r} has no labels, so a model cannot be trained on it{unread}")
+    labels = dataset.graph.ndata["label"]
+    if task != "auto":
+        return task
+    if not labels.is_floating_point() and labels.ndim == 1:
+        return "classification"
+    return "multilabel" if labels.ndim == 2 and bool(((labels == 0) | (labels == 1)).all()) else "regression"
+
+
+def facts_of(dataset: Dataset, settings: Settings, own_parts: Mapping[str, str]) -> dict[str, str]:
+    """Return the facts of a run by which its settings are checked; parts of your own take the place of settings."""
+    facts = {
+        "features": FEATURES if "feat" in dataset.graph.ndata else NO_FEATURES,
+        "graph": WHOLE if dataset.graph.peers.size == 1 else PARTS,
+        "processes": ONE if Processes.present().size == 1 else SEVERAL,
+        "loss": OWN_LOSS if "loss" in own_parts else LOSS,
+    }
+    if settings.run.task != "link":
+        facts["task"] = task_of(dataset, settings.run.task)
+    replaced = {"model": "model", "optimizer": "optimizer", "scheduler": "schedule"}
+    return facts | {name: OWN for part, name in replaced.items() if part in own_parts}
 
 
 class Task(ABC):
@@ -96,7 +125,7 @@ class Task(ABC):
         kind, encodes = kind_of(settings.model.name), model is not None or settings.model.name != "none"
         self.own_model = model is not None or kind.own
         plain = not encodes or self.own_model or settings.compute.precision == "float32"
-        self.dtype = torch.float32 if plain or settings.sampler.has_history else torch.bfloat16
+        self.dtype = torch.float32 if plain or METHODS[settings.sampler.name].has_history else torch.bfloat16
         graph = directed(graph, settings.graph.direction, settings.graph.edge_type)
         self.method = settings.sampler.on(with_features(graph, settings.storage.kind, self.dtype), kind)
         self.graph = self.method.graph
@@ -136,8 +165,6 @@ class Task(ABC):
                     f"the model has batch normalisation ({name}), which several processes would take over their "
                     "shares; take norm 'layer' or 'none', and another model than gin"
                 )
-        if not any(isinstance(value, Tensor) and value.requires_grad for value in self.network.parameters()):
-            raise ValueError("the network has no parameters to train")
 
     def network_facts(self) -> dict[str, Any]:
         """Return the arguments from which the network is made again; the model's are None for one of the user's own."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import math
+import os
 import signal
 import threading
 import time
@@ -14,11 +15,10 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from nodeflow._display.axes import require_matplotlib
 from nodeflow.training._checkpoints import FREE, Checkpoints
 from nodeflow.training._folder import LOG, SETTINGS, Run, begin, output_folder, save, write_log
 from nodeflow.training._partitions import PartitionBatches
-from nodeflow.training._processes import Processes, process_group, restarts
+from nodeflow.training._processes import Processes, process_group
 from nodeflow.training._result import EpochRecord
 from nodeflow.training._settings import FIELDS, read_toml
 from nodeflow.training._trainer import Stopped, Trainer
@@ -32,7 +32,12 @@ class Silent(Exception):  # noqa: N818  the first process has the error
 
 
 def train(options: argparse.Namespace, say: Say) -> None:
-    """Train a model, from the start or from the last checkpoint of a folder; with the others under torchrun."""
+    """Train a model on sampled NodeFlows, then measure it on full neighbourhoods.
+
+    Writes into the output folder: run.toml (all settings), state.safetensors (the last checkpoint of the run),
+    checkpoint.safetensors (weights of the best epoch), log.csv (a row per epoch), result.json (scores, settings,
+    versions), curves.png (loss and validation score by epoch), and TensorBoard events where it is installed.
+    """
     with process_group() as processes:
         try:
             _train(options, say if processes.is_first else lambda _: None, processes)
@@ -55,7 +60,11 @@ def _train(options: argparse.Namespace, say: Say, processes: Processes) -> None:
         values = {} if options.config is None else read_toml(options.config)
         run = _new_run(options, values, chosen, processes)
         folder = options.output or Path("runs/latest")
-        goes_on = restarts(processes) > 0 and processes.of_first(lambda: _holds(folder, run))
+        # each machine counts its own restarts by torchrun, which resume a run that the folder holds
+        restarts = processes.totals(int(os.environ.get("TORCHELASTIC_RESTART_COUNT") or 0))
+        goes_on = restarts != [0] and processes.of_first(
+            lambda: (folder / SETTINGS).is_file() and Run.read(folder).values() == run.values()
+        )
     with processes.together():
         run = run.shared_by(processes.size)
         dataset = run.dataset()
@@ -105,11 +114,6 @@ def _new_run(
         raise type(error)(f"{options.config}: {error}") from error
 
 
-def _holds(folder: Path, run: Run) -> bool:
-    """Whether a folder holds this run, so that a restart by torchrun resumes it."""
-    return (folder / SETTINGS).is_file() and Run.read(folder).values() == run.values()
-
-
 def _run(trainer: Trainer, run: Run, folder: Path, options: argparse.Namespace, say: Say) -> None:
     if not trainer.processes.is_first:
         with _stop_on_term(trainer):
@@ -118,7 +122,7 @@ def _run(trainer: Trainer, run: Run, folder: Path, options: argparse.Namespace, 
     settings, metric = run.settings, trainer.task.metric.name
     for line in _header(trainer, run, folder):
         say(line)
-    picture = not options.no_plot and _can_draw()
+    picture = not options.no_plot and find_spec("matplotlib") is not None
     if not picture and not options.no_plot:
         say("no picture of the curves: it needs matplotlib (pip install matplotlib; --no-plot hides this line)")
     age = f" {'age':>7}" if trainer.task.method.has_history else ""
@@ -218,11 +222,3 @@ def _event_writer(folder: Path, first: int) -> Iterator[Callable[[EpochRecord], 
             writer.flush()
 
         yield write
-
-
-def _can_draw() -> bool:
-    try:
-        require_matplotlib()
-    except ImportError:
-        return False
-    return True

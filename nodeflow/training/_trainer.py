@@ -6,7 +6,7 @@ import math
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import asdict
 from functools import partial
 from typing import Any, Unpack
@@ -24,16 +24,12 @@ from nodeflow.random import derive_key
 from nodeflow.training._checkpoints import Checkpoints, check_same_parts, check_same_run
 from nodeflow.training._data import PARTS
 from nodeflow.training._links import LinkTask, TopLinkOptions
-from nodeflow.training._nodes import Loss, NodeTask, task_of
-from nodeflow.training._processes import Averaged, Processes
+from nodeflow.training._nodes import Loss, NodeTask
+from nodeflow.training._processes import Processes
 from nodeflow.training._random_state import OwnRandom, find_device
 from nodeflow.training._result import EpochRecord, Result, counts_of, record_of
-from nodeflow.training._rules import FEATURES, LOSS, NO_FEATURES, ONE, OWN, OWN_LOSS, SEVERAL, WHOLE
-from nodeflow.training._rules import PARTS as GRAPH_PARTS
 from nodeflow.training._settings import Settings
-from nodeflow.training._task import OwnParts, Task
-
-Report = Callable[[EpochRecord], None]
+from nodeflow.training._task import OwnParts, Task, facts_of
 
 
 class Stopped(Exception):  # noqa: N818  it is no error
@@ -92,13 +88,15 @@ class Trainer:
         own = OwnParts(model, loss, metrics, optimizer, scheduler)
         self._own_parts = own.names()
         with self._random.inside(), self.processes.together():
-            settings.check(**_facts(dataset, settings, self._own_parts))
+            settings.check(**facts_of(dataset, settings, self._own_parts))
             kind = LinkTask if settings.run.task == "link" else NodeTask
             self.task: Task = kind(dataset, settings, self.device, own)
         self._fingerprint = self.task.fingerprint()
-        facts = {"parts of your own": self._own_parts, "the data set": self._fingerprint}
+        shapes = {name: tuple(value.shape) for name, value in self.task.network.state_dict().items()}
+        facts = {"parts of your own": self._own_parts, "the data set": self._fingerprint, "the network": shapes}
         self.processes.agree("runs", {**self._settings_of_all().by_name(), **facts})
         self.network, self.batches = self.task.network, self.task.batches
+        self.processes.copy_first(self.network.state_dict().values())
         self._forward = torch.compile(self.network) if settings.compute.compile else self.network
         rows = settings.compute.precision != "float32" or self.task.inputs.table is not None
         make = optimizer or partial(settings.optimizer.optimizer, large=rows)
@@ -106,8 +104,6 @@ class Trainer:
         usual = partial(settings.optimizer.scheduler, epochs=settings.run.epochs, num_batches=self.task.num_batches)
         self.scheduler = (scheduler or usual)(self.optimizer)
         self.checkpoints = checkpoints
-        self._averaged = Averaged(self.network, self._loss_of) if self.processes.size > 1 else None
-        self._total = 0  # batches of the epoch that is under way
         self.records: list[EpochRecord] = []
         self.best_epoch, self.best_weights = 0, dict[str, Tensor]()
         self._last_weights: dict[str, Tensor] | None = None  # of a network that has the best ones
@@ -123,7 +119,7 @@ class Trainer:
 
     # ---- the whole run
 
-    def run(self, report: Report = lambda _: None) -> Result:
+    def run(self, report: Callable[[EpochRecord], None] = lambda _: None) -> Result:
         """Train from the present state to the end; return the result with the weights of the best epoch.
 
         ``report`` is called with the record of every epoch. Raises FloatingPointError when the loss becomes infinite or
@@ -156,8 +152,7 @@ class Trainer:
         Training can continue afterwards, from the last weights.
         """
         if self.best_weights:
-            if self._last_weights is None:
-                self._last_weights = self._weights()
+            self._last_weights = self._last_weights or self._weights()
             self.network.load_state_dict(self.best_weights)
         with self._random.inside():
             scores = self.scores()
@@ -169,11 +164,8 @@ class Trainer:
         """Return the loss of a batch, a scalar with gradients.
 
         With several processes it is the loss of this process's share, weighted so that the mean over processes is the
-        loss of the step; ``backward`` averages the gradients.
+        loss of the step; ``update`` averages the gradients.
         """
-        return self._loss_of(batch) if self._averaged is None else self._averaged(batch)
-
-    def _loss_of(self, batch: NodeFlow) -> Tensor:
         with self.task.precision():
             outputs = self._forward(batch)
         return self.task.loss(outputs, batch)
@@ -184,24 +176,22 @@ class Trainer:
         With ``accumulate`` above 1 the optimiser steps once per ``accumulate`` calls. With several processes the loss
         is the mean over all. Raises FloatingPointError for a loss that is infinite or NaN.
         """
-        # processes average gradients only in the last backward pass before the optimiser steps
-        last = self._waiting + 1 == self.settings.optimizer.accumulate or self.batches_done + 1 >= self._total
-        with nullcontext() if self._averaged is None else self._averaged.backward(postponed=not last):
-            loss = self.loss(batch)
-            value = self.processes.mean(loss.item())
-            if not math.isfinite(value):
-                raise FloatingPointError(
-                    f"the loss became {value} in epoch {self.epoch + 1}; a lower learning rate, or smaller features, "
-                    "may help"
-                )
-            (loss / self.settings.optimizer.accumulate).backward()
+        loss = self.loss(batch)
+        value = self.processes.mean(loss.item())
+        if not math.isfinite(value):
+            raise FloatingPointError(
+                f"the loss became {value} in epoch {self.epoch + 1}; a lower learning rate, or smaller features, may "
+                "help"
+            )
+        (loss / self.settings.optimizer.accumulate).backward()
         self._waiting += 1
         if self._waiting == self.settings.optimizer.accumulate:
             self.update()
         return value
 
     def update(self) -> None:
-        """Step the optimiser with the gradients so far, and clear them."""
+        """Step the optimiser with the gradients so far, of which processes take the mean, and clear them."""
+        self.processes.average(self.network.parameters())
         if self.settings.optimizer.clip:
             nn.utils.clip_grad_norm_(self.network.parameters(), self.settings.optimizer.clip)
         self.optimizer.step()
@@ -310,10 +300,9 @@ class Trainer:
         before = Settings.from_dict(state["settings"])
         check_same_run(before, self._settings_of_all(), self.processes.size)
         check_same_parts(state.get("own_parts", {}), self._own_parts)
-        if self.settings.run.epochs < state["epoch"]:
-            raise ValueError(
-                f"epochs must be at least {state['epoch']}, those of the state, got {self.settings.run.epochs}"
-            )
+        epochs = self.settings.run.epochs
+        if epochs < state["epoch"]:
+            raise ValueError(f"epochs must be at least {state['epoch']}, those of the state, got {epochs}")
         self.network.load_state_dict(state["network"])
         self._last_weights = None
         self.optimizer.load_state_dict(state["optimizer"])
@@ -335,13 +324,16 @@ class Trainer:
         self.batches.set_epoch(epoch - 1)
         if self.batches_done:
             self.batches.load_state_dict({**self.batches.state_dict(), "batch_number": self.batches_done})
-        self._total = total = len(self.batches)
+        total = len(self.batches)
         with self._bar(epoch) as bar:
             start = time.perf_counter()
             if self.batches_done < total:
                 batch: Any
                 for batch in self.batches:
-                    self._draw_own_masks()
+                    if self.processes.size > 1:
+                        # seeded anew for each process and step, so that no generator states of others need to be saved
+                        place = self.settings.run.seed, self.epoch, self.batches_done, self.processes.rank
+                        torch.manual_seed(derive_key("processes", *place) & 2**63 - 1)
                     value = self.step(batch)
                     ages = self.task.method.after_step(batch)
                     self.batches_done += 1
@@ -360,7 +352,6 @@ class Trainer:
                     bar.set_postfix_str(f"loss {value:.3f}, {rate:,.0f} seeds/s", refresh=self.batches_done == total)
                     bar.update()
                     self._between_steps(stop > 0, save > 0)
-        self._total = 0
 
     def _bar(self, epoch: int) -> Any:
         """Return a bar, on a terminal only, of all batches of the run: it shows the time left of all epochs."""
@@ -378,12 +369,6 @@ class Trainer:
             start = self._bar_start = self._bar_start or (bar.start_t, bar.initial)
             bar.start_t, bar.initial = start
         return bar
-
-    def _draw_own_masks(self) -> None:
-        """Seed torch anew for each process and step, so that no generator states need to be saved."""
-        if self.processes.size > 1:
-            key = derive_key("processes", self.settings.run.seed, self.epoch, self.batches_done, self.processes.rank)
-            torch.manual_seed(key & 2**63 - 1)
 
     def _between_steps(self, stop: bool, save: bool) -> None:
         """Save if due, and stop if requested; never while accumulated gradients wait for a step."""
@@ -413,17 +398,3 @@ class Trainer:
         patience = self.settings.run.patience
         stale = bool(patience) and self.best_epoch > 0 and self.epoch - self.best_epoch >= patience
         return stale or self.epoch >= self.settings.run.epochs
-
-
-def _facts(dataset: Dataset, settings: Settings, own_parts: Mapping[str, str]) -> dict[str, str]:
-    """Return the facts of a run by which its settings are checked; parts of your own take the place of settings."""
-    facts = {
-        "features": FEATURES if "feat" in dataset.graph.ndata else NO_FEATURES,
-        "graph": WHOLE if dataset.graph.peers.size == 1 else GRAPH_PARTS,
-        "processes": ONE if Processes.present().size == 1 else SEVERAL,
-        "loss": OWN_LOSS if "loss" in own_parts else LOSS,
-    }
-    if settings.run.task != "link":
-        facts["task"] = task_of(dataset, settings.run.task)
-    replaced = {"model": "model", "optimizer": "optimizer", "scheduler": "schedule"}
-    return facts | {name: OWN for part, name in replaced.items() if part in own_parts}

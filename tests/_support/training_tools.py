@@ -14,7 +14,7 @@ import torch
 
 from nodeflow import Graph
 from nodeflow.datasets import Dataset
-from nodeflow.training import EpochRecord, Result, Settings, Trainer
+from nodeflow.training import EpochRecord, Result, Settings, Stopped, Trainer
 
 FAST = Settings(fanouts=(4, 4), batch_size=64, hidden=16, dropout=0.2, lr=0.02, epochs=6, seed=0, direction="in")
 
@@ -54,6 +54,16 @@ def stop_after(trainer: Trainer, batches: int) -> None:
         return step(batch)
 
     trainer.step = counted  # type: ignore[method-assign]
+
+
+def stopped_at(trainer: Trainer, step: int) -> bool:
+    """Run until the given step; return whether the run had so many."""
+    stop_after(trainer, step)
+    try:
+        trainer.run()
+    except Stopped:
+        return True
+    return False
 
 
 TIMES = ("seconds", "seeds_per_second", "edges_per_second")

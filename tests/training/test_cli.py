@@ -199,7 +199,7 @@ def test_fanouts_with_commas_are_understood(data: Path, tmp_path: Path) -> None:
 
 
 def test_without_a_picture(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cli: Cli) -> None:
-    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
     for options in ([], ["--no-plot"]):
         output = tmp_path / f"out{len(options)}"
         said = [line for line in cli.train(data, output, *options).splitlines() if "matplotlib" in line]

@@ -19,7 +19,7 @@ from _support.cli_tools import Cli, status, train
 from _support.training_tools import FAST, planted, same_result
 
 from nodeflow.datasets import read_folder
-from nodeflow.training import Checkpoints, Trainer, _run_commands
+from nodeflow.training import Checkpoints, Trainer, _commands
 from nodeflow.training import _train_command as events
 from nodeflow.training._folder import EVENTS
 
@@ -343,7 +343,7 @@ def test_compare_says_what_runs_were_validated_on(
 ) -> None:
     """Where settings leave it open, layer-wise samplers validate on all neighbours, neighbour sampling on batches."""
     drawn: list[list[str]] = []
-    monkeypatch.setattr(_run_commands, "plot_curves", lambda runs, path, metric: drawn.append(list(runs)))
+    monkeypatch.setattr(_commands, "plot_curves", lambda runs, path, metric: drawn.append(list(runs)))
     ladies, full = tmp_path / "ladies", tmp_path / "full"
     assert train(place / "two", ladies, "--no-plot", "--sampler", "ladies", "--fanouts", "9", "9") == 0
     assert train(place / "two", full, "--no-plot", "--validate", "full") == 0

@@ -200,7 +200,6 @@ def test_metis_is_what_processes_get(data: Path, tmp_path: Path) -> None:
         (["--balance"], "--balance is for parts of processes"),
         (["--links"], "--links is for parts of processes"),
         (["--for", "processes", "--links", "--renumber"], "--links keeps the ids of the data set"),
-        (["--for", "processes", "--parts", "0"], "parts must be at least 1, got 0"),
     ],
 )
 def test_mistakes_of_parts(data: Path, tmp_path: Path, cli: Cli, words: list[str], message: str) -> None:

@@ -14,7 +14,7 @@ from _support.partition_training import Fixed, by_hand, contents, partitioned
 from _support.training_tools import FAST, planted, train, with_columns
 
 from nodeflow.datasets import Dataset, read_folder
-from nodeflow.training import Settings, Trainer
+from nodeflow.training import Trainer
 
 
 @pytest.fixture
@@ -44,8 +44,6 @@ def test_settings_that_do_not_fit(change: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message) as caught:
         partitioned(Path("parts"), **change)
     assert "\n" not in str(caught.value)
-    with pytest.raises(TypeError, match="partitions must be a string, the path of a folder, got"):
-        Settings(partitions=Path("parts"))  # type: ignore[arg-type]
 
 
 def another_label(data: Dataset) -> Dataset:

@@ -15,14 +15,14 @@ from typing import Any
 import pytest
 import torch
 from _support.cli_tools import SMALL, Cli, status
-from _support.training_tools import FAST, planted, same_result, stop_after, without
+from _support.training_tools import FAST, planted, same_result, stopped_at, without
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import nodeflow
 from nodeflow.metrics import named
 from nodeflow.nn import GraphSAGE
-from nodeflow.training import Checkpoints, Result, Settings, Stopped, Trainer, open_trainer
+from nodeflow.training import Checkpoints, Result, Settings, Trainer, open_trainer
 from nodeflow.training._checkpoints import STATE, read_state, write_state
 
 ROOT = Path(nodeflow.__file__).resolve().parents[1]
@@ -36,16 +36,6 @@ RUNS = {
     ),
     "early": FAST.replace(patience=2, optimizer="sgd", batch_size=16, workers=3, inputs="both", lr=0.3),
 }  # fmt: skip
-
-
-def stopped_at(trainer: Trainer, step: int) -> bool:
-    """Run until the given step; return whether the run had so many."""
-    stop_after(trainer, step)
-    try:
-        trainer.run()
-    except Stopped:
-        return True
-    return False
 
 
 @pytest.mark.parametrize("name", RUNS)

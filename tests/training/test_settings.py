@@ -59,6 +59,13 @@ from nodeflow.training._settings import FIELDS, GROUPS, read_toml
         ({"sampler": "shadow", "fanouts": (4, 3)}, "fanouts must be one number, repeated .*'shadow'; got .4, 3."),
         ({"sampler": "cv", "fanouts": (4,)}, r"fanouts must have two numbers or more with sampler 'cv': .*; got \[4\]"),
         ({"sampler": "cv", "model": "gat"}, "'cv' does not go with model 'gat': it needs .* a history, sage or gcn"),
+        ({"sampler": "cv", "norm": "batch"}, "norm 'batch' does not go with sampler 'cv': models with .* have none"),
+        ({"sampler": "cv", "residual": True}, "residual True does not go with sampler 'cv': models with .* have none"),
+        ({"sampler": "cv", "storage": "file"}, "'file' does not go with sampler 'cv': .* features of all nodes"),
+        ({"storage": "disk"}, "storage must be 'memory', 'file', 'cached', 'lookahead' or 'partitions', got 'disk'"),
+        ({"memory": "2"}, "memory must be a number and a unit"),
+        ({"memory": "0 GB"}, "memory must be at least 1"),
+        ({"memory": "two GB"}, "memory must be a number and a unit"),
     ],
     ids=str,
 )
@@ -71,7 +78,7 @@ def test_settings_out_of_range(change: dict[str, Any], message: str) -> None:
     "change",
     [
         {"fanouts": 5}, {"hidden": 2.5}, {"seed": 1.5}, {"epochs": True}, {"dropout": "0.1"}, {"residual": 1},
-        {"metric": 3}, {"sampler_options": [1]}, {"lr": True},
+        {"metric": 3}, {"sampler_options": [1]}, {"lr": True}, {"memory": 2**30}, {"partitions": Path("parts")},
     ],
     ids=str,
 )  # fmt: skip

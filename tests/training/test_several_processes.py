@@ -13,11 +13,12 @@ import pytest
 import torch
 from _support.cli_tools import status
 from _support.processes import run_processes
-from _support.training_tools import FAST, planted, stop_after, with_columns
+from _support.training_tools import FAST, planted, stop_after, stopped_at, with_columns
 
 from nodeflow.datasets import Dataset
 from nodeflow.training import Settings, Stopped, Trainer
 from nodeflow.training._folder import Run
+from nodeflow.training._processes import Processes
 
 PLAIN = FAST.replace(dropout=0.0, epochs=2, batch_size=16, lr=0.01)
 LINKS = PLAIN.replace(
@@ -86,12 +87,12 @@ def outcome(settings: Settings, dataset: Dataset | None = None, state: Any = Non
 PROCESSES = """
 import json
 sys.path[:0] = sys.argv[5:]
-from test_several_processes import ON_PARTS, RUNS, outcome, outcome_on_parts, refusals, stopping
+from test_several_processes import ON_PARTS, RUNS, means, outcome, outcome_on_parts, refusals, stopping
 
 found = {name: outcome(RUNS[name]) for name in sys.argv[4].split(",")}
 on_parts = {name: outcome_on_parts(name, file) for name in ON_PARTS}
 with open(f"{file}-{rank}.json", "w") as out:
-    json.dump([found, refusals(), stopping(rank), on_parts], out)
+    json.dump([found, refusals(), stopping(rank), on_parts, means(rank)], out)
 """
 
 
@@ -119,9 +120,7 @@ def outcome_on_parts(name: str, file: str) -> Any:
     state = None
     if name == "control variates":  # that of all processes, after some steps of the second epoch
         trainer = Trainer(run.dataset(), run.settings)
-        stop_after(trainer, 9)
-        with pytest.raises(Stopped):
-            trainer.run()
+        assert stopped_at(trainer, 9)
         state = trainer.state_dict()
         assert state["task"]["history"]["h_1"].shape == (300, 16)
     return outcome(run.settings, run.dataset(), state)
@@ -200,3 +199,15 @@ def stopping(rank: int) -> list[int]:
 
 def test_all_stop_at_the_same_batch(found: list[Any]) -> None:
     assert [one[2] for one in found] == [[1, 2], [1, 2]]
+
+
+def means(rank: int) -> list[float | None]:
+    """The gradients of parameters that both processes use, that one uses, and that none does."""
+    both, one, none = parameters = [torch.nn.Parameter(torch.zeros(1)) for _ in range(3)]
+    both.grad, one.grad = torch.tensor([float(rank)]), torch.ones(1) if rank else None
+    Processes.present().average(parameters)
+    return [None if each.grad is None else each.grad.item() for each in (both, one, none)]
+
+
+def test_gradients_are_averaged_where_any_process_has_some(found: list[Any]) -> None:
+    assert [one[4] for one in found] == [[0.5, 0.5, None]] * 2

@@ -18,7 +18,7 @@ from torch import Tensor
 from nodeflow import partitions, storage
 from nodeflow._rows.rows import as_dense
 from nodeflow.datasets import debian, read_folder
-from nodeflow.training import Checkpoints, Result, Settings, Stopped, Trainer
+from nodeflow.training import Checkpoints, Result, Stopped, Trainer
 from nodeflow.training._graph import FeatureRows, hash_of, opened
 
 STORED = ("file", "cached", "lookahead")
@@ -232,27 +232,6 @@ def test_features_in_memory_say_how_to_save_them(tmp_path: Path, cli: Cli) -> No
     assert not (tmp_path / "run").exists()
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"storage": "disk"}, "storage must be 'memory', 'file', 'cached', 'lookahead' or 'partitions', got 'disk'"),
-        ({"memory": "2"}, "memory must be a number and a unit .*, got str '2'|memory must be a number and a unit"),
-        ({"memory": "0 GB"}, "memory must be at least 1"),
-        ({"memory": "two GB"}, "memory must be a number and a unit"),
-        ({"sampler": "cv", "storage": "file"}, "'file' does not go with sampler 'cv': .* features of all nodes"),
-    ],
-    ids=str,
-)
-def test_settings_out_of_range(change: dict[str, Any], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        FAST.replace(**change)
-
-
-def test_memory_is_text() -> None:
-    with pytest.raises(TypeError, match="memory must be a string such as '2 GB', got"):
-        Settings(memory=2**30)  # type: ignore[arg-type]
-
-
 def test_a_file_that_is_cut_off_while_training(folders: dict[str, Path], tmp_path: Path) -> None:
     planted().save(tmp_path / "cut")
     trainer = Trainer(read_folder(tmp_path / "cut"), FAST.replace(storage="lookahead", memory="60 B"))
@@ -279,10 +258,10 @@ def test_features_are_hashed_and_searched_in_pieces(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("nodeflow.training._graph._PIECE", piece)
         assert hash_of(FeatureRows(InMemory(column), kinds[1])) == hash_of(column.to(kinds[1]))
-        assert FeatureRows(InMemory(column), kinds[1]).first_bad() is None
+        assert FeatureRows(InMemory(column), kinds[1]).scan[0] is None
         if rows:
             column[rows // 2 :, 0] = torch.inf
-            assert FeatureRows(InMemory(column), kinds[1]).first_bad() == rows // 2
+            assert FeatureRows(InMemory(column), kinds[1]).scan[0] == rows // 2
 
 
 class InMemory:

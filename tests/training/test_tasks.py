@@ -72,13 +72,6 @@ def test_what_to_change_where_edges_are_drawn_by_a_column(settings: dict[str, An
         Trainer(data, FAST.replace(sampler_options={"prob": "strength"}, **settings))
 
 
-@pytest.mark.parametrize(("name", "value"), [("norm", "'batch'"), ("residual", "True")])
-def test_models_with_a_history_are_plain(name: str, value: str) -> None:
-    message = f"{name} {value} does not go with sampler 'cv': models with a history have none"
-    with pytest.raises(ValueError, match=message):
-        FAST.replace(sampler="cv", **{name: value.strip("'") if name == "norm" else True})
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("sampler", ["saint", "cluster", "fastgcn", "ladies", "shadow", "random-walk", "labor"])
 def test_it_learns(sampler: str) -> None:

@@ -253,12 +253,10 @@ def bad_data() -> list[tuple[Dataset, str]]:
     ]
 
 
-@pytest.mark.parametrize("case", range(8))
-def test_data_sets_that_cannot_be_trained_on(case: int) -> None:
-    data, message = bad_data()[case]
-    with pytest.raises(ValueError, match=message):
-        Trainer(data, FAST.replace(task="classification"))
-    assert len(bad_data()) == 8
+def test_data_sets_that_cannot_be_trained_on() -> None:
+    for data, message in bad_data():
+        with pytest.raises(ValueError, match=message):
+            Trainer(data, FAST.replace(task="classification"))
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])

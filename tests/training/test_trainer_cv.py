@@ -147,19 +147,14 @@ def test_rows_are_written_as_the_model_computed_them(monkeypatch: pytest.MonkeyP
     assert int(method.history.step) == 1 + 4  # the pass, and two epochs of two steps
 
 
-def test_neighbour_sampling_has_no_age(tmp_path: Path) -> None:
-    assert all(record.age is None for record in trained().records)
-    save(trained(), tmp_path)
-    header = (tmp_path / "log.csv").read_text().splitlines()[0]
-    assert header == "epoch,loss,val_accuracy,val_f1_macro,seconds,seeds_per_second,edges_per_second"
-
-
-def test_the_log_has_the_age(tmp_path: Path) -> None:
-    result = train(planted(), CV.replace(epochs=2))
-    save(result, tmp_path)
-    header, *rows = (tmp_path / "log.csv").read_text().splitlines()
-    assert header == "epoch,loss,val_accuracy,val_f1_macro,seconds,seeds_per_second,edges_per_second,age"
-    assert [float(row.split(",")[-1]) for row in rows] == [record.age for record in result.records]
+def test_the_log_has_the_age_of_a_history(tmp_path: Path) -> None:
+    columns = "epoch,loss,val_accuracy,val_f1_macro,seconds,seeds_per_second,edges_per_second"
+    for result, header in ((trained(), columns), (train(planted(), CV.replace(epochs=2)), f"{columns},age")):
+        save(result, tmp_path)
+        first, *rows = (tmp_path / "log.csv").read_text().splitlines()
+        assert first == header
+        aged = [float(row.split(",")[-1]) if header.endswith("age") else None for row in rows]
+        assert aged == [record.age for record in result.records]
 
 
 # settings

@@ -1,9 +1,11 @@
-"""The subcommands of finished runs: evaluate, predict and compare."""
+"""The subcommands of finished runs, evaluate, predict and compare, and of data, info, build and partition."""
 
 from __future__ import annotations
 
 import argparse
 import json
+import sys
+import time
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -12,13 +14,17 @@ from typing import Any
 import numpy as np
 import torch
 
+from nodeflow import distributed
 from nodeflow._base.checks import as_count, as_ids
+from nodeflow._disk.manifest import MANIFEST
+from nodeflow.building import build_graph
 from nodeflow.datasets import Dataset, has_label
+from nodeflow.partitions import write_partitions
 from nodeflow.plot import plot_curves
 from nodeflow.training._checkpoints import read_tensors
-from nodeflow.training._data import PARTS, read_dataset
-from nodeflow.training._folder import CHECKPOINT, LOG, RESULT, Run, read_log
-from nodeflow.training._graph import stays_in_file, with_columns
+from nodeflow.training._data import PARTS, read_dataset, split_edges
+from nodeflow.training._folder import CHECKPOINT, LOG, RESULT, SETTINGS, Run, read_log
+from nodeflow.training._graph import directed, stays_in_file, with_columns
 from nodeflow.training._nodes import NodeTask
 from nodeflow.training._predictions import check_predictions, write_predictions, write_top_links
 from nodeflow.training._samplers import METHODS
@@ -31,7 +37,7 @@ SIDES = {"dst": "destination", "src": "source"}
 
 
 def evaluate(options: argparse.Namespace, say: Say) -> None:
-    """Print all metrics of the best epoch of a run, on every part of the split."""
+    """Measure the model of a finished run."""
     trainer, dataset = _best(options)
     of_nodes = isinstance(trainer.task, NodeTask)
     if of_nodes and "label" not in dataset.graph.ndata:
@@ -43,7 +49,13 @@ def evaluate(options: argparse.Namespace, say: Say) -> None:
 
 
 def predict(options: argparse.Namespace, say: Say) -> None:
-    """Write the outputs of nodes into a file, or of a run that learned links the best answers of nodes."""
+    """Write the predictions of a finished run.
+
+    A table has the node, the predicted class or number, and for classes its probability; .npy has all outputs, [nodes,
+    width]. Of a run that learned links, a table has the best answers for the other end of every node's links, and their
+    scores; .npy has the ids of the answers, [nodes, top], or with relations [nodes, relations, top]; -1 where there are
+    fewer.
+    """
     check_predictions(options.output)
     of_links = Run.read(options.folder).settings.run.task == "link"
     query = _query(options, of_links)
@@ -90,15 +102,15 @@ def _best(options: argparse.Namespace) -> tuple[Trainer, Dataset]:
         )
     dataset = run.dataset() if options.data is None else read_dataset(options.data)
     facts, weights = read_tensors(folder / CHECKPOINT)
-    stays = stays_in_file(dataset.graph)
-    changes = {"task": facts["task"], "device": options.device or run.settings.compute.device}
-    if run.settings.storage.kind == "partitions":  # which only training reads
-        changes["storage"] = "file" if stays else "memory"
-    if run.settings.storage.partitions:
-        changes |= {"partitions": "", "share": "even"}
-    if options.data is not None and not stays:
-        changes["storage"] = "memory"
-    settings = run.settings.replace(**changes)
+    storage = run.settings.storage.kind if stays_in_file(dataset.graph) else "memory"
+    settings = run.settings.replace(
+        task=facts["task"],
+        device=options.device or run.settings.compute.device,
+        storage="file" if storage == "partitions" else storage,
+        # these only training reads
+        partitions="",
+        share="even",
+    )
     as_trained = options.data is None or facts["task"] == "link"
     trainer = Trainer(dataset if as_trained else _for_outputs(dataset, facts), settings)
     try:
@@ -142,7 +154,7 @@ def _nodes(which: str, dataset: Dataset) -> torch.Tensor:
 
 
 def compare(options: argparse.Namespace, say: Say) -> None:
-    """Print a table of runs, with the settings that differ, and draw their curves."""
+    """Print a table of runs, and draw their curves."""
     results = {str(folder): _result(folder) for folder in options.folders}
     metric = _metric_of_all(results)
     logs = {name: read_log(Path(name) / LOG, metric) for name in results}
@@ -212,3 +224,89 @@ def _validation(settings: Mapping[str, Any]) -> str:
     if validate != "auto" or method is None:
         return str(validate)
     return "full" if method.validates_fully else "sampled"
+
+
+# data sets
+
+
+def info(options: argparse.Namespace, say: Say) -> None:
+    """Describe a data set."""
+    if (Path(options.data) / SETTINGS).is_file():
+        raise ValueError(f"{options.data} is the folder of a run, not of data: nodeflow evaluate {options.data}")
+    say(read_dataset(options.data).info())
+
+
+def build(options: argparse.Namespace, say: Say) -> None:
+    """Build a graph folder, which train and info take as DATA, from files of edges, or of another data set as it is.
+
+    Neither the list of edges nor the graph need fit into memory.
+    """
+    ndata, edata = _column_files(options.node_column, "node"), _column_files(options.edge_column, "edge")
+    ndata |= {name: file for name, file in (("feat", options.features), ("label", options.labels)) if file is not None}
+    split = {part: getattr(options, part) for part in ("train", "val", "test") if getattr(options, part) is not None}
+    start = time.perf_counter()
+    _check_free(options)
+    edges: list[Path] = options.edges
+    if len(edges) == 1 and (str(edges[0]) == "debian" or edges[0].is_dir()):
+        if ndata or edata or split or options.named or options.columns or options.num_nodes is not None:
+            raise ValueError(f"{edges[0]} is a data set, which is written as it is; options are for files of edges")
+        read_dataset(str(edges[0])).save(options.output, overwrite=options.overwrite)
+    else:
+        names = ("num_nodes", "named", "columns", "header", "delimiter", "memory", "overwrite")
+        further: dict[str, Any] = {name: getattr(options, name) for name in names}
+        progress = sys.stderr.isatty()
+        build_graph(edges, options.output, ndata=ndata, edata=edata, split=split, progress=progress, **further)
+    say(repr(read_dataset(str(options.output))))
+    say(f"{time.perf_counter() - start:.1f} s; wrote {options.output}")
+
+
+def _check_free(options: argparse.Namespace) -> None:
+    if not options.overwrite and (options.output / MANIFEST).exists():
+        raise FileExistsError(f"{options.output} exists; give --overwrite to replace it, or choose another folder")
+
+
+def _column_files(pairs: list[str], kind: str) -> dict[str, Path]:
+    columns = {}
+    for pair in pairs:
+        name, equals, file = pair.partition("=")
+        if not (name and equals and file):
+            raise ValueError(f"--{kind}-column must be NAME=FILE, got {pair!r}")
+        columns[name] = Path(file)
+    return columns
+
+
+def partition(options: argparse.Namespace, say: Say) -> None:
+    """Write the graph of a data set into a folder, cut up, with its features, labels and training nodes.
+
+    As partitions, which train --storage partitions and partitions.PartitionBuffer read, or with --for processes as
+    parts, of which each process of a run holds one.
+    """
+    for name in ("edges", "balance", "renumber", "links"):
+        if options.purpose == "buffer" and getattr(options, name):
+            raise ValueError(f"--{name} is for parts of processes; give --for processes, or leave it out")
+    if options.links and options.renumber:
+        raise ValueError("--links keeps the ids of the data set, so it does not go with --renumber")
+    parts = as_count(options.parts, "parts", 1)
+    dataset, start = read_dataset(options.data), time.perf_counter()
+    if parts > dataset.graph.num_nodes and options.purpose == "buffer":
+        raise ValueError(f"parts must be at most the number of nodes, {dataset.graph.num_nodes:,}, got {parts:,}")
+    if options.method == "train-first" and not len(dataset.train):
+        raise ValueError(f"method 'train-first' needs training nodes, and data set {dataset.name!r} has none")
+    if options.balance and not len(dataset.train):
+        raise ValueError(f"--balance balances training nodes, and data set {dataset.name!r} has none")
+    _check_free(options)
+    links = split_edges(dataset, options.edge_type) if options.links else None
+    graph = directed(dataset.graph if links is None else links.graph, options.direction, options.edge_type)
+    common: dict[str, Any] = {"seed": options.seed, "overwrite": options.overwrite, "progress": sys.stderr.isatty()}
+    if options.purpose == "buffer":
+        common |= {"method": options.method or "random", "train": dataset.train if len(dataset.train) else None}
+        say(repr(write_partitions(graph, options.output, parts, **common)))
+    else:
+        common |= {name: nodes for name, nodes in dataset.splits.items() if len(nodes)}
+        common |= {"method": options.method or "metis", "edges": options.edges or "in"}
+        common |= {"balance": options.balance, "renumber": options.renumber}
+        written = distributed.partition_graph(graph, options.output, parts, **common)
+        if links is not None:
+            links.write(options.output)
+        say(f"{written!r}\n{written.report()}")
+    say(f"{time.perf_counter() - start:.1f} s; wrote {options.output}")
