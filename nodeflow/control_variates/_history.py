@@ -14,7 +14,7 @@ from nodeflow._base.checks import Ints, as_count, as_ids, check_one_of, check_ty
 from nodeflow._base.types import EdgeFilter, FileLike, IdsLike
 from nodeflow._display.columns import column_table
 from nodeflow._display.html import page
-from nodeflow._peers.routes import fetch_from_owners, first_of_each, send_to_owners
+from nodeflow._peers.routes import first_of_each
 from nodeflow._rows.rows import Rows, entries_of, fetch_rows, layout_of
 from nodeflow._store.files import FileStore
 from nodeflow._store.store import MemoryStore, Store
@@ -127,7 +127,7 @@ class History(KeptRows):
         facts |= {"dtype": dtype, "aggregated": aggregated, "a folder": folder is not None}
         facts["inputs"] = inputs is not None
         peers.agree("the arguments of History", {name: repr(value) for name, value in facts.items()})
-        size = len(self.graph.held.masters)
+        size = self.graph.held.num_masters
         shapes: dict[str, tuple[tuple[int, ...], torch.dtype]] = {"step": ((), torch.int64)}
         for i, width in self.widths.items():
             shapes[f"h_{i}"] = ((size, width), dtype)
@@ -292,7 +292,7 @@ class History(KeptRows):
             # every process sends every layer, if only empty rows: all take part in one exchange of equal parcels
             nothing = np.zeros(0, np.int64)
             columns = [pushed.get(i, (nothing, self._column("h", i)[:0])) for i in self.widths]
-            steps, received = send_to_owners(self.graph.peers, "rows that were pushed", own, columns)
+            steps, received = self.graph.peers.send("rows that were pushed", own, columns)
             if len(set(steps[:, 0])) > 1:
                 raise ValueError(
                     f"the histories of the processes are of different commits: numbers {steps[:, 0].tolist()}, by "
@@ -335,7 +335,7 @@ class History(KeptRows):
         def held(nodes: Ints) -> Tensor:
             return fetch_rows(column, torch.from_numpy(whole.rows_of(nodes)))
 
-        return fetch_from_owners(peers, f"{what} of the history", ids, peers.owners, held).to(column.device)
+        return peers.fetch(f"{what} of the history", ids, peers.owners, held).to(column.device)
 
     def _ids(self, nodes: IdsLike) -> Ints:
         return as_ids(nodes, "nodes", self.graph.num_nodes)

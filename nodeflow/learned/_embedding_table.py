@@ -15,7 +15,7 @@ from torch import Tensor
 from nodeflow._base.checks import Ints, as_count, as_ids, as_int, as_number, check_one_of, check_type, describe
 from nodeflow._base.types import FileLike, IdsLike
 from nodeflow._peers.held import ALONE, HeldGraph, Peers, WholeIds
-from nodeflow._peers.routes import fetch_from_owners, first_of_each, send_to_owners
+from nodeflow._peers.routes import first_of_each
 from nodeflow._rows.base import RowsBase
 from nodeflow._rows.rows import fetch_rows
 from nodeflow._store.files import FileStore
@@ -181,7 +181,7 @@ class EmbeddingTable(RowsBase):
             return self._pulls.pull(as_ids(ids, "ids", self.shape[0]), self.fetch, device)
 
     def _read(self, ids: Ints, out: Tensor | None) -> Tensor:
-        return fetch_from_owners(self.peers, "learned rows", ids, self.peers.owners, self._held)
+        return self.peers.fetch("learned rows", ids, self.peers.owners, self._held)
 
     def _held(self, ids: Ints) -> Tensor:
         """Return local rows by parent id; rows that were never written have their initial values."""
@@ -268,7 +268,7 @@ class EmbeddingTable(RowsBase):
         if not self.collective:  # the general path would make a small step a tenth slower
             return [(ids, rows)], active
         own = np.array([self.version, self.lr, active], np.float64)
-        facts, (parts,) = send_to_owners(self.peers, what, own, [(ids, rows)])
+        facts, (parts,) = self.peers.send(what, own, [(ids, rows)])
         for k, name in enumerate(("version", "lr")):
             if len(set(facts[:, k])) > 1:
                 raise ValueError(f"the {name} of a table must be the same on all processes, got {facts[:, k].tolist()}")

@@ -18,8 +18,7 @@ from nodeflow._base.checks import Ints, as_count, as_ids, check_num_rows, check_
 from nodeflow._base.types import FileLike, IdsLike
 from nodeflow._disk.arrays import scratch_array
 from nodeflow._peers.held import together
-from nodeflow._peers.routes import fetch_from_owners
-from nodeflow._rows.rows import Rows, fetch_rows, is_read_only, take_rows
+from nodeflow._rows.rows import Rows, fetch_rows, is_read_only, take_rows, whole_column
 from nodeflow.flow import Flow
 from nodeflow.propagation._propagation import Propagation
 
@@ -86,9 +85,8 @@ def check_out(out: object, num_rows: int) -> Tensor | None:
 class FullPass:
     """Computes a model layer by layer from full neighbourhoods. Arguments as for ``FlowModel.inference``.
 
-    ``index``, int64 ``[len(nodes)]``, is the row of each of ``nodes`` in the outputs; None: all, in order. ``out``
-    takes the outputs of a pass over all nodes. Where several processes hold the graph, each computes all the nodes that
-    it owns, and ``outputs`` fetches those of ``nodes``.
+    ``out`` takes the outputs of a pass over all nodes. Where several processes hold the graph, each computes all the
+    nodes that it owns, and ``outputs`` fetches those of ``nodes``.
     """
 
     def __init__(
@@ -102,18 +100,18 @@ class FullPass:
         out: Tensor | None = None,
     ) -> None:
         self.model, self.propagation, self.progress, self.out = model, propagation, progress, out
+        self.device: torch.device | None = None  # of the rows, where they are moved
         # checked before anything is computed
         self.chunk_size = None if chunk_size is None else as_count(chunk_size, "chunk_size", 1)
-        self.index: Tensor | None = None
         self.nodes: Ints | None = None
         # of every layer the nodes whose rows are computed, ascending; None: all
         self.needed: list[Ints | None] = [None] * (len(model.convs) + 1)
         with together(propagation.graph, "outputs of nodes"):
             propagation.plan.check_together(propagation.direction)
             self.nodes = None if nodes is None else as_ids(nodes, "nodes", propagation.graph.num_nodes)
+        # a process alone has all rows that the outputs depend on; several compute what they own, for each other too
         if self.nodes is not None and propagation.graph.peers.size == 1:
-            wanted, index = np.unique(self.nodes, return_inverse=True)
-            self.index = torch.from_numpy(index)
+            wanted = np.unique(self.nodes)
             for i in reversed(range(len(self.needed))):
                 self.needed[i] = wanted
                 wanted = propagation.needed(wanted) if i else wanted
@@ -126,7 +124,7 @@ class FullPass:
         check_num_rows(h.shape, "h", self.propagation.graph.num_nodes, "node of the graph")
         modes = {module: module.training for module in model.modules()}  # parts may be frozen in evaluation mode
         model.eval()
-        total = sum(len(self._ranges(i)) for i in range(len(model.convs)))
+        total = sum(len(self._ranges(i)) for i in range(1, len(model.convs) + 1))
         try:
             with tqdm(total=total, disable=not self.progress, desc="full pass", leave=False) as bar:
                 yield from self._layers(h, bar)
@@ -135,40 +133,46 @@ class FullPass:
                 module.training = training
 
     def _layers(self, h: Tensor | Rows, bar: tqdm[Any]) -> Iterator[Tensor]:
-        model, needed, plan = self.model, self.needed[0], self.propagation.plan
+        plan, jumping, end = self.propagation.plan, self.model.jumping, len(self.model.convs)
         kept: list[Tensor] = []  # with jumping: the rows of every layer, of the nodes wanted
-        h = plan.fetched(h)
-        if not isinstance(h, Tensor):
-            h = fetch_rows(h, torch.from_numpy(np.arange(h.shape[0]) if needed is None else needed))
-        elif needed is not None:
-            h = take_rows(h, torch.from_numpy(needed))
-        for i in range(len(model.convs)):
-            h = model.activate(i, plan.gathered(h) if i else h)
-            yield plan.own(h)
-            kept += [] if model.jumping is None or not i else [self._wanted(i, plan.own(h))]
-            h = self._layer(i, h, bar)
-        if model.jumping is not None:
-            h = model.jumping([*kept, model.activate(len(model.convs), h)])
-            if self.out is not None:
-                h = self._fitting(h).copy_(h)
-        yield h
+        rows = self._inputs(h)
+        for i in range(end):
+            rows = plan.gathered(rows) if i and self.needed[i] is None else rows
+            yield plan.own(rows)
+            rows = self._layer(i, rows, bar)
+            kept += [] if jumping is None else [self._wanted(i + 1, rows)]
+        if jumping is not None:
+            rows = self._in_ranges(
+                end, lambda start, stop: jumping([h[start:stop].to(self.device) for h in kept]), last=True
+            )
+        yield rows
 
-    def _ranges(self, i: int) -> list[tuple[int, int]]:
-        """Ranges of the nodes that convolution ``i`` computes."""
-        nodes = self.needed[i + 1]
-        return self.propagation.ranges(self.chunk_size, None if nodes is None else len(nodes))
+    def _inputs(self, h: Tensor | Rows) -> Tensor:
+        """The rows of the nodes that the first convolution reads."""
+        needed, h = self.needed[0], self.propagation.graph.held.of_all_nodes(h)
+        rows = whole_column(h) if needed is None else fetch_rows(h, torch.from_numpy(needed))
+        return self.model.activate(0, rows)
 
     def _layer(self, i: int, h: Tensor, bar: tqdm[Any]) -> Tensor:
-        """The outputs of convolution ``i``."""
-        last = i == len(self.model.convs) - 1 and self.model.jumping is None
-        return self._in_ranges(
-            i, lambda start, stop: self.model.convolve(i, *self._entering(i, h, start, stop)), last, bar
-        )
+        """The outputs of convolution ``i``, activated as they enter the next one."""
+        model = self.model
+        last = i == len(model.convs) - 1 and model.jumping is None
+
+        def compute(start: int, stop: int) -> Tensor:
+            part = model.convolve(i, *self._entering(i, h, start, stop))
+            return part if last else model.activate(i + 1, part)
+
+        return self._in_ranges(i + 1, compute, last=last, bar=bar)
+
+    def _ranges(self, i: int) -> list[tuple[int, int]]:
+        """Ranges of the nodes whose rows of layer ``i`` are computed."""
+        nodes = self.needed[i]
+        return self.propagation.ranges(self.chunk_size, None if nodes is None else len(nodes))
 
     def _in_ranges(
-        self, i: int, compute: Callable[[int, int], Tensor], last: bool, bar: tqdm[Any] | None = None
+        self, i: int, compute: Callable[[int, int], Tensor], *, last: bool = False, bar: tqdm[Any] | None = None
     ) -> Tensor:
-        """Rows of the nodes that convolution ``i`` computes, a range at a time; ``last``: they are the outputs."""
+        """Rows for the nodes of layer ``i``, a range at a time; ``last``: they are the outputs."""
         ranges = self._ranges(i)
         out: Tensor | None = None
         for start, stop in ranges:
@@ -199,19 +203,16 @@ class FullPass:
         """
         if self.nodes is None:
             return rows
-        self.out = out
-        if self.index is None:
-            graph = self.propagation.graph
-            peers, places = graph.peers, graph.held.whole.rows_of
-            wanted = fetch_from_owners(
-                peers, "outputs", self.nodes, peers.owners, lambda ids: rows[torch.from_numpy(places(ids))]
+        self.out, peers, end = out, self.propagation.graph.peers, len(self.model.convs)
+        if out is None or self.needed[end] is None:
+            wanted = peers.fetch(
+                "outputs", self.nodes, peers.owners, lambda ids: rows[self._rows(end, torch.from_numpy(ids))]
             )
             return wanted if out is None else self._fitting(wanted).copy_(wanted)
-        if out is None:
-            return rows[self.index]
         self._fitting(rows)
-        for start in range(0, len(self.index), _PIECE):
-            out[start : start + _PIECE] = rows[self.index[start : start + _PIECE]]
+        for start in range(0, len(self.nodes), _PIECE):  # outputs may be larger than memory
+            piece = slice(start, start + _PIECE)
+            out[piece] = rows[self._rows(end, torch.from_numpy(self.nodes[piece]))]
         return out
 
     def _fitting(self, part: Tensor) -> Tensor:
@@ -241,13 +242,16 @@ class FullPass:
     def _wanted(self, i: int, h: Tensor) -> Tensor:
         """The rows of layer ``i`` for the wanted nodes."""
         nodes = self.needed[-1]
-        return h if nodes is None else take_rows(h, self._rows(i, torch.from_numpy(nodes)))
+        if nodes is None:
+            return h
+        places = self._rows(i, torch.from_numpy(nodes))
+        return self._in_ranges(len(self.model.convs), lambda start, stop: take_rows(h, places[start:stop]))
 
     def _rows(self, i: int, nodes: Tensor) -> Tensor:
         """Positions of nodes among the rows computed for layer ``i``."""
         held = self.needed[i]
         if held is None:
-            places = self.propagation.plan.places(nodes.numpy(force=True))
+            places = self.propagation.graph.held.places(nodes.numpy(force=True))
             return torch.from_numpy(places).to(nodes.device)
         return torch.searchsorted(torch.from_numpy(held).to(nodes.device), nodes)
 
@@ -260,6 +264,8 @@ class FiledPass(FullPass):
     needs.
     """
 
+    device: torch.device
+
     def __init__(
         self,
         model: LayeredModel,
@@ -269,6 +275,7 @@ class FiledPass(FullPass):
         chunk_size: int | None = None,
         **options: Any,
     ) -> None:
+        # rows of mirrors travel through memory, and columns are fetched by all, whose ranges differ in number
         if propagation.graph.peers.size > 1:
             raise ValueError("folder must be None for a graph that lies on several processes")
         super().__init__(model, propagation, chunk_size=_CHUNK if chunk_size is None else chunk_size, **options)
@@ -277,34 +284,8 @@ class FiledPass(FullPass):
         parameters = (one for module in model.modules() for one in module.parameters(recurse=False))
         self.device = next((one.device for one in parameters), torch.device("cpu"))
 
-    def _layers(self, h: Tensor | Rows, bar: tqdm[Any]) -> Iterator[Tensor]:
-        layers, jumping = [cast(Tensor, h)], self.model.jumping  # all stay, with jumping; they take no memory
-        for i in range(len(self.model.convs)):
-            yield layers[-1]
-            layers.append(self._layer(i, layers[-1], bar))
-            if jumping is None:
-                layers.pop(0)
-        if jumping is None:
-            yield layers[-1]
-            return
-
-        def joined(start: int, stop: int) -> Tensor:
-            wanted = torch.from_numpy(self._nodes(len(self.model.convs) - 1, start, stop))
-            parts = [take_rows(h, self._rows(i, wanted)).to(self.device) for i, h in enumerate(layers[1:], start=1)]
-            return jumping(parts)
-
-        yield self._in_ranges(len(self.model.convs) - 1, joined, last=True)
-
-    def _layer(self, i: int, h: Tensor, bar: tqdm[Any]) -> Tensor:
-        """The outputs of convolution ``i``, activated as they enter the next one, in a file."""
-        model = self.model
-        last = i == len(model.convs) - 1 and model.jumping is None
-
-        def compute(start: int, stop: int) -> Tensor:
-            part = model.convolve(i, *self._entering(i, h, start, stop))
-            return part if last else model.activate(i + 1, part)
-
-        return self._in_ranges(i, compute, last, bar)
+    def _inputs(self, h: Tensor | Rows) -> Tensor:
+        return cast(Tensor, h)  # read a range at a time
 
     def _target(self, part: Tensor, size: int, *, last: bool) -> Tensor:
         if last:
