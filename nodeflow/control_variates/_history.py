@@ -102,53 +102,45 @@ class History(KeptRows):
         self.propagation = Propagation(graph, weight=weight, direction=direction, edge_filter=edge_filter)
         self.propagation.plan.check_together(direction)
         with self._together("the arguments of History", exchanges=2 if folder is None else 3):
-            self._make(Path(folder) if folder is not None else None, widths, aggregated, dtype, device, inputs)
-
-    def _make(
-        self,
-        folder: Path | None,
-        widths: Mapping[int, int],
-        aggregated: str,
-        dtype: torch.dtype,
-        device: torch.device | str | None,
-        inputs: Tensor | Rows | None,
-    ) -> None:
-        """Check the arguments and make the arrays; collective."""
-        if isinstance(widths, Mapping) and not widths:
-            raise ValueError("widths has no layer; a model of one layer whose inputs have exact sums needs no history")
-        check_type(widths, "widths", Mapping, "a dict from layer to width, as in {1: 256}")
-        self.widths = {as_count(i, "a layer in widths"): as_count(w, f"widths[{i}]", 1) for i, w in widths.items()}
-        check_one_of(aggregated, "aggregated", ("on demand", "stored"))
-        self.stored = aggregated == "stored"
-        if dtype not in (torch.float32, torch.float64, torch.bfloat16, torch.float16):
-            raise ValueError(f"dtype must be a floating type, got {dtype}")
-        of, peers = self.propagation, self.graph.peers
-        facts: dict[str, object] = {"widths": self.widths, "weight": of.weight, "edge_filter": of.edge_filter}
-        facts |= {"dtype": dtype, "aggregated": aggregated, "a folder": folder is not None}
-        facts["inputs"] = inputs is not None
-        peers.agree("the arguments of History", {name: repr(value) for name, value in facts.items()})
-        size = self.graph.held.num_masters
-        shapes: dict[str, tuple[tuple[int, ...], torch.dtype]] = {"step": ((), torch.int64)}
-        for i, width in self.widths.items():
-            shapes[f"h_{i}"] = ((size, width), dtype)
-            shapes[f"written_{i}"] = ((size,), torch.int64)
-            if self.stored:
-                shapes[f"agg_h_{i}"] = ((size, width), torch.promote_types(dtype, torch.float32))
-        if folder is not None and device is not None and torch.device(device).type != "cpu":
-            raise ValueError("a history in files lies on the CPU; leave out folder or device")
-        if inputs is not None and 0 in self.widths:
-            raise ValueError("layer 0 has a history of its own in widths; leave it out, or leave out inputs")
-        self._staged: dict[int, tuple[Ints, Tensor]] = {}
-        self._sums_of_inputs = None if inputs is None else sums_of_inputs(self.propagation, inputs)
-        if folder is None:
-            arrays = {name: torch.zeros(shape, dtype=kind, device=device) for name, (shape, kind) in shapes.items()}
-            self._store: Store = MemoryStore(arrays, peers, "the history")
-        else:
-            owner = {"propagation": self.propagation.fingerprint}
-            words = {"propagation": "of another graph, edge weights, direction or filter"}
-            self._store = FileStore(folder, "history", _LAYOUT, shapes, owner, words, peers=peers, counter="step")
-        for name, tensor in self._store.arrays.items():
-            self.register_buffer(name, tensor)
+            if isinstance(widths, Mapping) and not widths:
+                raise ValueError(
+                    "widths has no layer; a model of one layer whose inputs have exact sums needs no history"
+                )
+            check_type(widths, "widths", Mapping, "a dict from layer to width, as in {1: 256}")
+            self.widths = {as_count(i, "a layer in widths"): as_count(w, f"widths[{i}]", 1) for i, w in widths.items()}
+            check_one_of(aggregated, "aggregated", ("on demand", "stored"))
+            self.stored = aggregated == "stored"
+            if dtype not in (torch.float32, torch.float64, torch.bfloat16, torch.float16):
+                raise ValueError(f"dtype must be a floating type, got {dtype}")
+            of, peers = self.propagation, self.graph.peers
+            facts: dict[str, object] = {"widths": self.widths, "weight": of.weight, "edge_filter": of.edge_filter}
+            facts |= {"dtype": dtype, "aggregated": aggregated, "a folder": folder is not None}
+            facts["inputs"] = inputs is not None
+            peers.agree("the arguments of History", {name: repr(value) for name, value in facts.items()})
+            size = self.graph.held.num_masters
+            shapes: dict[str, tuple[tuple[int, ...], torch.dtype]] = {"step": ((), torch.int64)}
+            for i, width in self.widths.items():
+                shapes[f"h_{i}"] = ((size, width), dtype)
+                shapes[f"written_{i}"] = ((size,), torch.int64)
+                if self.stored:
+                    shapes[f"agg_h_{i}"] = ((size, width), torch.promote_types(dtype, torch.float32))
+            if folder is not None and device is not None and torch.device(device).type != "cpu":
+                raise ValueError("a history in files lies on the CPU; leave out folder or device")
+            if inputs is not None and 0 in self.widths:
+                raise ValueError("layer 0 has a history of its own in widths; leave it out, or leave out inputs")
+            self._staged: dict[int, tuple[Ints, Tensor]] = {}
+            self._sums_of_inputs = None if inputs is None else sums_of_inputs(self.propagation, inputs)
+            if folder is None:
+                arrays = {name: torch.zeros(shape, dtype=kind, device=device) for name, (shape, kind) in shapes.items()}
+                self._store: Store = MemoryStore(arrays, peers, "the history")
+            else:
+                owner = {"propagation": self.propagation.fingerprint}
+                words = {"propagation": "of another graph, edge weights, direction or filter"}
+                self._store = FileStore(
+                    Path(folder), "history", _LAYOUT, shapes, owner, words, peers=peers, counter="step"
+                )
+            for name, tensor in self._store.arrays.items():
+                self.register_buffer(name, tensor)
 
     @property
     def has_inputs(self) -> bool:
