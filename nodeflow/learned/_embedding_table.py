@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Callable, Mapping, Sized
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -106,14 +106,14 @@ class EmbeddingTable(RowsBase):
         graph = None if isinstance(nodes, int) or not hasattr(nodes, "peers") else nodes
         self.peers: Peers = ALONE if graph is None else graph.peers
         self._whole = WholeIds(0) if graph is None else graph.held.whole
-        own: Sized = range(as_count(nodes, "nodes")) if graph is None else graph.held.masters
+        own = as_count(nodes, "nodes") if graph is None else graph.held.num_masters
         adam = optimizer, lr, betas, eps, weight_decay, initial_accumulator_value
         options = {"optimizer": adam, "width": width, "gradients": gradients, "init": init, "scale": scale}
         options |= {"seed": seed, "dtype": dtype, "a folder": folder is not None}
         self.collective = self.peers.size > 1
         with self.peers.together("making a table", exchanges=2 if folder is None else 3):
             self.peers.agree("arguments of EmbeddingTable", {name: repr(value) for name, value in options.items()})
-            self.shape = (len(own) if graph is None else graph.num_nodes, as_count(width, "width", 1))
+            self.shape = (own if graph is None else graph.num_nodes, as_count(width, "width", 1))
             if dtype not in _TYPES:
                 raise ValueError(f"dtype must be torch.float32, float64, bfloat16 or float16, got {describe(dtype)}")
             check_one_of(gradients, "gradients", ("sum", "mean"))
@@ -126,10 +126,10 @@ class EmbeddingTable(RowsBase):
             self._key = derive_key("initial", self._settings["seed"])
             self._exact = torch.promote_types(dtype, torch.float32)
             self._part = {}
-            if self.collective:
-                hashed = hash_ids(np.asarray(own))
+            if graph is not None and self.collective:
+                hashed = hash_ids(graph.held.masters.numpy())
                 self._part = {"nodes": f"part {self.peers.rank} of {self.peers.size}, {hashed:#018x}"}
-            self._store = self._make(len(own), None if folder is None else Path(folder))
+            self._store = self._make(own, None if folder is None else Path(folder))
         # held while rows are read or committed, so that a reader in another thread sees complete commits only
         self._lock = threading.Lock()
         self._pulls = Pulls()
