@@ -20,9 +20,8 @@ from nodeflow._rows.base import RowsBase
 from nodeflow._rows.rows import fetch_rows
 from nodeflow._store.files import FileStore
 from nodeflow._store.store import MemoryStore, Store
-from nodeflow.learned._initial import INITS, initial_rows
 from nodeflow.learned._pulls import Pulls, added, check_finite, gradients
-from nodeflow.learned._row_optimizers import RowOptimizer, check_lr
+from nodeflow.learned._row_optimizers import INITS, RowOptimizer, check_lr, initial_rows
 from nodeflow.random import derive_key, hash_ids
 
 _WHAT = "the embedding table"

@@ -113,6 +113,7 @@ class Lookahead:
                 "no column of the loader's ndata is fetched by id, so nothing can be planned: set graph.ndata[name] to "
                 "an object such as nodeflow.storage.open(...), and name it in ndata of the loader"
             )
+        # also where every process has all rows: all draw a batch together, and plans ask for it at other times
         if graph.peers.size > 1 or any(map(is_collective, self._columns.values())):
             raise TypeError(
                 "rows that several processes hold are fetched by all of them together, and plans of processes differ: "
