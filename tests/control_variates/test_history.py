@@ -14,6 +14,14 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from nodeflow import Graph, NeighborSampler, TemporalNeighborSampler, create_full_node_flow
 from nodeflow.control_variates import ControlVariateSampler, History, Updater
 from nodeflow.nn import VRGCN
+from nodeflow.transform import edge_norm
+
+
+@pytest.fixture
+def ring() -> Graph:
+    graph = Graph.from_edges([0, 1, 2, 3, 4, 5, 0], [1, 2, 3, 4, 5, 0, 3], num_nodes=7)
+    graph.edata["p"] = edge_norm(graph, "right")
+    return graph
 
 
 def filled(graph: Graph, **options: Any) -> History:
@@ -316,3 +324,43 @@ def test_the_missing_of_a_sampler_is_checked_once_and_cannot_be_set(ring: Graph)
     assert sampler.missing == "mask"
     with pytest.raises(AttributeError):
         sampler.missing = "nonsense"
+
+
+# ---- updater
+
+
+@pytest.mark.parametrize("stored", [False, True])
+@pytest.mark.parametrize("rows", [None, 2])
+def test_an_updater_writes_what_full_neighbourhoods_compute(stored: bool, rows: int | None, ring: Graph) -> None:
+    torch.manual_seed(0)
+    model = VRGCN(3, 4, 2, num_layers=3, dropout=0.5)
+    x = torch.randn(7, 3)
+    history = History(ring, model.history_widths, weight="p", aggregated="stored" if stored else "on demand")
+    updater = Updater(model, history, x, every=2, chunk_size=rows)
+    assert [updater.step() for _ in range(3)] == [True, False, True]
+    src, dst = ring.edges()
+    p = torch.zeros(7, 7).index_put_((dst, src), ring.edata["p"], accumulate=True)
+    h = x
+    for i, conv in enumerate(model.convs):
+        if i:
+            h = h.relu()
+            torch.testing.assert_close(history.rows(i, range(7)), h)
+            torch.testing.assert_close(history.aggregated_rows(i, range(7)), p @ h)
+            assert history.age(i).tolist() == [0] * 7
+        h = p @ h @ conv.linear.weight.T + conv.linear.bias
+    torch.testing.assert_close(model.inference(ring, x, weight="p", chunk_size=rows), h)
+    assert model.training
+    if stored:
+        with pytest.raises(ValueError, match="is written by an Updater only"):
+            history.write(1, [0], torch.ones(1, 4))
+
+
+def test_an_updater_that_fails_leaves_the_old_history(ring: Graph) -> None:
+    model = VRGCN(3, 4, 2, num_layers=2)
+    history = History(ring, {1: 5}, weight="p")
+    with pytest.raises(ValueError, match=r"layer 1 of the history is \(7, 5\), but the model's rows are \(7, 4\)"):
+        Updater(model, history, torch.ones(7, 3)).run()
+    assert int(history.step) == 0
+    with pytest.raises(ValueError, match=r"the model has no layers \[2\]"):
+        Updater(VRGCN(3, 5, 2, num_layers=1), History(ring, {2: 5}, weight="p"), torch.ones(7, 3)).run()
+    assert model.training
