@@ -188,34 +188,31 @@ class History(KeptRows):
         layers = [i for i in self.widths if i < batch.num_flows]
         each, inputs = (6 if self.stored else 8), self._sums_of_inputs is not None and batch.num_flows > 0
         with self._together("the history of a batch", exchanges=each * len(layers) + 2 * inputs):
-            return self._pull(batch, missing, layers)
-
-    def _pull(self, batch: NodeFlow, missing: str, layers: list[int]) -> Tensor:
-        check_one_of(missing, "missing", MISSING)
-        self._check_batch(batch)
-        columns: list[tuple[int, str, Tensor]] = []
-        ages = []
-        for i in layers:
-            nodes = self._ids(batch.layers[i].parent_nid)
-            age = self._age(i, nodes)
-            if missing == "refuse" and bool((age < 0).any()):
-                at = int((age < 0).nonzero()[0, 0])
-                raise ValueError(
-                    f"layer {i} of the history has no row yet of node {int(nodes[at])}; fill it with an Updater, or "
-                    "pull with missing='zero'"
-                )
-            ages.append(age[age >= 0])
-            columns.append((i, f"h_{i}", self._rows("rows", "h", i, nodes)))
-            if missing == "mask":
-                columns.append((i, f"known_{i}", age >= 0))
-            columns.append((i + 1, f"agg_h_{i}", self._aggregated(i, self._ids(batch.layers[i + 1].parent_nid))))
-        if self._sums_of_inputs is not None and batch.num_flows:
-            sums = self._fetch("sums of inputs", self._sums_of_inputs, self._ids(batch.layers[1].parent_nid))
-            columns.append((1, "agg_h_0", sums))
-        # set last: an error above leaves the batch unchanged
-        for i, name, column in columns:
-            batch.ldata[i][name] = column.to(batch.device)
-        return torch.cat(ages).double().mean() if ages else torch.tensor(torch.nan, dtype=torch.float64)
+            check_one_of(missing, "missing", MISSING)
+            self._check_batch(batch)
+            columns: list[tuple[int, str, Tensor]] = []
+            ages = []
+            for i in layers:
+                nodes = self._ids(batch.layers[i].parent_nid)
+                age = self._age(i, nodes)
+                if missing == "refuse" and bool((age < 0).any()):
+                    at = int((age < 0).nonzero()[0, 0])
+                    raise ValueError(
+                        f"layer {i} of the history has no row yet of node {int(nodes[at])}; fill it with an Updater, "
+                        "or pull with missing='zero'"
+                    )
+                ages.append(age[age >= 0])
+                columns.append((i, f"h_{i}", self._rows("rows", "h", i, nodes)))
+                if missing == "mask":
+                    columns.append((i, f"known_{i}", age >= 0))
+                columns.append((i + 1, f"agg_h_{i}", self._aggregated(i, self._ids(batch.layers[i + 1].parent_nid))))
+            if self._sums_of_inputs is not None and batch.num_flows:
+                sums = self._fetch("sums of inputs", self._sums_of_inputs, self._ids(batch.layers[1].parent_nid))
+                columns.append((1, "agg_h_0", sums))
+            # set last: an error above leaves the batch unchanged
+            for i, name, column in columns:
+                batch.ldata[i][name] = column.to(batch.device)
+            return torch.cat(ages).double().mean() if ages else torch.tensor(torch.nan, dtype=torch.float64)
 
     # ---- writing
 

@@ -173,7 +173,14 @@ class Tiered(RowsBase):
         check_length(order, "heat", rows.shape[0], "row")
         left = order
         for place, size in tiers:
-            counts.append(_count_of(rows, left, size, f"the size of {place}"))
+            if isinstance(size, float) and not 0 <= size <= 1:
+                raise ValueError(
+                    f"the size of {place} must be a share from 0 to 1, or bytes such as '2 GB', got {size}"
+                )
+            if size is None or isinstance(size, float):
+                counts.append(min(round((1 if size is None else size) * len(order)), len(left)))
+            else:
+                counts.append(fitting(rows, left, size, f"the size of {place}"))
             left = left[counts[-1] :]
         if len(left):
             raise ValueError(
@@ -210,17 +217,6 @@ class Tiered(RowsBase):
 
     def _details(self) -> str:
         return ", ".join(f"{size} rows in {_place_of(tier)}" for size, tier in zip(self.sizes, self.tiers, strict=True))
-
-
-def _count_of(rows: Tensor | Rows, order: Tensor, size: Any, name: str) -> int:
-    """Return how many of the rows ``order`` go into a tier of a size."""
-    if size is None:
-        return len(order)
-    if isinstance(size, float):
-        if not 0 <= size <= 1:
-            raise ValueError(f"{name} must be a share from 0 to 1, or bytes such as '2 GB', got {size}")
-        return min(round(size * rows.shape[0]), len(order))
-    return fitting(rows, order, size, name)
 
 
 def _moved(rows: Tensor | Rows, ids: Tensor, place: FileLike | torch.device | str) -> Tensor | Rows:
