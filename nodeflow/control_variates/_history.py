@@ -344,13 +344,7 @@ class History(KeptRows):
 
 
 def sums_of_inputs(propagation: Propagation, inputs: Tensor | Rows) -> Tensor:
-    """Return the sums of ``inputs`` over all neighbours of every node, ``[num_nodes, width]``.
-
-    Where the graph lies on several processes, the sums are those of the nodes owned here; collective.
-
-    Raises TypeError for what is neither a dense nor a sparse CSR tensor nor ``Rows``, ValueError for another shape or
-    type, rows that are learned, and numbers or sums that are not finite.
-    """
+    """Return the sums of ``inputs`` over all neighbours of the nodes owned here, ``[masters, width]``; collective."""
     size = propagation.graph.num_nodes
     layouts = (torch.strided, torch.sparse_csr)
     if not isinstance(inputs, Tensor | Rows) or layout_of(inputs) not in layouts:

@@ -103,10 +103,7 @@ def as_group(rank: int | None, world_size: int | None, graph: Graph) -> tuple[in
 
 
 def join(peers: Peers, shares: Shares, settings: Callable[[], dict[str, Any]], workers: tuple[int, int]) -> object:
-    """Make sure that all processes draw the same batches in the same order; return a channel for the thread that does.
-
-    The channel is None without such a thread. Raises ValueError for several threads, and for settings that differ.
-    """
+    """Make sure that all processes draw the same batches in the same order; return a channel for a thread that does."""
     num_workers, prefetch = workers
     # draws of several threads would come in another order on each process
     if num_workers > 1 and peers.size > 1:

@@ -70,7 +70,7 @@ def check_features(h: object) -> None:
 
 
 def check_out(out: object, num_rows: int) -> Tensor | None:
-    """Return the tensor that takes the outputs, or None; raise TypeError or ValueError for one that cannot."""
+    """Return the tensor that takes the outputs, or None."""
     if out is None:
         return None
     check_type(out, "out", Tensor, "a tensor that takes the outputs, such as storage.create makes")
@@ -197,10 +197,7 @@ class FullPass:
         return self.propagation.plan.num_masters if self.nodes is None else len(self.nodes)
 
     def outputs(self, rows: Tensor, out: Tensor | None) -> Tensor:
-        """Return the outputs of the nodes wanted, in ``out`` where it is given, from the last rows of the pass.
-
-        Raises ValueError unless ``out`` takes rows like these.
-        """
+        """Return the outputs of the nodes wanted, in ``out`` where it is given, from the last rows of the pass."""
         if self.nodes is None:
             return rows
         self.out, peers, end = out, self.propagation.graph.peers, len(self.model.convs)

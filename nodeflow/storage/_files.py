@@ -93,10 +93,7 @@ class FileRows(RowsBase):
         return out
 
     def _read_pieces(self, first: Ints, count: Ints, to: Ints, out: Tensor) -> None:
-        """Copy ``count[i]`` rows from row ``first[i]`` on to the rows from ``to[i]`` on of ``out``, for all i.
-
-        Raises OSError where they cannot be read, ValueError where the file ends before.
-        """
+        """Copy ``count[i]`` rows from row ``first[i]`` on to the rows from ``to[i]`` on of ``out``, for all i."""
         offsets, target = self._start + first * self._row, out.view(-1).view(torch.uint8).numpy()
         order = np.argsort(offsets, kind="stable")
         parts = max(1, min(self.threads, len(order) // _SHARE))

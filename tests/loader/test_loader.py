@@ -125,26 +125,21 @@ def test_the_order_and_the_draws_have_seeds_of_their_own():
     assert by_order[0] == by_order[1]
 
 
-def test_every_epoch_draws_afresh():
-    loader = make()
-    first, second = epoch(loader), epoch(loader)
-    assert not set(first) & set(second)
-    assert loader.epoch == 1
-    sampler = loader.sampler
-    assert second == [fingerprint(sampler(part, epoch=1)) for part in torch.arange(60).split(16)]
-
-
-def test_set_epoch():
+def test_every_epoch_draws_afresh_and_set_epoch_chooses_one():
     loader = make(shuffle=True)
     epochs = [epoch(loader) for _ in range(4)]
+    assert loader.epoch == 3
+    assert len({batch for prints in epochs for batch in prints}) == sum(map(len, epochs))
     loader.set_epoch(2)
-    assert epoch(loader) == epochs[2]
-    assert epoch(loader) == epochs[3]
+    assert [epoch(loader), epoch(loader)] == epochs[2:]
     loader.set_epoch(0)
     assert [epoch(loader), epoch(loader)] == epochs[:2]
     next(iter(loader))
     loader.set_epoch(3)
     assert epoch(loader) == epochs[3]
+    plain = make()
+    list(plain)
+    assert epoch(plain) == [fingerprint(plain.sampler(part, epoch=1)) for part in torch.arange(60).split(16)]
 
 
 @pytest.mark.parametrize(("number", "size"), [(0, 4), (1, 4), (4, 4), (5, 4), (8, 4), (9, 4), (3, 100), (10, 1)])
@@ -177,16 +172,10 @@ def test_the_loader_keeps_its_own_copy_of_the_seeds():
 
 def test_two_iterations_at_once():
     loader = make(shuffle=True, num_workers=1)
-    expected = [epoch(make(shuffle=True)), []]
     other = make(shuffle=True)
-    other.set_epoch(1)
-    expected[1] = epoch(other)
-    first, second = iter(loader), iter(loader)
-    found = [[], []]
-    for a, b in zip(first, second, strict=True):
-        found[0].append(fingerprint(a))
-        found[1].append(fingerprint(b))
-    assert found == expected
+    expected = [epoch(other), epoch(other)]
+    both = [(fingerprint(a), fingerprint(b)) for a, b in zip(iter(loader), iter(loader), strict=True)]
+    assert [list(prints) for prints in zip(*both, strict=True)] == expected
 
 
 # ---- ahead of the caller

@@ -22,6 +22,7 @@ from nodeflow import Graph, NeighborSampler, NodeFlowLoader, ShadowSampler, stor
 from nodeflow.storage import Cached, Tiered, degree_heat, hottest, presample, reach_heat
 
 COLUMN = torch.arange(60 * 3, dtype=torch.float32).view(60, 3)
+EDGE = Graph.from_edges([0], [1])
 
 
 def wrong(value: object) -> Any:
@@ -121,6 +122,11 @@ def test_what_does_not_fit_is_said_with_what_would() -> None:
         (lambda: Tiered([COLUMN], [0] * 60), ValueError, "each of the 60 rows once"),
         (lambda: Tiered.split(COLUMN, range(60), [("memory", 1.5)]), ValueError, "share from 0 to 1"),
         (lambda: Tiered.split(COLUMN, range(60), [("rows.csv", None)]), ValueError, "path of a .npy file"),
+        (lambda: reach_heat(EDGE, [2], [1], 1), IndexError, "2"),
+        (lambda: reach_heat(EDGE, [1], [-3], 1), ValueError, "fanout"),
+        (lambda: degree_heat(EDGE, "up"), ValueError, "direction"),
+        (lambda: presample(wrong(EDGE)), TypeError, "NodeFlowLoader"),
+        (lambda: presample(NodeFlowLoader(NeighborSampler(EDGE, [1]), [1]), layer=2), IndexError, "layer 2"),
     ],
 )
 def test_mistakes_are_named(call: Any, error: type[Exception], message: str) -> None:
@@ -267,18 +273,3 @@ def test_the_hottest_come_first_and_reorder_a_graph() -> None:
     graph = Graph.from_edges([0, 1], [1, 3], num_nodes=4)
     reordered = transform.reorder(graph, order)
     assert reordered.ndata["parent_nid"].tolist() == [1, 0, 2, 3]
-
-
-def test_mistakes_of_heat_are_named() -> None:
-    graph = Graph.from_edges([0], [1])
-    with pytest.raises(IndexError, match="2"):
-        reach_heat(graph, [2], [1], 1)
-    with pytest.raises(ValueError, match="fanout"):
-        reach_heat(graph, [1], [-3], 1)
-    with pytest.raises(ValueError, match="direction"):
-        degree_heat(graph, "up")
-    with pytest.raises(TypeError, match="NodeFlowLoader"):
-        presample(graph)  # type: ignore[arg-type]
-    loader = NodeFlowLoader(NeighborSampler(graph, [1]), [1])
-    with pytest.raises(IndexError, match="layer 2"):
-        presample(loader, layer=2)
