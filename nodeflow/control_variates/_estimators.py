@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import torch
 from torch import Tensor
 
 from nodeflow._rows.rows import is_sparse
@@ -134,9 +133,3 @@ def _column(layer: Layer, name: str, advice: str) -> Tensor:
     if name not in layer.data:
         raise ValueError(f"the batch has no column {name!r}{advice}")
     return layer.data[name]
-
-
-def scale_of(flow: Flow, degrees: Tensor) -> Tensor:
-    """Return n(v) / D of every destination, float32 ``[num_dst]``: its edges over those drawn, 1 where none are."""
-    drawn = flow.in_degrees
-    return torch.where(drawn > 0, degrees / drawn.clamp(min=1), 1.0).float()

@@ -216,7 +216,8 @@ class Tiered(RowsBase):
         return put_rows(parts, len(ids)) if parts else fetch_rows(self.tiers[0], torch.from_numpy(ids)).cpu()
 
     def _details(self) -> str:
-        return ", ".join(f"{size} rows in {_place_of(tier)}" for size, tier in zip(self.sizes, self.tiers, strict=True))
+        places = [f"memory of {tier.device}" if isinstance(tier, Tensor) else summary(tier) for tier in self.tiers]
+        return ", ".join(f"{size} rows in {place}" for size, place in zip(self.sizes, places, strict=True))
 
 
 def _moved(rows: Tensor | Rows, ids: Tensor, place: FileLike | torch.device | str) -> Tensor | Rows:
@@ -257,7 +258,3 @@ def _is_plain(tier: Tensor | Rows) -> TypeGuard[Tensor]:
         and not tier.requires_grad
         and not (tier.is_conj() or tier.is_neg())
     )
-
-
-def _place_of(tier: Tensor | Rows) -> str:
-    return f"memory of {tier.device}" if isinstance(tier, Tensor) else summary(tier)
