@@ -75,7 +75,7 @@ class Updater:
         self.chunk_size = None if chunk_size is None else as_count(chunk_size, "chunk_size", 1)
         self.progress = bool(progress)
         self.folder = None if folder is None else Path(folder)
-        # as full passes do: see ``FiledPass``
+        # as full passes do: see ``FullPass``
         if folder is not None and history.graph.peers.size > 1:
             raise ValueError("folder must be None for a graph that lies on several processes")
         self.calls = 0

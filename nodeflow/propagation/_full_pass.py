@@ -87,6 +87,10 @@ class FullPass:
 
     ``out`` takes the outputs of a pass over all nodes. Where several processes hold the graph, each computes all the
     nodes that it owns, and ``outputs`` fetches those of ``nodes``.
+
+    With ``folder``, in memory are the rows of ``chunk_size`` nodes and their neighbours only; those of layers lie in
+    files, which are gone after the pass. They are computed on the device of the model. The rows that enter the first
+    convolution are yielded as they came, without those left out that no node needs.
     """
 
     def __init__(
@@ -97,10 +101,15 @@ class FullPass:
         nodes: IdsLike | None = None,
         chunk_size: int | None = None,
         progress: bool = False,
-        out: Tensor | None = None,
+        folder: FileLike | None = None,
     ) -> None:
-        self.model, self.propagation, self.progress, self.out = model, propagation, progress, out
+        self.model, self.propagation, self.progress = model, propagation, progress
+        self.out: Tensor | None = None
         self.device: torch.device | None = None  # of the rows, where they are moved
+        self.folder = None if folder is None else Path(folder)
+        # rows of mirrors travel through memory, and columns are fetched by all, whose ranges differ in number
+        if folder is not None and propagation.graph.peers.size > 1:
+            raise ValueError("folder must be None for a graph that lies on several processes")
         # checked before anything is computed
         self.chunk_size = None if chunk_size is None else as_count(chunk_size, "chunk_size", 1)
         self.nodes: Ints | None = None
@@ -115,6 +124,11 @@ class FullPass:
             for i in reversed(range(len(self.needed))):
                 self.needed[i] = wanted
                 wanted = propagation.needed(wanted) if i else wanted
+        if folder is not None:
+            self.chunk_size = self.chunk_size or _CHUNK
+            self.needed[0] = None  # rows of the inputs are found by the ids of their nodes
+            parameters = (one for module in model.modules() for one in module.parameters(recurse=False))
+            self.device = next((one.device for one in parameters), torch.device("cpu"))
 
     def __call__(self, h: Tensor | Rows) -> Iterator[Tensor]:
         """Yield the rows that enter each convolution, before dropout, then the outputs: of the nodes needed."""
@@ -149,6 +163,8 @@ class FullPass:
 
     def _inputs(self, h: Tensor | Rows) -> Tensor:
         """The rows of the nodes that the first convolution reads."""
+        if self.folder is not None:
+            return cast(Tensor, h)  # read a range at a time
         needed, h = self.needed[0], self.propagation.graph.held.of_all_nodes(h)
         rows = whole_column(h) if needed is None else fetch_rows(h, torch.from_numpy(needed))
         return self.model.activate(0, rows)
@@ -189,6 +205,8 @@ class FullPass:
         """A tensor for the rows of a layer, of which ``part`` are the first."""
         if last and self.out is not None:
             return self._fitting(part)
+        if self.folder is not None and not last:
+            return scratch_array(self.folder, part.dtype, (size, *part.shape[1:]))
         return part if len(part) == size else part.new_empty((size, *part.shape[1:]))
 
     @property
@@ -223,18 +241,16 @@ class FullPass:
 
     def _entering(self, i: int, h: Tensor, start: int, stop: int) -> tuple[Flow, Tensor]:
         """The flow into a range of nodes, and the rows of its sources."""
-        nodes, size = self.needed[i + 1], self.propagation.plan.num_masters
+        nodes, size, propagation = self.needed[i + 1], self.propagation.plan.num_masters, self.propagation
         # a convolution that multiplies first would multiply the rows of all nodes for every range; gathering the rows
         # of the neighbours saves that, and costs more than it saves where a range has more edges than there are nodes
-        if nodes is None and (stop - start == size or self.propagation.num_edges(start, stop) >= size):
-            return self.propagation.flow(start, stop, h.device), h
-        flow = self.propagation.flow_into(self._nodes(i, start, stop), h.device)
-        return flow, take_rows(h, self._rows(i, flow.src_layer.parent_nid))
-
-    def _nodes(self, i: int, start: int, stop: int) -> Ints:
-        """A range of the nodes that convolution ``i`` computes."""
-        nodes = self.needed[i + 1]
-        return np.arange(start, stop) if nodes is None else nodes[start:stop]
+        many = nodes is None and (stop - start == size or propagation.num_edges(start, stop) >= size)
+        if many and self.folder is None:
+            return propagation.flow(start, stop, h.device), h
+        places = np.arange(start, stop) if nodes is None else nodes[start:stop]
+        flow = propagation.flow_into(places, h.device if self.device is None else self.device)
+        rows = take_rows(h, self._rows(i, flow.src_layer.parent_nid)).to(self.device)
+        return flow, rows if i or self.folder is None else self.model.activate(0, rows)
 
     def _wanted(self, i: int, h: Tensor) -> Tensor:
         """The rows of layer ``i`` for the wanted nodes."""
@@ -251,45 +267,3 @@ class FullPass:
             places = self.propagation.graph.held.places(nodes.numpy(force=True))
             return torch.from_numpy(places).to(nodes.device)
         return torch.searchsorted(torch.from_numpy(held).to(nodes.device), nodes)
-
-
-class FiledPass(FullPass):
-    """A full pass that holds the rows of layers in files in ``folder``, which are gone after it.
-
-    In memory are the rows of ``chunk_size`` nodes and their neighbours only. They are computed on the device of the
-    model. The rows that enter the first convolution are yielded as they came, without those left out that no node
-    needs.
-    """
-
-    device: torch.device
-
-    def __init__(
-        self,
-        model: LayeredModel,
-        propagation: Propagation,
-        folder: FileLike,
-        *,
-        chunk_size: int | None = None,
-        **options: Any,
-    ) -> None:
-        # rows of mirrors travel through memory, and columns are fetched by all, whose ranges differ in number
-        if propagation.graph.peers.size > 1:
-            raise ValueError("folder must be None for a graph that lies on several processes")
-        super().__init__(model, propagation, chunk_size=_CHUNK if chunk_size is None else chunk_size, **options)
-        self.folder = Path(folder)
-        self.needed[0] = None  # rows of the inputs are found by the ids of their nodes
-        parameters = (one for module in model.modules() for one in module.parameters(recurse=False))
-        self.device = next((one.device for one in parameters), torch.device("cpu"))
-
-    def _inputs(self, h: Tensor | Rows) -> Tensor:
-        return cast(Tensor, h)  # read a range at a time
-
-    def _target(self, part: Tensor, size: int, *, last: bool) -> Tensor:
-        if last:
-            return super()._target(part, size, last=True)
-        return scratch_array(self.folder, part.dtype, (size, *part.shape[1:]))
-
-    def _entering(self, i: int, h: Tensor, start: int, stop: int) -> tuple[Flow, Tensor]:
-        flow = self.propagation.flow_into(self._nodes(i, start, stop), self.device)
-        rows = take_rows(h, self._rows(i, flow.src_layer.parent_nid)).to(self.device)
-        return flow, rows if i else self.model.activate(0, rows)
