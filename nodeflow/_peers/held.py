@@ -66,8 +66,8 @@ class Counters:
 class Peers:
     """The processes that hold a graph together, as one of them sees them: here a single one, which holds all of it.
 
-    ``exchange``, ``gather`` and ``agree`` are collective: every process calls them, in the same order. A single process
-    exchanges with itself: what it sends comes back as it was, and nothing is copied.
+    ``exchange``, ``gather``, ``fetch``, ``send`` and ``agree`` are collective: every process calls them, in the same
+    order. A single process exchanges with itself: what it sends comes back as it was, and nothing is copied.
 
     ``rank`` is the number of this process, ``size`` that of processes, ``counters`` what was exchanged so far.
     """
@@ -100,6 +100,42 @@ class Peers:
     def gather(self, what: str, arrays: Sequence[Array]) -> list[list[Array]]:
         """Send the same arrays to all processes; return what each process sent."""
         return self.exchange(what, [arrays] * self.size)
+
+    def fetch(
+        self,
+        what: str,
+        ids: Ints,
+        owners: Callable[[Ints], Ints],
+        held: Callable[[Ints], Tensor],
+        before: Callable[[Ints], None] | None = None,
+    ) -> Tensor:
+        """Return the rows ``ids``, ``[len(ids), ...]``, in two exchanges; an id that is repeated travels once.
+
+        Args:
+            what: says in messages what is fetched.
+            ids: those that this process asks for, which may be none.
+            owners: says which process holds each of some ids.
+            held: returns rows that this process holds, by parent id.
+            before: called with all ids that are asked of this process, distinct, before ``held``. It may exchange.
+        """
+        if before is not None:
+            before(np.unique(ids))
+        return held(ids)
+
+    def send(
+        self, what: str, facts: Array, columns: Sequence[tuple[Ints, Tensor]]
+    ) -> tuple[Array, list[list[tuple[Ints, Tensor]]]]:
+        """Send dense rows to the processes that own their ids, in one exchange; all send as many columns.
+
+        Args:
+            what: says in messages what is sent.
+            facts: numbers that every process tells all others.
+            columns: ids ``[k]``, and the row of each ``[k, ...]``.
+
+        Returns the facts of all processes, ``[size, ...]``, and for every column the ids and rows that came, by
+        process.
+        """
+        return facts[None], [[column] for column in columns]
 
     def agree(self, what: str, facts: Facts) -> None:
         """Raise ValueError, on all processes, unless all have the same facts."""
@@ -146,18 +182,33 @@ class WholeIds(Frozen):
 class Held:
     """The part of a graph that a process holds: here all of ``graph``; nothing is copied.
 
-    ``num_edges`` is the number of edges held here. ``edata`` has their columns, tensors ``[num_edges, ...]`` or
-    ``Rows``, by their ids in the part. ``whole`` says what ids rows and edges have in the whole graph.
+    ``num_masters`` is the number of nodes that this process owns, ``num_edges`` that of edges held here. ``edata`` has
+    their columns, tensors ``[num_edges, ...]`` or ``Rows``, by their ids in the part. ``whole`` says what ids rows and
+    edges have in the whole graph.
     """
 
     def __init__(self, graph: Any) -> None:
-        self._graph, self.num_edges, self.whole = graph, int(graph.num_edges), WholeIds(graph.num_nodes)
+        self._graph, self.num_masters, self.num_edges = graph, int(graph.num_nodes), int(graph.num_edges)
         self.edata: Mapping[str, Any] = graph.edata
+        self.whole = WholeIds(graph.num_nodes)
 
     @property
     def masters(self) -> Tensor:
         """Ids of the nodes that this process owns, ascending, int64."""
         return torch.from_numpy(np.arange(self.whole.num_nodes))
+
+    @property
+    def mirrors(self) -> Ints:
+        """Ids of the nodes that have edges here and that other processes own, ascending, int64."""
+        return np.zeros(0, np.int64)
+
+    def places(self, nodes: Ints) -> Ints:
+        """Return where nodes with edges here, by parent id, are among masters and mirrors, one after the other."""
+        return nodes
+
+    def of_all_nodes(self, column: Any) -> Any:
+        """Return the rows of masters, then mirrors, from rows of all nodes of the graph; collective."""
+        return column
 
     def csc(self) -> tuple[Ints, Array, Array | None]:
         """Return ``(indptr, sources, edge ids)`` of the in-edges of the nodes owned here; sources by parent id."""
@@ -169,12 +220,9 @@ class Held:
         arrays: tuple[Ints, Array, Array | None] = self._graph.csr()
         return arrays
 
-    def rows(self) -> tuple[Ints, Ints, Array, Array | None]:
-        """Return ``(destinations, indptr, sources, edge ids)`` of all edges held here, wherever their ends lie.
-
-        The in-edges of ``destinations[i]`` that are held here are ``indptr[i]`` to ``indptr[i + 1]``.
-        """
-        return np.arange(self.whole.num_nodes), *self.csc()
+    def edges_among(self, direction: str) -> tuple[Ints, Array, Array | None]:
+        """Return ``csc`` or ("out") ``csr`` of all edges held here, with a row per master and mirror, by ``places``."""
+        return self.csc() if direction == "in" else self.csr()
 
     def edges_here(self, eid: Ints) -> Ints:
         """Return the ids in the part of those of the edges ``eid``, parent ids, that are held here."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import torch
 from torch import Tensor
 
 from nodeflow._rows.rows import is_sparse
@@ -21,6 +20,7 @@ def neighbor_sampling(flow: Flow, h: Tensor) -> Tensor:
 
     Returns ``[num_dst, width]``.
 
+    >>> import torch
     >>> from nodeflow import Graph, NeighborSampler
     >>> graph = Graph.from_edges([0, 1, 2, 3], [3, 3, 3, 0])
     >>> flow = NeighborSampler(graph, fanouts=[2])([3]).flows[0]
@@ -46,6 +46,7 @@ def control_variate(flow: Flow, h: Tensor) -> Tensor:
 
     Returns ``[num_dst, width]``. Raises ValueError for a batch without these columns, or with columns of another width.
 
+    >>> import torch
     >>> from nodeflow import ControlVariateSampler, Graph, History
     >>> graph = Graph.from_edges([0, 1, 2, 3], [3, 3, 3, 0], edata={"p": torch.full((4,), 0.5)})
     >>> history = History(graph, {1: 2}, weight="p")
@@ -80,6 +81,7 @@ def control_variate_dropout(flow: Flow, h: Tensor, mean: Tensor) -> tuple[Tensor
 
     Returns the two estimates ``[num_dst, width]``, of ``h`` and of ``mean``. Raises as ``control_variate``.
 
+    >>> import torch
     >>> from nodeflow import ControlVariateSampler, Graph, History
     >>> graph = Graph.from_edges([0, 1, 2, 3], [3, 3, 3, 0], edata={"p": torch.full((4,), 0.5)})
     >>> history = History(graph, {1: 2}, weight="p")
@@ -103,6 +105,7 @@ def exact_sums(flow: Flow) -> Tensor:
 
     Raises ValueError for a batch without them.
 
+    >>> import torch
     >>> from nodeflow import ControlVariateSampler, Graph, History
     >>> graph = Graph.from_edges([0, 1, 2, 3], [3, 3, 3, 0])
     >>> history = History(graph, {1: 2}, inputs=torch.arange(4.0).view(4, 1))
@@ -134,9 +137,3 @@ def _column(layer: Layer, name: str, advice: str) -> Tensor:
     if name not in layer.data:
         raise ValueError(f"the batch has no column {name!r}{advice}")
     return layer.data[name]
-
-
-def scale_of(flow: Flow, degrees: Tensor) -> Tensor:
-    """Return n(v) / D of every destination, float32 ``[num_dst]``: its edges over those drawn, 1 where none are."""
-    drawn = flow.in_degrees
-    return torch.where(drawn > 0, degrees / drawn.clamp(min=1), 1.0).float()

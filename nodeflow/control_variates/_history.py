@@ -14,7 +14,7 @@ from nodeflow._base.checks import Ints, as_count, as_ids, check_one_of, check_ty
 from nodeflow._base.types import EdgeFilter, FileLike, IdsLike
 from nodeflow._display.columns import column_table
 from nodeflow._display.html import page
-from nodeflow._peers.routes import fetch_from_owners, first_of_each, send_to_owners
+from nodeflow._peers.routes import first_of_each
 from nodeflow._rows.rows import Rows, entries_of, fetch_rows, layout_of
 from nodeflow._store.files import FileStore
 from nodeflow._store.store import MemoryStore, Store
@@ -102,53 +102,45 @@ class History(KeptRows):
         self.propagation = Propagation(graph, weight=weight, direction=direction, edge_filter=edge_filter)
         self.propagation.plan.check_together(direction)
         with self._together("the arguments of History", exchanges=2 if folder is None else 3):
-            self._make(Path(folder) if folder is not None else None, widths, aggregated, dtype, device, inputs)
-
-    def _make(
-        self,
-        folder: Path | None,
-        widths: Mapping[int, int],
-        aggregated: str,
-        dtype: torch.dtype,
-        device: torch.device | str | None,
-        inputs: Tensor | Rows | None,
-    ) -> None:
-        """Check the arguments and make the arrays; collective."""
-        if isinstance(widths, Mapping) and not widths:
-            raise ValueError("widths has no layer; a model of one layer whose inputs have exact sums needs no history")
-        check_type(widths, "widths", Mapping, "a dict from layer to width, as in {1: 256}")
-        self.widths = {as_count(i, "a layer in widths"): as_count(w, f"widths[{i}]", 1) for i, w in widths.items()}
-        check_one_of(aggregated, "aggregated", ("on demand", "stored"))
-        self.stored = aggregated == "stored"
-        if dtype not in (torch.float32, torch.float64, torch.bfloat16, torch.float16):
-            raise ValueError(f"dtype must be a floating type, got {dtype}")
-        of, peers = self.propagation, self.graph.peers
-        facts: dict[str, object] = {"widths": self.widths, "weight": of.weight, "edge_filter": of.edge_filter}
-        facts |= {"dtype": dtype, "aggregated": aggregated, "a folder": folder is not None}
-        facts["inputs"] = inputs is not None
-        peers.agree("the arguments of History", {name: repr(value) for name, value in facts.items()})
-        size = len(self.graph.held.masters)
-        shapes: dict[str, tuple[tuple[int, ...], torch.dtype]] = {"step": ((), torch.int64)}
-        for i, width in self.widths.items():
-            shapes[f"h_{i}"] = ((size, width), dtype)
-            shapes[f"written_{i}"] = ((size,), torch.int64)
-            if self.stored:
-                shapes[f"agg_h_{i}"] = ((size, width), torch.promote_types(dtype, torch.float32))
-        if folder is not None and device is not None and torch.device(device).type != "cpu":
-            raise ValueError("a history in files lies on the CPU; leave out folder or device")
-        if inputs is not None and 0 in self.widths:
-            raise ValueError("layer 0 has a history of its own in widths; leave it out, or leave out inputs")
-        self._staged: dict[int, tuple[Ints, Tensor]] = {}
-        self._sums_of_inputs = None if inputs is None else sums_of_inputs(self.propagation, inputs)
-        if folder is None:
-            arrays = {name: torch.zeros(shape, dtype=kind, device=device) for name, (shape, kind) in shapes.items()}
-            self._store: Store = MemoryStore(arrays, peers, "the history")
-        else:
-            owner = {"propagation": self.propagation.fingerprint}
-            words = {"propagation": "of another graph, edge weights, direction or filter"}
-            self._store = FileStore(folder, "history", _LAYOUT, shapes, owner, words, peers=peers, counter="step")
-        for name, tensor in self._store.arrays.items():
-            self.register_buffer(name, tensor)
+            if isinstance(widths, Mapping) and not widths:
+                raise ValueError(
+                    "widths has no layer; a model of one layer whose inputs have exact sums needs no history"
+                )
+            check_type(widths, "widths", Mapping, "a dict from layer to width, as in {1: 256}")
+            self.widths = {as_count(i, "a layer in widths"): as_count(w, f"widths[{i}]", 1) for i, w in widths.items()}
+            check_one_of(aggregated, "aggregated", ("on demand", "stored"))
+            self.stored = aggregated == "stored"
+            if dtype not in (torch.float32, torch.float64, torch.bfloat16, torch.float16):
+                raise ValueError(f"dtype must be a floating type, got {dtype}")
+            of, peers = self.propagation, self.graph.peers
+            facts: dict[str, object] = {"widths": self.widths, "weight": of.weight, "edge_filter": of.edge_filter}
+            facts |= {"dtype": dtype, "aggregated": aggregated, "a folder": folder is not None}
+            facts["inputs"] = inputs is not None
+            peers.agree("the arguments of History", {name: repr(value) for name, value in facts.items()})
+            size = self.graph.held.num_masters
+            shapes: dict[str, tuple[tuple[int, ...], torch.dtype]] = {"step": ((), torch.int64)}
+            for i, width in self.widths.items():
+                shapes[f"h_{i}"] = ((size, width), dtype)
+                shapes[f"written_{i}"] = ((size,), torch.int64)
+                if self.stored:
+                    shapes[f"agg_h_{i}"] = ((size, width), torch.promote_types(dtype, torch.float32))
+            if folder is not None and device is not None and torch.device(device).type != "cpu":
+                raise ValueError("a history in files lies on the CPU; leave out folder or device")
+            if inputs is not None and 0 in self.widths:
+                raise ValueError("layer 0 has a history of its own in widths; leave it out, or leave out inputs")
+            self._staged: dict[int, tuple[Ints, Tensor]] = {}
+            self._sums_of_inputs = None if inputs is None else sums_of_inputs(self.propagation, inputs)
+            if folder is None:
+                arrays = {name: torch.zeros(shape, dtype=kind, device=device) for name, (shape, kind) in shapes.items()}
+                self._store: Store = MemoryStore(arrays, peers, "the history")
+            else:
+                owner = {"propagation": self.propagation.fingerprint}
+                words = {"propagation": "of another graph, edge weights, direction or filter"}
+                self._store = FileStore(
+                    Path(folder), "history", _LAYOUT, shapes, owner, words, peers=peers, counter="step"
+                )
+            for name, tensor in self._store.arrays.items():
+                self.register_buffer(name, tensor)
 
     @property
     def has_inputs(self) -> bool:
@@ -196,34 +188,31 @@ class History(KeptRows):
         layers = [i for i in self.widths if i < batch.num_flows]
         each, inputs = (6 if self.stored else 8), self._sums_of_inputs is not None and batch.num_flows > 0
         with self._together("the history of a batch", exchanges=each * len(layers) + 2 * inputs):
-            return self._pull(batch, missing, layers)
-
-    def _pull(self, batch: NodeFlow, missing: str, layers: list[int]) -> Tensor:
-        check_one_of(missing, "missing", MISSING)
-        self._check_batch(batch)
-        columns: list[tuple[int, str, Tensor]] = []
-        ages = []
-        for i in layers:
-            nodes = self._ids(batch.layers[i].parent_nid)
-            age = self._age(i, nodes)
-            if missing == "refuse" and bool((age < 0).any()):
-                at = int((age < 0).nonzero()[0, 0])
-                raise ValueError(
-                    f"layer {i} of the history has no row yet of node {int(nodes[at])}; fill it with an Updater, or "
-                    "pull with missing='zero'"
-                )
-            ages.append(age[age >= 0])
-            columns.append((i, f"h_{i}", self._rows("rows", "h", i, nodes)))
-            if missing == "mask":
-                columns.append((i, f"known_{i}", age >= 0))
-            columns.append((i + 1, f"agg_h_{i}", self._aggregated(i, self._ids(batch.layers[i + 1].parent_nid))))
-        if self._sums_of_inputs is not None and batch.num_flows:
-            sums = self._fetch("sums of inputs", self._sums_of_inputs, self._ids(batch.layers[1].parent_nid))
-            columns.append((1, "agg_h_0", sums))
-        # set last: an error above leaves the batch unchanged
-        for i, name, column in columns:
-            batch.ldata[i][name] = column.to(batch.device)
-        return torch.cat(ages).double().mean() if ages else torch.tensor(torch.nan, dtype=torch.float64)
+            check_one_of(missing, "missing", MISSING)
+            self._check_batch(batch)
+            columns: list[tuple[int, str, Tensor]] = []
+            ages = []
+            for i in layers:
+                nodes = self._ids(batch.layers[i].parent_nid)
+                age = self._age(i, nodes)
+                if missing == "refuse" and bool((age < 0).any()):
+                    at = int((age < 0).nonzero()[0, 0])
+                    raise ValueError(
+                        f"layer {i} of the history has no row yet of node {int(nodes[at])}; fill it with an Updater, "
+                        "or pull with missing='zero'"
+                    )
+                ages.append(age[age >= 0])
+                columns.append((i, f"h_{i}", self._rows("rows", "h", i, nodes)))
+                if missing == "mask":
+                    columns.append((i, f"known_{i}", age >= 0))
+                columns.append((i + 1, f"agg_h_{i}", self._aggregated(i, self._ids(batch.layers[i + 1].parent_nid))))
+            if self._sums_of_inputs is not None and batch.num_flows:
+                sums = self._fetch("sums of inputs", self._sums_of_inputs, self._ids(batch.layers[1].parent_nid))
+                columns.append((1, "agg_h_0", sums))
+            # set last: an error above leaves the batch unchanged
+            for i, name, column in columns:
+                batch.ldata[i][name] = column.to(batch.device)
+            return torch.cat(ages).double().mean() if ages else torch.tensor(torch.nan, dtype=torch.float64)
 
     # ---- writing
 
@@ -292,7 +281,7 @@ class History(KeptRows):
             # every process sends every layer, if only empty rows: all take part in one exchange of equal parcels
             nothing = np.zeros(0, np.int64)
             columns = [pushed.get(i, (nothing, self._column("h", i)[:0])) for i in self.widths]
-            steps, received = send_to_owners(self.graph.peers, "rows that were pushed", own, columns)
+            steps, received = self.graph.peers.send("rows that were pushed", own, columns)
             if len(set(steps[:, 0])) > 1:
                 raise ValueError(
                     f"the histories of the processes are of different commits: numbers {steps[:, 0].tolist()}, by "
@@ -335,7 +324,7 @@ class History(KeptRows):
         def held(nodes: Ints) -> Tensor:
             return fetch_rows(column, torch.from_numpy(whole.rows_of(nodes)))
 
-        return fetch_from_owners(peers, f"{what} of the history", ids, peers.owners, held).to(column.device)
+        return peers.fetch(f"{what} of the history", ids, peers.owners, held).to(column.device)
 
     def _ids(self, nodes: IdsLike) -> Ints:
         return as_ids(nodes, "nodes", self.graph.num_nodes)
@@ -355,13 +344,7 @@ class History(KeptRows):
 
 
 def sums_of_inputs(propagation: Propagation, inputs: Tensor | Rows) -> Tensor:
-    """Return the sums of ``inputs`` over all neighbours of every node, ``[num_nodes, width]``.
-
-    Where the graph lies on several processes, the sums are those of the nodes owned here; collective.
-
-    Raises TypeError for what is neither a dense nor a sparse CSR tensor nor ``Rows``, ValueError for another shape or
-    type, rows that are learned, and numbers or sums that are not finite.
-    """
+    """Return the sums of ``inputs`` over all neighbours of the nodes owned here, ``[masters, width]``; collective."""
     size = propagation.graph.num_nodes
     layouts = (torch.strided, torch.sparse_csr)
     if not isinstance(inputs, Tensor | Rows) or layout_of(inputs) not in layouts:

@@ -92,40 +92,36 @@ class KeptRows(nn.Module):
         """Return the hash of the propagation, for ``state_dict``."""
         return torch.tensor(self.propagation.fingerprint)
 
-    def set_extra_state(self, state: object) -> None:
-        """Do nothing: the hash has been compared before."""
-
-    def _load_from_state_dict(self, state: Mapping[str, Any], prefix: str, meta: Any, *rest: Any) -> None:
-        """Refuse the state of another history before any row is copied. Files are replaced at once, or stay."""
+    def _load_from_state_dict(
+        self,
+        state: Mapping[str, Any],
+        prefix: str,
+        meta: object,
+        strict: bool,
+        missing: list[str],
+        unexpected: list[str],
+        errors: list[str],
+    ) -> None:
+        """Refuse the state of another history before any row is copied. All arrays are replaced at once, or stay."""
         hashed = state.get(prefix + "_extra_state")
         if hashed is not None and int(hashed) != self.propagation.fingerprint:
             raise ValueError("the state is of another history: its graph, edge weights, direction or filter are others")
+        saved = {name: state.get(prefix + name, buffer) for name, buffer in self.named_buffers()}
         for name, buffer in self.named_buffers():
-            saved = state.get(prefix + name)
-            if saved is not None and (saved.shape != buffer.shape or saved.dtype != buffer.dtype):
+            if saved[name].shape != buffer.shape or saved[name].dtype != buffer.dtype:
                 raise ValueError(
-                    f"the state is of another history: {name} is {saved.dtype} {tuple(saved.shape)} there, and "
-                    f"{buffer.dtype} {tuple(buffer.shape)} here"
+                    f"the state is of another history: {name} is {saved[name].dtype} {tuple(saved[name].shape)} there, "
+                    f"and {buffer.dtype} {tuple(buffer.shape)} here"
                 )
-        self._staged = {}  # pushed rows do not belong to this state
-        errors: list[str] = rest[-1]  # torch collects them, and raises once all modules are done
-        # torch copies into the buffers one by one: load into new ones, which replace the old only if all have succeeded
-        before, old, new = len(errors), dict(self._buffers), self._store.successor()
-        try:
-            for key in new:
-                if prefix + key not in state:  # reported as missing, or keeps its values (strict=False)
-                    new[key].copy_(getattr(self, key))
-            self._buffers.update(new)
-            super()._load_from_state_dict(state, prefix, meta, *rest)
-            self._buffers.update(old)
-            with self._together("loading the history", exchanges=1):
-                if self.propagation.graph.peers.size > 1 and len(errors) > before:
-                    raise RuntimeError(errors[-1])  # now, within the exchange: the other processes wait
-                if len(errors) == before:
-                    self._replace(new)
-        except BaseException:
-            self._buffers.update(old)
-            raise
+        if strict:
+            keys = [prefix + name for name in (*saved, "_extra_state")]
+            missing += [key for key in keys if key not in state]
+            unexpected += [key for key in state if key.startswith(prefix) and key not in keys]
+        with self._together("loading the history", exchanges=1), torch.no_grad():
+            new = self._store.successor()
+            for name, rows in new.items():
+                rows.copy_(saved[name])
+            self._replace(new)
 
 
 def finite(values: Tensor) -> bool:

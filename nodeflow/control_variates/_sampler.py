@@ -9,7 +9,6 @@ import torch
 
 from nodeflow._base.checks import check_one_of, check_type, first_true
 from nodeflow._base.types import Fanouts, PerFlow
-from nodeflow.control_variates._estimators import scale_of
 from nodeflow.control_variates._history import MISSING, History
 from nodeflow.flow import NodeFlow
 from nodeflow.graph import Graph
@@ -126,5 +125,6 @@ class ControlVariateSampler(NeighborSampler):
             return batch
         degrees = self.history.propagation.degrees_of(torch.cat([layer.parent_nid for layer in layers]))
         for flow, some in zip(batch.flows, degrees.split([len(layer) for layer in layers]), strict=True):
-            flow.dst_layer.data["scale"] = scale_of(flow, some)
+            drawn = flow.in_degrees
+            flow.dst_layer.data["scale"] = torch.where(drawn > 0, some / drawn.clamp(min=1), 1.0).float()
         return batch

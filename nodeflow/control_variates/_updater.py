@@ -75,6 +75,7 @@ class Updater:
         self.chunk_size = None if chunk_size is None else as_count(chunk_size, "chunk_size", 1)
         self.progress = bool(progress)
         self.folder = None if folder is None else Path(folder)
+        # as full passes do: see ``FullPass``
         if folder is not None and history.graph.peers.size > 1:
             raise ValueError("folder must be None for a graph that lies on several processes")
         self.calls = 0
@@ -123,23 +124,18 @@ class Updater:
 
     def _take(self, i: int, h: Tensor, new: dict[str, Tensor]) -> None:
         """Copy the rows of a layer into a new history, and sum them up where the history stores sums."""
-        target = new[f"h_{i}"]
+        history, target = self.history, new[f"h_{i}"]
         if h.shape != target.shape:
             shapes = f"{tuple(target.shape)}, but the model's rows are {tuple(h.shape)}"
             raise ValueError(f"layer {i} of the history is {shapes}")
-        ranges = self._ranges(len(target))
+        # all at once where the layers lie in memory
+        ranges = history.propagation.ranges(None if self.folder is None else self.chunk_size or _CHUNK)
         for start, stop in ranges:
             whole = isinstance(h, Tensor) and stop - start == len(target)
             target[start:stop].copy_(h if whole else take_rows(h, torch.arange(start, stop, device="cpu")))
         if not finite(target):
             raise ValueError(f"the model's rows of layer {i} are not finite in {target.dtype}")
         # sums of the stored rows, rounded to their type, since sums must match the rows that they are used with
-        for start, stop in ranges if self.history.stored else ():
+        for start, stop in ranges if history.stored else ():
             nodes = None if stop - start == len(target) else torch.arange(start, stop, device="cpu")
-            new[f"agg_h_{i}"][start:stop] = self.history.propagation(target, nodes)
-
-    def _ranges(self, size: int) -> list[tuple[int, int]]:
-        """Ranges of rows that are copied at a time: all at once where the layers lie in memory."""
-        step = size if self.folder is None else self.chunk_size or _CHUNK
-        # a process that owns no nodes has an empty range, since sums are collective
-        return [(start, min(start + step, size)) for start in range(0, max(size, 1), max(step, 1))]
+            new[f"agg_h_{i}"][start:stop] = history.propagation(target, nodes)

@@ -16,7 +16,7 @@ from nodeflow import _kernels as kernels
 from nodeflow._base.checks import ALL, Ints, _All, as_ids, as_number
 from nodeflow._base.types import FileLike, IdsLike
 from nodeflow._edges.stored import Between
-from nodeflow._peers.routes import Routes, fetch_from_owners
+from nodeflow._peers.routes import Routes
 from nodeflow._rows.rows import take_rows
 from nodeflow._runtime import objects
 from nodeflow.distributed._graph_parts import GraphPart, GraphParts
@@ -142,9 +142,7 @@ class DistributedGraph(Graph):
                 if arrays:
                     degrees[parts.places(arrays[0])] += arrays[1]
             held = torch.from_numpy(degrees)
-            return fetch_from_owners(
-                peers, name, wanted, peers.owners, lambda ids: held[torch.from_numpy(parts.places(ids))]
-            )
+            return peers.fetch(name, wanted, peers.owners, lambda ids: held[torch.from_numpy(parts.places(ids))])
 
     def __repr__(self) -> str:
         whole = super().__repr__().removeprefix("Graph(").removesuffix(")")

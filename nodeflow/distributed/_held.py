@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from nodeflow._base.checks import Ints
 from nodeflow._base.types import Array, IdsLike
 from nodeflow._edges.stored import Between, OutEdges
 from nodeflow._peers.held import Held, Peers, WholeIds
-from nodeflow._peers.routes import fetch_from_owners
+from nodeflow._peers.routes import narrowed
 from nodeflow._rows.base import RowsBase
 from nodeflow._rows.rows import Rows, fetch_rows, layout_of
 from nodeflow.distributed._graph_parts import GraphPart, GraphParts
@@ -50,7 +51,8 @@ class HeldPart(Held):
     """
 
     def __init__(self, parts: GraphParts, part: GraphPart, columns: Mapping[str, Tensor | Rows]) -> None:
-        self.parts, self.part, self.num_edges = parts, part, len(part.src)
+        self.parts, self.part = parts, part
+        self.num_masters, self.num_edges = len(part.masters), len(part.src)
         self.edata, self.whole = HeldColumns(columns, part.edge_ids), PartIds(parts, part)
         self._out = OutEdges()
 
@@ -59,10 +61,35 @@ class HeldPart(Held):
         """Ids of the nodes that this process owns, ascending, int64."""
         return torch.from_numpy(np.array(self.part.masters))
 
-    def rows(self) -> tuple[Ints, Ints, Array, Array | None]:
-        """Return ``(destinations, indptr, sources, None)`` of all edges held here, wherever their ends lie."""
-        part = self.part
-        return part.rows, part.indptr, part.src, None
+    @cached_property
+    def mirrors(self) -> Ints:
+        """Ids of the nodes that have edges here and that other processes own, ascending, int64."""
+        ends = np.unique(np.concatenate([self.part.rows, self.part.src.astype(np.int64)]))
+        mirrors: Ints = ends[self.parts.owners(ends) != self.part.part]
+        return mirrors
+
+    def places(self, nodes: Ints) -> Ints:
+        """Return where nodes with edges here, by parent id, are among masters and mirrors, one after the other."""
+        masters = self.part.masters
+        place = np.searchsorted(masters, nodes)
+        inside = place < len(masters)
+        inside[inside] = masters[place[inside]] == nodes[inside]
+        place[~inside] = len(masters) + np.searchsorted(self.mirrors, nodes[~inside])
+        return place
+
+    def of_all_nodes(self, column: Tensor | Rows) -> Tensor:
+        """Return the rows of masters, then mirrors, from rows of all nodes of the graph; collective."""
+        return fetch_rows(column, torch.from_numpy(np.concatenate([self.part.masters, self.mirrors])))
+
+    def edges_among(self, direction: str) -> tuple[Ints, Array, Array | None]:
+        """Return ``csc`` or ("out") ``csr`` of all edges held here, with a row per master and mirror, by ``places``."""
+        part, size = self.part, self.num_masters + len(self.mirrors)
+        dst = self.places(np.repeat(part.rows, np.diff(part.indptr)))
+        src = self.places(part.src.astype(np.int64))
+        row, near, order = dst, src, np.argsort(dst, kind="stable")
+        if direction == "out":  # by edge id inside each source, as in the whole graph
+            row, near, order = src, dst, np.lexsort((part.edge_ids, src))
+        return np.concatenate([[0], np.cumsum(np.bincount(row, minlength=size))]), narrowed(near[order], size), order
 
     def csc(self) -> tuple[Ints, Array, Array | None]:
         """Return ``(indptr, sources, None)`` of the in-edges of the nodes owned here; sources by parent id.
@@ -179,8 +206,7 @@ class DistributedRows(RowsBase):
             return super().fetch(ids, out)
 
     def _read(self, ids: Ints, out: Tensor | None) -> Tensor:
-        what = f"{self._kind} column {self._name}"
-        return fetch_from_owners(self._peers, what, ids, self._owners, self._rows_at)
+        return self._peers.fetch(f"{self._kind} column {self._name}", ids, self._owners, self._rows_at)
 
     def _owners(self, ids: Ints) -> Ints:
         return self._peers.owners(ids) if self._kind == "node" else self._peers.edge_owners(ids)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import threading
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
 from time import perf_counter
@@ -17,11 +17,13 @@ from typing import Any, Protocol
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from nodeflow._base.checks import Ints
 from nodeflow._base.types import Array
 from nodeflow._peers.held import MANY, Counters, Facts, Peers
-from nodeflow._rows.rows import new_rows
+from nodeflow._peers.routes import Routes
+from nodeflow._rows.rows import as_array, fetch_rows, from_arrays, from_numpy, new_rows, take_rows, to_arrays
 
 
 class PeerError(RuntimeError):
@@ -111,6 +113,46 @@ class PeerGroup(Peers):
         packed = [np.zeros(0, np.uint8) if r == self.rank else pack(p) for r, p in enumerate(parcels)]
         received = self._swapped(what, packed, detail)
         return [list(parcels[r]) if r == self.rank else unpack(received[r]) for r in range(self.size)]
+
+    def fetch(
+        self,
+        what: str,
+        ids: Ints,
+        owners: Callable[[Ints], Ints],
+        held: Callable[[Ints], Tensor],
+        before: Callable[[Ints], None] | None = None,
+    ) -> Tensor:
+        """Return the rows ``ids``, in two exchanges. See ``Peers``."""
+        distinct, index = _distinct(ids)
+        routes = Routes(owners(distinct), self.size)
+        questions = self.exchange(f"ids of {what}", routes.parcels(distinct))
+        if before is not None:
+            before(np.unique(np.concatenate([part[0] for part in questions if part] or [distinct[:0]])))
+        answers = [to_arrays(held(part[0])) if part else [] for part in questions]
+        received = self.exchange(f"rows of {what}", answers)
+        # no rows, but their shape and type: needed to read answers, and the result where no id is asked for
+        rows = empty = held(distinct[:0]).cpu()
+        if len(ids):
+            rows = routes.joined([from_arrays(arrays, empty) if arrays else None for arrays in received])
+        if index is not None:
+            rows = fetch_rows(rows, torch.from_numpy(index))
+        return rows
+
+    def send(
+        self, what: str, facts: Array, columns: Sequence[tuple[Ints, Tensor]]
+    ) -> tuple[Array, list[list[tuple[Ints, Tensor]]]]:
+        """Send dense rows to the processes that own their ids, in one exchange. See ``Peers``."""
+        parcels: list[list[Array]] = [[facts] for _ in range(self.size)]
+        for ids, rows in columns:
+            routes = Routes(self.owners(ids), self.size)
+            for rank, parcel in enumerate(parcels):
+                own = routes.to(rank)
+                parcel += [ids[own], as_array(take_rows(rows.cpu(), torch.from_numpy(own)).contiguous())]
+        received = self.exchange(what, parcels)
+        return np.stack([arrays[0] for arrays in received]), [
+            [(arrays[1 + 2 * k], from_numpy(arrays[2 + 2 * k], rows.dtype)) for arrays in received]
+            for k, (_, rows) in enumerate(columns)
+        ]
 
     def agree(self, what: str, facts: Facts) -> None:
         """Raise ValueError, on all processes, unless all have the same facts."""
@@ -224,6 +266,14 @@ def check_same(what: str, facts: Sequence[Mapping[str, str]]) -> None:
                     f"{what} must be the same on all processes, but {name} is {first.get(name, 'not there')} on rank 0 "
                     f"and {other.get(name, 'not there')} on rank {rank}"
                 )
+
+
+def _distinct(ids: Ints) -> tuple[Ints, Ints | None]:
+    """Ids without repeats, and where each is among them; None where nothing repeats (the nodes of a layer, say)."""
+    ordered = np.sort(ids)  # a fraction of the time of an inverse, which is seldom needed
+    if (ordered[1:] != ordered[:-1]).all():
+        return ids, None
+    return np.unique(ids, return_inverse=True)
 
 
 def pack(arrays: Sequence[Array]) -> Bytes:

@@ -1,6 +1,6 @@
 """Rows that are learned, one per node or relation, in memory or in files.
 
-- ``_embedding_table``: the rows, beside the state of their optimiser (``_row_optimizers``); ``_initial`` draws them.
+- ``_embedding_table``: the rows, beside the state of their optimiser; ``_row_optimizers`` makes and changes them.
 - ``_pulls``: rows that wait for their step. ``_pipeline``: several batches under way at the same time.
 
 Names that are imported ``as`` themselves serve rooms above, not users.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Callable, Mapping, Sized
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,14 +15,13 @@ from torch import Tensor
 from nodeflow._base.checks import Ints, as_count, as_ids, as_int, as_number, check_one_of, check_type, describe
 from nodeflow._base.types import FileLike, IdsLike
 from nodeflow._peers.held import ALONE, HeldGraph, Peers, WholeIds
-from nodeflow._peers.routes import fetch_from_owners, first_of_each, send_to_owners
+from nodeflow._peers.routes import first_of_each
 from nodeflow._rows.base import RowsBase
 from nodeflow._rows.rows import fetch_rows
 from nodeflow._store.files import FileStore
 from nodeflow._store.store import MemoryStore, Store
-from nodeflow.learned._initial import INITS, initial_rows
 from nodeflow.learned._pulls import Pulls, added, check_finite, gradients
-from nodeflow.learned._row_optimizers import RowOptimizer, check_lr
+from nodeflow.learned._row_optimizers import INITS, RowOptimizer, check_lr, initial_rows
 from nodeflow.random import derive_key, hash_ids
 
 _WHAT = "the embedding table"
@@ -106,14 +105,14 @@ class EmbeddingTable(RowsBase):
         graph = None if isinstance(nodes, int) or not hasattr(nodes, "peers") else nodes
         self.peers: Peers = ALONE if graph is None else graph.peers
         self._whole = WholeIds(0) if graph is None else graph.held.whole
-        own: Sized = range(as_count(nodes, "nodes")) if graph is None else graph.held.masters
+        own = as_count(nodes, "nodes") if graph is None else graph.held.num_masters
         adam = optimizer, lr, betas, eps, weight_decay, initial_accumulator_value
         options = {"optimizer": adam, "width": width, "gradients": gradients, "init": init, "scale": scale}
         options |= {"seed": seed, "dtype": dtype, "a folder": folder is not None}
         self.collective = self.peers.size > 1
         with self.peers.together("making a table", exchanges=2 if folder is None else 3):
             self.peers.agree("arguments of EmbeddingTable", {name: repr(value) for name, value in options.items()})
-            self.shape = (len(own) if graph is None else graph.num_nodes, as_count(width, "width", 1))
+            self.shape = (own if graph is None else graph.num_nodes, as_count(width, "width", 1))
             if dtype not in _TYPES:
                 raise ValueError(f"dtype must be torch.float32, float64, bfloat16 or float16, got {describe(dtype)}")
             check_one_of(gradients, "gradients", ("sum", "mean"))
@@ -126,10 +125,10 @@ class EmbeddingTable(RowsBase):
             self._key = derive_key("initial", self._settings["seed"])
             self._exact = torch.promote_types(dtype, torch.float32)
             self._part = {}
-            if self.collective:
-                hashed = hash_ids(np.asarray(own))
+            if graph is not None and self.collective:
+                hashed = hash_ids(graph.held.masters.numpy())
                 self._part = {"nodes": f"part {self.peers.rank} of {self.peers.size}, {hashed:#018x}"}
-            self._store = self._make(len(own), None if folder is None else Path(folder))
+            self._store = self._make(own, None if folder is None else Path(folder))
         # held while rows are read or committed, so that a reader in another thread sees complete commits only
         self._lock = threading.Lock()
         self._pulls = Pulls()
@@ -181,7 +180,7 @@ class EmbeddingTable(RowsBase):
             return self._pulls.pull(as_ids(ids, "ids", self.shape[0]), self.fetch, device)
 
     def _read(self, ids: Ints, out: Tensor | None) -> Tensor:
-        return fetch_from_owners(self.peers, "learned rows", ids, self.peers.owners, self._held)
+        return self.peers.fetch("learned rows", ids, self.peers.owners, self._held)
 
     def _held(self, ids: Ints) -> Tensor:
         """Return local rows by parent id; rows that were never written have their initial values."""
@@ -268,7 +267,7 @@ class EmbeddingTable(RowsBase):
         if not self.collective:  # the general path would make a small step a tenth slower
             return [(ids, rows)], active
         own = np.array([self.version, self.lr, active], np.float64)
-        facts, (parts,) = send_to_owners(self.peers, what, own, [(ids, rows)])
+        facts, (parts,) = self.peers.send(what, own, [(ids, rows)])
         for k, name in enumerate(("version", "lr")):
             if len(set(facts[:, k])) > 1:
                 raise ValueError(f"the {name} of a table must be the same on all processes, got {facts[:, k].tolist()}")

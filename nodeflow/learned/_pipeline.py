@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, suppress
 from functools import partial
 from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 
@@ -115,17 +115,16 @@ class Pipeline(Generic[Batch, Result]):
         workers = Workers(1, "nodeflow-pipeline") if self.staleness > 1 else None
         # the worker exchanges rows while the caller may exchange gradients: a channel of its own keeps them apart
         tables = [table for table, _ in self._pulls.values() if table.collective and workers is not None]
-        channels = [(peers, peers.channel()) for peers in {id(table.peers): table.peers for table in tables}.values()]
+        channels = [(peers, peers.channel()) for peers in dict.fromkeys(table.peers for table in tables)]
 
         def submit(task: Callable[[], Any]) -> Callable[[], Any]:
             return task if workers is None else workers.submit(task)
 
-        @contextmanager
-        def beside() -> Iterator[None]:
-            with ExitStack() as stack:
-                for peers, channel in channels:
-                    stack.enter_context(peers.using(channel))
-                yield
+        def beside() -> ExitStack:
+            stack = ExitStack()
+            for peers, channel in channels:
+                stack.enter_context(peers.using(channel))
+            return stack
 
         def draw() -> Drawn | None:
             with beside():
@@ -148,7 +147,7 @@ class Pipeline(Generic[Batch, Result]):
             for _ in range(self.staleness):
                 ahead.append(submit(draw))
             while (drawn := ahead.popleft()()) is not None and not errors:
-                result = self._compute(drawn)
+                result = self.compute(drawn.batch, drawn.rows[""] if self._single else drawn.rows)
                 written, drawn = submit(partial(write, drawn)), None
                 if workers is None:
                     written()
@@ -167,8 +166,8 @@ class Pipeline(Generic[Batch, Result]):
                     with suppress(Exception):
                         if (unused := rest()) is not None:
                             self._drop(unused)
-                # on the worker, which may still be inside the generator: closing it from here would then raise
-                submit(partial(_close, source))()
+                # a generator, such as a loader's, ends its threads now; on the worker, which may still be inside of it
+                submit(getattr(source, "close", lambda: None))()
             finally:
                 if workers is not None:
                     workers.stop()
@@ -192,11 +191,8 @@ class Pipeline(Generic[Batch, Result]):
         self._under_way -= 1
         return None
 
-    def _compute(self, drawn: Drawn) -> Result:
-        return self.compute(drawn.batch, drawn.rows[""] if self._single else drawn.rows)
-
     def _write(self, drawn: Drawn) -> None:
-        for table, leaves in self._by_table(drawn):
+        for table, leaves in self._by_table(drawn).items():
             # without gradients a collective table steps too: the other processes wait in the exchange
             if table.collective or any(leaf.grad is not None for leaf in leaves):
                 table.step(*leaves)
@@ -205,22 +201,14 @@ class Pipeline(Generic[Batch, Result]):
         self._under_way -= 1
 
     def _drop(self, drawn: Drawn) -> None:
-        for table, leaves in self._by_table(drawn):
+        for table, leaves in self._by_table(drawn).items():
             for leaf in leaves:
                 with suppress(ValueError):  # its table has made the step
                     table.drop(leaf)
         self._under_way -= 1
 
-    def _by_table(self, drawn: Drawn) -> list[tuple[EmbeddingTable, list[Tensor]]]:
-        leaves: dict[int, list[Tensor]] = {}
-        tables = {id(table): table for table, _ in self._pulls.values()}
+    def _by_table(self, drawn: Drawn) -> dict[EmbeddingTable, list[Tensor]]:
+        leaves: dict[EmbeddingTable, list[Tensor]] = {}
         for name, leaf in drawn.rows.items():
-            leaves.setdefault(id(self._pulls[name][0]), []).append(leaf)
-        return [(tables[key], of_table) for key, of_table in leaves.items()]
-
-
-def _close(source: Iterator[Any]) -> None:
-    """Close a generator, such as a loader's, so that it ends its threads now."""
-    close = getattr(source, "close", None)
-    if callable(close):
-        close()
+            leaves.setdefault(self._pulls[name][0], []).append(leaf)
+        return leaves

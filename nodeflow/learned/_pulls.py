@@ -43,10 +43,7 @@ class Pulls:
         return pulled.leaf
 
     def waiting(self, rows: Sequence[Tensor]) -> list[Pulled]:
-        """Return the waiting rows of these leaves; without arguments, all.
-
-        Raises TypeError and ValueError for tensors that do not wait.
-        """
+        """Return the waiting rows of these leaves, which must wait; without arguments, all."""
         if not rows:
             return self._pulled
         by_leaf = {id(pulled.leaf): pulled for pulled in self._pulled}
@@ -64,16 +61,11 @@ class Pulls:
 
 
 def gradients(chosen: Sequence[Pulled], dtype: torch.dtype) -> tuple[Ints, Tensor] | None:
-    """Return distinct ids and their gradients ``[k, width]``, added up; None where no row has a gradient.
-
-    Raises ValueError for a gradient that is not finite.
-    """
+    """Return distinct ids and their finite gradients ``[k, width]``, added up; None where no row has a gradient."""
     parts = [(pulled.ids, _summed(pulled, dtype)) for pulled in chosen if pulled.leaf.grad is not None]
     if not parts:
         return None
-    ids, grads = parts[0]
-    if len(parts) > 1:
-        ids, grads = added(parts)
+    ids, grads = parts[0] if len(parts) == 1 else added(parts)
     check_finite(ids, grads)
     return ids, grads
 

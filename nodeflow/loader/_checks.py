@@ -19,11 +19,7 @@ from nodeflow.sampling.base import SamplerBase
 
 
 def all_or(seeds: SeedsLike | str | None, sampler: SamplerBase) -> SeedsLike:
-    """Return the seeds of a loader, all that the sampler can have where they are "all" or left out.
-
-    Raises TypeError for an iterator, or a sampler of torch, whose values may differ with every iteration; for another
-    word, for nodes that are left out, and where the number of seeds has no end.
-    """
+    """Return the seeds of a loader: all that the sampler can have where they are "all", or left out."""
     if isinstance(seeds, (Iterator, torch.utils.data.Sampler)):
         raise TypeError(
             f"seeds must be a tensor, an array or a list, got {type(seeds).__name__}: it would be read only once, and "
@@ -91,10 +87,7 @@ def repeats(seeds: Ints) -> bool:
 
 
 def as_times(times: NumbersLike | None, sampler: SamplerBase, shape: torch.Size) -> Tensor | None:
-    """Return times of seeds of this shape as a tensor of their own type; None for a sampler that takes none.
-
-    Raises TypeError where the sampler needs times and gets none, or takes none, ValueError for another shape.
-    """
+    """Return times of seeds of this shape as a tensor of their own type; None for a sampler that takes none."""
     name = type(sampler).__name__
     if times is None:
         if sampler.takes_times:

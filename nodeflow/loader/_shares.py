@@ -79,6 +79,7 @@ class Shares(NamedTuple):
 def as_group(rank: int | None, world_size: int | None, graph: Graph) -> tuple[int, int]:
     """Return ``(rank, world_size)``, checked; see ``NodeFlowLoader`` for the defaults."""
     peers = graph.peers
+    # processes that each hold a whole graph may share steps too; those that hold one together share them in any case
     if peers.size > 1:
         if (rank, world_size) not in ((None, None), (peers.rank, peers.size)):
             raise ValueError(
@@ -102,11 +103,9 @@ def as_group(rank: int | None, world_size: int | None, graph: Graph) -> tuple[in
 
 
 def join(peers: Peers, shares: Shares, settings: Callable[[], dict[str, Any]], workers: tuple[int, int]) -> object:
-    """Make sure that all processes draw the same batches in the same order; return a channel for the thread that does.
-
-    The channel is None without such a thread. Raises ValueError for several threads, and for settings that differ.
-    """
+    """Make sure that all processes draw the same batches in the same order; return a channel for a thread that does."""
     num_workers, prefetch = workers
+    # draws of several threads would come in another order on each process
     if num_workers > 1 and peers.size > 1:
         raise ValueError(
             f"num_workers must be 0 or 1 for a graph that lies on several processes, which draw each batch together, "
@@ -129,19 +128,15 @@ def shares_of(
     group = as_group(*process, sampler.graph)
     if isinstance(share, str):
         check_one_of(share, "share", ("even", "owned"))
-        if share == "even":
-            return Shares(batch_size, *group, sampler.seeds_together)
-        owner = _owners_of(sampler, group[1])
-    else:
-        owner = share
-    if owner is None:
+    if isinstance(share, str) and share == "even":
+        return Shares(batch_size, *group, sampler.seeds_together)
+    if (owner := _owners_of(sampler, group[1]) if isinstance(share, str) else share) is None:
         raise ValueError(
             "share='owned' needs a graph that lies on several processes; for a whole graph pass the rank that owns "
             f"each {sampler.seed_kind}, as an array or a function of ids: share=ranks"
         )
     ids: Ints = (seeds if seeds.ndim == 1 else seeds[:, 0]).numpy()
-    ranks = _owners(owner, ids, sampler, group[1])
-    return Shares(batch_size, *group, sampler.seeds_together, ranks)
+    return Shares(batch_size, *group, sampler.seeds_together, _owners(owner, ids, sampler, group[1]))
 
 
 def _owners_of(sampler: SamplerBase, world_size: int) -> Owner | None:

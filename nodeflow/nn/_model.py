@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from functools import reduce
 from itertools import pairwise
-from typing import Any, TypedDict, TypeGuard, Unpack
+from typing import TypedDict, TypeGuard, Unpack
 
 import torch
 from torch import Tensor, nn
@@ -19,7 +19,7 @@ from nodeflow.nn._between import NORMS, Dropout
 from nodeflow.nn._conv import FlowConv, draw_glorot
 from nodeflow.nn._linear_conv import LinearConv
 from nodeflow.ops import in_bfloat16, linear_sum, sparse_linear
-from nodeflow.propagation import FiledPass, FullPass, Propagation, check_features, check_out
+from nodeflow.propagation import FullPass, Propagation, check_features, check_out
 
 
 class FlowModel(nn.Module):
@@ -258,7 +258,7 @@ class FlowModel(nn.Module):
             graph = Propagation(graph, weight=weight, edge_filter=edge_filter)
         elif weight is not None or edge_filter is not None:
             raise ValueError("the propagation has its weights and filter of edges; leave out weight and edge_filter")
-        passing = _pass(self, graph, folder, nodes=nodes, chunk_size=chunk_size, progress=progress)
+        passing = FullPass(self, graph, nodes=nodes, chunk_size=chunk_size, progress=progress, folder=folder)
         out = check_out(out, passing.num_outputs)
         rows_of = h.untyped_storage().data_ptr() if isinstance(h, Tensor) and h.layout == torch.strided else None
         if out is not None and out.numel() and out.untyped_storage().data_ptr() == rows_of:
@@ -284,14 +284,7 @@ class FlowModel(nn.Module):
         the first ones given are ``h`` itself, and the others map files. Where several processes hold the graph, they
         are the rows of the nodes that this one owns; all processes call this together, and ``folder`` must be None.
         """
-        yield from _pass(self, propagation, folder, chunk_size=chunk_size, progress=progress)(h)
-
-
-def _pass(model: FlowModel, propagation: Propagation, folder: FileLike | None, **options: Any) -> FullPass:
-    """Return a full pass whose inner layers lie in files of ``folder``, or in memory."""
-    return (
-        FullPass(model, propagation, **options) if folder is None else FiledPass(model, propagation, folder, **options)
-    )
+        yield from FullPass(self, propagation, chunk_size=chunk_size, progress=progress, folder=folder)(h)
 
 
 class Jumping(nn.Module):

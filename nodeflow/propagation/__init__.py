@@ -4,7 +4,6 @@ Names that are imported ``as`` themselves serve rooms above, not users.
 """
 
 from nodeflow.propagation._exchange_plan import ExchangePlan
-from nodeflow.propagation._full_pass import FiledPass as FiledPass
 from nodeflow.propagation._full_pass import FullPass as FullPass
 from nodeflow.propagation._full_pass import LayeredModel as LayeredModel
 from nodeflow.propagation._full_pass import check_features as check_features

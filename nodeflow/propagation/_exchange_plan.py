@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TypeVar
 
 import numpy as np
 import torch
@@ -10,13 +10,15 @@ from torch import Tensor
 
 from nodeflow._base.checks import Ints, as_array, check_num_rows, check_one_of
 from nodeflow._base.frozen import Frozen, Lazy
-from nodeflow._base.types import MaskLike
+from nodeflow._base.types import Array, MaskLike
 from nodeflow._edges.edges import NOTHING, Edges, edges_along
 from nodeflow._peers.held import Peers
-from nodeflow._peers.routes import Routes, narrowed
-from nodeflow._rows.rows import Rows, fetch_rows, from_numpy, is_sparse, slice_rows
+from nodeflow._peers.routes import Routes
+from nodeflow._rows.rows import Rows, from_numpy, is_sparse, slice_rows, take_rows, whole_column, zero_rows
 from nodeflow._rows.rows import as_array as as_words
 from nodeflow.graph import Graph
+
+Column = TypeVar("Column", bound="Tensor | Rows")
 
 
 class ExchangePlan(Frozen):
@@ -25,38 +27,34 @@ class ExchangePlan(Frozen):
     A *mirror* is a node at which this process has edges and that another process owns. Making the plan is collective,
     and tells every owner which of its nodes have mirrors where. From then on rows travel without ids. A process that
     holds all of the graph has no mirrors, and rows come back as they are.
+
+    ``num_masters`` and ``num_mirrors`` are the numbers of nodes that this process owns, and of mirrors here.
     """
 
-    __slots__ = ("_graph", "_mirrored", "_nodes", "_peers", "_routes", "num_masters")
+    __slots__ = ("_graph", "_mirrored", "_nodes", "_of_each", "_peers", "num_masters", "num_mirrors")
     num_masters: int
+    num_mirrors: int
     _graph: Graph
     _nodes: Lazy[Ints]
     _peers: Peers
-    _mirrored: list[Ints]
-    _routes: Routes
+    _mirrored: list[Ints]  # by process, the masters here that have mirrors there
+    _of_each: list[Ints]  # by process, the mirrors here whose masters are there
 
     def __init__(self, graph: Graph) -> None:
         peers, held = graph.peers, graph.held
-        self._set(_graph=graph, _peers=peers)
-        if peers.size == 1:
-            self._set(
-                num_masters=graph.num_nodes,
-                _nodes=Lazy(lambda: np.arange(graph.num_nodes)),
-                _mirrored=[NOTHING],
-                _routes=Routes(NOTHING, 1),
-            )
-            return
         with peers.together("planning exchanges"):
-            rows, _, src, _ = held.rows()
-            ends = np.unique(np.concatenate([rows, src.astype(np.int64)]))
-            owner = peers.owners(ends)
-            mirrors, owner = ends[owner != peers.rank], owner[owner != peers.rank]
-            routes = Routes(owner, peers.size)
+            mirrors = held.mirrors
+            routes = Routes(peers.owners(mirrors), peers.size)
             mirrored = peers.exchange("ids of mirrors", routes.parcels(mirrors))
-        places = [held.whole.rows_of(ids[0]) if ids else np.zeros(0, np.int64) for ids in mirrored]
-        masters = held.masters.numpy()
-        nodes = np.concatenate([masters, mirrors])
-        self._set(_nodes=Lazy.of(nodes), num_masters=len(masters), _mirrored=places, _routes=routes)
+        self._set(
+            num_masters=held.num_masters,
+            num_mirrors=len(mirrors),
+            _graph=graph,
+            _nodes=Lazy(lambda: np.concatenate([held.masters.numpy(), mirrors])),
+            _peers=peers,
+            _mirrored=[held.whole.rows_of(ids[0]) if ids else NOTHING for ids in mirrored],
+            _of_each=[routes.to(r) for r in range(peers.size)],
+        )
 
     @property
     def nodes(self) -> Ints:
@@ -66,65 +64,35 @@ class ExchangePlan(Frozen):
     def edges(self, direction: str) -> Edges:
         """Return the edges held here, in rows of ``nodes``; their neighbours are places among ``nodes``."""
         check_one_of(direction, "direction", ("in", "out"))
-        if self._peers.size == 1:
-            return edges_along(self._graph, direction)
         held = self._graph.held
-        rows, begin, src, _ = held.rows()
-        dst, source = self.places(np.repeat(rows, np.diff(begin))), self.places(src.astype(np.int64))
-        row, near, order = dst, source, np.argsort(dst, kind="stable")
-        if direction == "out":  # by edge id inside each source, as in the whole graph
-            row, near, order = source, dst, np.lexsort((held.whole.edge_ids_of(np.arange(len(src))), source))
-        indptr = np.concatenate([[0], np.cumsum(np.bincount(row, minlength=len(self.nodes)))])
-        return Edges._trusted(indptr, narrowed(near[order], len(self.nodes)), order, whole=held.whole)
+        return Edges._trusted(*held.edges_among(direction), whole=held.whole)
 
     def check_together(self, direction: str) -> None:
         """Raise ValueError unless all edges of a node lie in one process, in its row."""
-        if self._peers.size > 1:
-            edges_along(self._graph, direction)
+        edges_along(self._graph, direction)
 
-    def places(self, nodes: Ints) -> Ints:
-        """Return where nodes, parent ids, are among ``nodes``."""
-        if self._peers.size == 1:
-            return nodes
-        masters, mirrors = self.nodes[: self.num_masters], self.nodes[self.num_masters :]
-        place = np.searchsorted(masters, nodes)
-        inside = place < len(masters)
-        inside[inside] = masters[place[inside]] == nodes[inside]
-        place[~inside] = self.num_masters + np.searchsorted(mirrors, nodes[~inside])
-        return place
-
-    def fetched(self, column: Tensor | Rows) -> Tensor | Rows:
-        """Return the rows of ``nodes`` from rows of all nodes of the graph, which may be a column of it."""
-        return column if self._peers.size == 1 else fetch_rows(column, torch.from_numpy(self.nodes))
-
-    def gathered(self, rows: Tensor) -> Tensor:
+    def gathered(self, rows: Column) -> Column | Tensor:
         """Return the rows of ``nodes``, given the rows of the nodes that this process owns; collective."""
-        return rows if self._peers.size == 1 else torch.cat([rows, self.broadcast(rows)])
+        mirrors = self.broadcast(rows)
+        return torch.cat([whole_column(rows), mirrors]) if self.num_mirrors else rows
 
     def reduced(self, rows: Tensor) -> Tensor:
         """Return the sums at the nodes that this process owns, from the parts of sums at ``nodes``; collective."""
-        if self._peers.size == 1:
-            return rows
         if is_sparse(rows):  # of edges that lie with their destinations, so that all sums are here
-            return slice_rows(rows, 0, self.num_masters)
+            return self.own(rows)
         return self.reduce(rows[self.num_masters :], rows[: self.num_masters])
 
     def own(self, rows: Tensor) -> Tensor:
         """Return the rows of the nodes that this process owns, given the rows of ``nodes``."""
-        return rows if self._peers.size == 1 else slice_rows(rows, 0, self.num_masters)
-
-    @property
-    def num_mirrors(self) -> int:
-        """Number of mirrors here."""
-        return len(self.nodes) - self.num_masters
+        return slice_rows(rows, 0, self.num_masters) if self.num_mirrors else rows
 
     @property
     def partners(self) -> list[int]:
         """Numbers of the processes that rows travel to or from."""
-        busy = [len(away) + len(own) for away, own in zip(self._mirrored, self._of_each(), strict=True)]
+        busy = [len(away) + len(own) for away, own in zip(self._mirrored, self._of_each, strict=True)]
         return [r for r, rows in enumerate(busy) if rows and r != self._peers.rank]
 
-    def broadcast(self, rows: Tensor, *, changed: MaskLike | None = None, into: Tensor | None = None) -> Tensor:
+    def broadcast(self, rows: Tensor | Rows, *, changed: MaskLike | None = None, into: Tensor | None = None) -> Tensor:
         """Return the rows of the mirrors, ``[num_mirrors, ...]``, from those of their masters; collective.
 
         Gradients do not travel.
@@ -143,10 +111,10 @@ class ExchangePlan(Frozen):
                 raise ValueError("changed and into belong together: rows that did not change must be known already")
             if into is not None:
                 check_num_rows(into.shape, "into", self.num_mirrors, "mirror")
-            arrived = self._swapped("rows of mirrors", rows, self._mirrored, self._of_each(), mask)
-        out = rows.new_empty((self.num_mirrors, *rows.shape[1:])) if into is None else into
+            arrived = self._swapped("rows of mirrors", rows, self._mirrored, self._of_each, mask)
+        out = zero_rows(rows, self.num_mirrors) if into is None else into
         for at, values in arrived:
-            out[at] = values
+            out[at] = values.to(out.device)
         return out
 
     def reduce(self, rows: Tensor, into: Tensor, *, changed: MaskLike | None = None) -> Tensor:
@@ -165,17 +133,13 @@ class ExchangePlan(Frozen):
             check_num_rows(rows.shape, "rows", self.num_mirrors, "mirror")
             check_num_rows(into.shape, "into", self.num_masters, "node that this process owns")
             mask = self._mask(changed, self.num_mirrors, "changed")
-            arrived = self._swapped("sums of mirrors", rows, self._of_each(), self._mirrored, mask)
+            arrived = self._swapped("sums of mirrors", rows, self._of_each, self._mirrored, mask)
         for at, values in arrived:
             into[at] += values.to(into.device)  # a node has one mirror in a process: no index repeats
         return into
 
-    def _of_each(self) -> list[Ints]:
-        """The numbers of the mirrors here that each process owns."""
-        return [self._routes.to(r) for r in range(self._peers.size)]
-
     def _swapped(
-        self, what: str, rows: Tensor, sent: list[Ints], placed: list[Ints], mask: np.ndarray | None
+        self, what: str, rows: Tensor | Rows, sent: list[Ints], placed: list[Ints], mask: np.ndarray | None
     ) -> list[tuple[Tensor, Tensor]]:
         """Send the rows at the places ``sent`` to each process; return those that came, after their places."""
         kind = f"{str(rows.dtype).removeprefix('torch.')} {list(rows.shape[1:])}"
@@ -185,17 +149,16 @@ class ExchangePlan(Frozen):
         for at, arrays in zip(placed, parcels, strict=True):
             if arrays:
                 at = at if mask is None else at[np.unpackbits(arrays[1], count=len(at)).astype(np.bool_)]
-                arrived.append((torch.from_numpy(at), from_numpy(arrays[0], rows.dtype).to(rows.device)))
+                arrived.append((torch.from_numpy(at), from_numpy(arrays[0], rows.dtype)))
         return arrived
 
-    def _picked(self, rows: Tensor, places: Ints, mask: np.ndarray | None) -> list[Any]:
+    def _picked(self, rows: Tensor | Rows, places: Ints, mask: np.ndarray | None) -> list[Array]:
         """Return the changed rows of ``rows[places]``, and one bit per row that marks them."""
         if not len(places):
             return []
-        if mask is None:
-            return [as_words(rows[torch.from_numpy(places)].detach().cpu().contiguous())]
-        kept = mask[places]
-        return [as_words(rows[torch.from_numpy(places[kept])].detach().cpu().contiguous()), np.packbits(kept)]
+        kept = np.ones(len(places), np.bool_) if mask is None else mask[places]
+        chosen = take_rows(rows, torch.from_numpy(places[kept])).detach().cpu()
+        return [as_words(chosen.contiguous()), *([] if mask is None else [np.packbits(kept)])]
 
     def _mask(self, value: MaskLike | None, size: int, name: str) -> np.ndarray | None:
         if value is None:

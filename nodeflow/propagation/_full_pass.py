@@ -18,8 +18,7 @@ from nodeflow._base.checks import Ints, as_count, as_ids, check_num_rows, check_
 from nodeflow._base.types import FileLike, IdsLike
 from nodeflow._disk.arrays import scratch_array
 from nodeflow._peers.held import together
-from nodeflow._peers.routes import fetch_from_owners
-from nodeflow._rows.rows import Rows, fetch_rows, is_read_only, take_rows
+from nodeflow._rows.rows import Rows, fetch_rows, is_read_only, take_rows, whole_column
 from nodeflow.flow import Flow
 from nodeflow.propagation._propagation import Propagation
 
@@ -71,7 +70,7 @@ def check_features(h: object) -> None:
 
 
 def check_out(out: object, num_rows: int) -> Tensor | None:
-    """Return the tensor that takes the outputs, or None; raise TypeError or ValueError for one that cannot."""
+    """Return the tensor that takes the outputs, or None."""
     if out is None:
         return None
     check_type(out, "out", Tensor, "a tensor that takes the outputs, such as storage.create makes")
@@ -86,9 +85,12 @@ def check_out(out: object, num_rows: int) -> Tensor | None:
 class FullPass:
     """Computes a model layer by layer from full neighbourhoods. Arguments as for ``FlowModel.inference``.
 
-    ``index``, int64 ``[len(nodes)]``, is the row of each of ``nodes`` in the outputs; None: all, in order. ``out``
-    takes the outputs of a pass over all nodes. Where several processes hold the graph, each computes all the nodes that
-    it owns, and ``outputs`` fetches those of ``nodes``.
+    ``out`` takes the outputs of a pass over all nodes. Where several processes hold the graph, each computes all the
+    nodes that it owns, and ``outputs`` fetches those of ``nodes``.
+
+    With ``folder``, in memory are the rows of ``chunk_size`` nodes and their neighbours only; those of layers lie in
+    files, which are gone after the pass. They are computed on the device of the model. The rows that enter the first
+    convolution are yielded as they came, without those left out that no node needs.
     """
 
     def __init__(
@@ -99,24 +101,34 @@ class FullPass:
         nodes: IdsLike | None = None,
         chunk_size: int | None = None,
         progress: bool = False,
-        out: Tensor | None = None,
+        folder: FileLike | None = None,
     ) -> None:
-        self.model, self.propagation, self.progress, self.out = model, propagation, progress, out
+        self.model, self.propagation, self.progress = model, propagation, progress
+        self.out: Tensor | None = None
+        self.device: torch.device | None = None  # of the rows, where they are moved
+        self.folder = None if folder is None else Path(folder)
+        # rows of mirrors travel through memory, and columns are fetched by all, whose ranges differ in number
+        if folder is not None and propagation.graph.peers.size > 1:
+            raise ValueError("folder must be None for a graph that lies on several processes")
         # checked before anything is computed
         self.chunk_size = None if chunk_size is None else as_count(chunk_size, "chunk_size", 1)
-        self.index: Tensor | None = None
         self.nodes: Ints | None = None
         # of every layer the nodes whose rows are computed, ascending; None: all
         self.needed: list[Ints | None] = [None] * (len(model.convs) + 1)
         with together(propagation.graph, "outputs of nodes"):
             propagation.plan.check_together(propagation.direction)
             self.nodes = None if nodes is None else as_ids(nodes, "nodes", propagation.graph.num_nodes)
+        # a process alone has all rows that the outputs depend on; several compute what they own, for each other too
         if self.nodes is not None and propagation.graph.peers.size == 1:
-            wanted, index = np.unique(self.nodes, return_inverse=True)
-            self.index = torch.from_numpy(index)
+            wanted = np.unique(self.nodes)
             for i in reversed(range(len(self.needed))):
                 self.needed[i] = wanted
                 wanted = propagation.needed(wanted) if i else wanted
+        if folder is not None:
+            self.chunk_size = self.chunk_size or _CHUNK
+            self.needed[0] = None  # rows of the inputs are found by the ids of their nodes
+            parameters = (one for module in model.modules() for one in module.parameters(recurse=False))
+            self.device = next((one.device for one in parameters), torch.device("cpu"))
 
     def __call__(self, h: Tensor | Rows) -> Iterator[Tensor]:
         """Yield the rows that enter each convolution, before dropout, then the outputs: of the nodes needed."""
@@ -126,7 +138,7 @@ class FullPass:
         check_num_rows(h.shape, "h", self.propagation.graph.num_nodes, "node of the graph")
         modes = {module: module.training for module in model.modules()}  # parts may be frozen in evaluation mode
         model.eval()
-        total = sum(len(self._ranges(i)) for i in range(len(model.convs)))
+        total = sum(len(self._ranges(i)) for i in range(1, len(model.convs) + 1))
         try:
             with tqdm(total=total, disable=not self.progress, desc="full pass", leave=False) as bar:
                 yield from self._layers(h, bar)
@@ -135,40 +147,48 @@ class FullPass:
                 module.training = training
 
     def _layers(self, h: Tensor | Rows, bar: tqdm[Any]) -> Iterator[Tensor]:
-        model, needed, plan = self.model, self.needed[0], self.propagation.plan
+        plan, jumping, end = self.propagation.plan, self.model.jumping, len(self.model.convs)
         kept: list[Tensor] = []  # with jumping: the rows of every layer, of the nodes wanted
-        h = plan.fetched(h)
-        if not isinstance(h, Tensor):
-            h = fetch_rows(h, torch.from_numpy(np.arange(h.shape[0]) if needed is None else needed))
-        elif needed is not None:
-            h = take_rows(h, torch.from_numpy(needed))
-        for i in range(len(model.convs)):
-            h = model.activate(i, plan.gathered(h) if i else h)
-            yield plan.own(h)
-            kept += [] if model.jumping is None or not i else [self._wanted(i, plan.own(h))]
-            h = self._layer(i, h, bar)
-        if model.jumping is not None:
-            h = model.jumping([*kept, model.activate(len(model.convs), h)])
-            if self.out is not None:
-                h = self._fitting(h).copy_(h)
-        yield h
+        rows = self._inputs(h)
+        for i in range(end):
+            rows = plan.gathered(rows) if i and self.needed[i] is None else rows
+            yield plan.own(rows)
+            rows = self._layer(i, rows, bar)
+            kept += [] if jumping is None else [self._wanted(i + 1, rows)]
+        if jumping is not None:
+            rows = self._in_ranges(
+                end, lambda start, stop: jumping([h[start:stop].to(self.device) for h in kept]), last=True
+            )
+        yield rows
 
-    def _ranges(self, i: int) -> list[tuple[int, int]]:
-        """Ranges of the nodes that convolution ``i`` computes."""
-        nodes = self.needed[i + 1]
-        return self.propagation.ranges(self.chunk_size, None if nodes is None else len(nodes))
+    def _inputs(self, h: Tensor | Rows) -> Tensor:
+        """The rows of the nodes that the first convolution reads."""
+        if self.folder is not None:
+            return cast(Tensor, h)  # read a range at a time
+        needed, h = self.needed[0], self.propagation.graph.held.of_all_nodes(h)
+        rows = whole_column(h) if needed is None else fetch_rows(h, torch.from_numpy(needed))
+        return self.model.activate(0, rows)
 
     def _layer(self, i: int, h: Tensor, bar: tqdm[Any]) -> Tensor:
-        """The outputs of convolution ``i``."""
-        last = i == len(self.model.convs) - 1 and self.model.jumping is None
-        return self._in_ranges(
-            i, lambda start, stop: self.model.convolve(i, *self._entering(i, h, start, stop)), last, bar
-        )
+        """The outputs of convolution ``i``, activated as they enter the next one."""
+        model = self.model
+        last = i == len(model.convs) - 1 and model.jumping is None
+
+        def compute(start: int, stop: int) -> Tensor:
+            part = model.convolve(i, *self._entering(i, h, start, stop))
+            return part if last else model.activate(i + 1, part)
+
+        return self._in_ranges(i + 1, compute, last=last, bar=bar)
+
+    def _ranges(self, i: int) -> list[tuple[int, int]]:
+        """Ranges of the nodes whose rows of layer ``i`` are computed."""
+        nodes = self.needed[i]
+        return self.propagation.ranges(self.chunk_size, None if nodes is None else len(nodes))
 
     def _in_ranges(
-        self, i: int, compute: Callable[[int, int], Tensor], last: bool, bar: tqdm[Any] | None = None
+        self, i: int, compute: Callable[[int, int], Tensor], *, last: bool = False, bar: tqdm[Any] | None = None
     ) -> Tensor:
-        """Rows of the nodes that convolution ``i`` computes, a range at a time; ``last``: they are the outputs."""
+        """Rows for the nodes of layer ``i``, a range at a time; ``last``: they are the outputs."""
         ranges = self._ranges(i)
         out: Tensor | None = None
         for start, stop in ranges:
@@ -185,6 +205,8 @@ class FullPass:
         """A tensor for the rows of a layer, of which ``part`` are the first."""
         if last and self.out is not None:
             return self._fitting(part)
+        if self.folder is not None and not last:
+            return scratch_array(self.folder, part.dtype, (size, *part.shape[1:]))
         return part if len(part) == size else part.new_empty((size, *part.shape[1:]))
 
     @property
@@ -193,25 +215,19 @@ class FullPass:
         return self.propagation.plan.num_masters if self.nodes is None else len(self.nodes)
 
     def outputs(self, rows: Tensor, out: Tensor | None) -> Tensor:
-        """Return the outputs of the nodes wanted, in ``out`` where it is given, from the last rows of the pass.
-
-        Raises ValueError unless ``out`` takes rows like these.
-        """
+        """Return the outputs of the nodes wanted, in ``out`` where it is given, from the last rows of the pass."""
         if self.nodes is None:
             return rows
-        self.out = out
-        if self.index is None:
-            graph = self.propagation.graph
-            peers, places = graph.peers, graph.held.whole.rows_of
-            wanted = fetch_from_owners(
-                peers, "outputs", self.nodes, peers.owners, lambda ids: rows[torch.from_numpy(places(ids))]
+        self.out, peers, end = out, self.propagation.graph.peers, len(self.model.convs)
+        if out is None or self.needed[end] is None:
+            wanted = peers.fetch(
+                "outputs", self.nodes, peers.owners, lambda ids: rows[self._rows(end, torch.from_numpy(ids))]
             )
             return wanted if out is None else self._fitting(wanted).copy_(wanted)
-        if out is None:
-            return rows[self.index]
         self._fitting(rows)
-        for start in range(0, len(self.index), _PIECE):
-            out[start : start + _PIECE] = rows[self.index[start : start + _PIECE]]
+        for start in range(0, len(self.nodes), _PIECE):  # outputs may be larger than memory
+            piece = slice(start, start + _PIECE)
+            out[piece] = rows[self._rows(end, torch.from_numpy(self.nodes[piece]))]
         return out
 
     def _fitting(self, part: Tensor) -> Tensor:
@@ -225,93 +241,29 @@ class FullPass:
 
     def _entering(self, i: int, h: Tensor, start: int, stop: int) -> tuple[Flow, Tensor]:
         """The flow into a range of nodes, and the rows of its sources."""
-        nodes, size = self.needed[i + 1], self.propagation.plan.num_masters
+        nodes, size, propagation = self.needed[i + 1], self.propagation.plan.num_masters, self.propagation
         # a convolution that multiplies first would multiply the rows of all nodes for every range; gathering the rows
         # of the neighbours saves that, and costs more than it saves where a range has more edges than there are nodes
-        if nodes is None and (stop - start == size or self.propagation.num_edges(start, stop) >= size):
-            return self.propagation.flow(start, stop, h.device), h
-        flow = self.propagation.flow_into(self._nodes(i, start, stop), h.device)
-        return flow, take_rows(h, self._rows(i, flow.src_layer.parent_nid))
-
-    def _nodes(self, i: int, start: int, stop: int) -> Ints:
-        """A range of the nodes that convolution ``i`` computes."""
-        nodes = self.needed[i + 1]
-        return np.arange(start, stop) if nodes is None else nodes[start:stop]
+        many = nodes is None and (stop - start == size or propagation.num_edges(start, stop) >= size)
+        if many and self.folder is None:
+            return propagation.flow(start, stop, h.device), h
+        places = np.arange(start, stop) if nodes is None else nodes[start:stop]
+        flow = propagation.flow_into(places, h.device if self.device is None else self.device)
+        rows = take_rows(h, self._rows(i, flow.src_layer.parent_nid)).to(self.device)
+        return flow, rows if i or self.folder is None else self.model.activate(0, rows)
 
     def _wanted(self, i: int, h: Tensor) -> Tensor:
         """The rows of layer ``i`` for the wanted nodes."""
         nodes = self.needed[-1]
-        return h if nodes is None else take_rows(h, self._rows(i, torch.from_numpy(nodes)))
+        if nodes is None:
+            return h
+        places = self._rows(i, torch.from_numpy(nodes))
+        return self._in_ranges(len(self.model.convs), lambda start, stop: take_rows(h, places[start:stop]))
 
     def _rows(self, i: int, nodes: Tensor) -> Tensor:
         """Positions of nodes among the rows computed for layer ``i``."""
         held = self.needed[i]
         if held is None:
-            places = self.propagation.plan.places(nodes.numpy(force=True))
+            places = self.propagation.graph.held.places(nodes.numpy(force=True))
             return torch.from_numpy(places).to(nodes.device)
         return torch.searchsorted(torch.from_numpy(held).to(nodes.device), nodes)
-
-
-class FiledPass(FullPass):
-    """A full pass that holds the rows of layers in files in ``folder``, which are gone after it.
-
-    In memory are the rows of ``chunk_size`` nodes and their neighbours only. They are computed on the device of the
-    model. The rows that enter the first convolution are yielded as they came, without those left out that no node
-    needs.
-    """
-
-    def __init__(
-        self,
-        model: LayeredModel,
-        propagation: Propagation,
-        folder: FileLike,
-        *,
-        chunk_size: int | None = None,
-        **options: Any,
-    ) -> None:
-        if propagation.graph.peers.size > 1:
-            raise ValueError("folder must be None for a graph that lies on several processes")
-        super().__init__(model, propagation, chunk_size=_CHUNK if chunk_size is None else chunk_size, **options)
-        self.folder = Path(folder)
-        self.needed[0] = None  # rows of the inputs are found by the ids of their nodes
-        parameters = (one for module in model.modules() for one in module.parameters(recurse=False))
-        self.device = next((one.device for one in parameters), torch.device("cpu"))
-
-    def _layers(self, h: Tensor | Rows, bar: tqdm[Any]) -> Iterator[Tensor]:
-        layers, jumping = [cast(Tensor, h)], self.model.jumping  # all stay, with jumping; they take no memory
-        for i in range(len(self.model.convs)):
-            yield layers[-1]
-            layers.append(self._layer(i, layers[-1], bar))
-            if jumping is None:
-                layers.pop(0)
-        if jumping is None:
-            yield layers[-1]
-            return
-
-        def joined(start: int, stop: int) -> Tensor:
-            wanted = torch.from_numpy(self._nodes(len(self.model.convs) - 1, start, stop))
-            parts = [take_rows(h, self._rows(i, wanted)).to(self.device) for i, h in enumerate(layers[1:], start=1)]
-            return jumping(parts)
-
-        yield self._in_ranges(len(self.model.convs) - 1, joined, last=True)
-
-    def _layer(self, i: int, h: Tensor, bar: tqdm[Any]) -> Tensor:
-        """The outputs of convolution ``i``, activated as they enter the next one, in a file."""
-        model = self.model
-        last = i == len(model.convs) - 1 and model.jumping is None
-
-        def compute(start: int, stop: int) -> Tensor:
-            part = model.convolve(i, *self._entering(i, h, start, stop))
-            return part if last else model.activate(i + 1, part)
-
-        return self._in_ranges(i, compute, last, bar)
-
-    def _target(self, part: Tensor, size: int, *, last: bool) -> Tensor:
-        if last:
-            return super()._target(part, size, last=True)
-        return scratch_array(self.folder, part.dtype, (size, *part.shape[1:]))
-
-    def _entering(self, i: int, h: Tensor, start: int, stop: int) -> tuple[Flow, Tensor]:
-        flow = self.propagation.flow_into(self._nodes(i, start, stop), self.device)
-        rows = take_rows(h, self._rows(i, flow.src_layer.parent_nid)).to(self.device)
-        return flow, rows if i else self.model.activate(0, rows)

@@ -16,8 +16,7 @@ from nodeflow._base.types import Array, EdgeFilter, IdsLike
 from nodeflow._edges.columns import EdgeMask, edge_mask, edge_numbers
 from nodeflow._edges.numbering import Numbering
 from nodeflow._peers.held import together
-from nodeflow._peers.routes import fetch_from_owners
-from nodeflow._rows.rows import Rows, is_sparse, take_rows, whole_column
+from nodeflow._rows.rows import Rows, is_sparse, take_rows
 from nodeflow.flow import EdgeColumns, FullFlow, Layer
 from nodeflow.graph import Frame, Graph
 from nodeflow.ops import Structure
@@ -68,7 +67,7 @@ class Propagation(Frozen):
     ) -> None:
         check_type(graph, "graph", Graph, "a nodeflow.Graph")
         with together(graph, "making a Propagation"):
-            plan = ExchangePlan(graph)
+            plan, held = ExchangePlan(graph), graph.held
             mask, edges = edge_mask(graph, edge_filter), plan.edges(direction)
             edges = edges if mask is None else edges.keep(mask.mask)
             weights = None if weight is None else edges.by_position(edge_numbers(graph, weight, "weight"))
@@ -80,9 +79,10 @@ class Propagation(Frozen):
                 plan=plan,
                 _sums=EdgeSums(edges, weights),
                 _leaving=Lazy(self._count_leaving),
-                _columns=Lazy(lambda: {n: plan.fetched(graph.ndata[n]) for n in DEGREES if n in graph.ndata}),
+                _columns=Lazy(lambda: {n: held.of_all_nodes(graph.ndata[n]) for n in DEGREES if n in graph.ndata}),
             )
-            if graph.peers.size > 1:  # these are exchanges, and flows make none
+            # these are exchanges, and flows make none; a process alone need not read all edges before it makes flows
+            if graph.peers.size > 1:
                 self._leaving.get(), self._columns.get()
 
     def __repr__(self) -> str:
@@ -100,6 +100,7 @@ class Propagation(Frozen):
     def fingerprint(self) -> int:
         """A hash of edges and weights, int64, which tells propagations apart in files and checkpoints."""
         own = self._sums.fingerprint
+        # files and checkpoints of one process have the hash alone
         if self.graph.peers.size == 1:
             return own
         return derive_key(self.plan.num_masters, hash_ids(self.plan.nodes), own) >> 1
@@ -118,7 +119,7 @@ class Propagation(Frozen):
         places = self.graph.held.whole.rows_of
         with peers.together(what):
             ids = nodes.cpu().numpy()
-            degrees = fetch_from_owners(peers, what, ids, peers.owners, lambda own: self._sums.degrees_at(places(own)))
+            degrees = peers.fetch(what, ids, peers.owners, lambda own: self._sums.degrees_at(places(own)))
         return degrees.to(nodes.device)
 
     def __call__(self, h: Tensor | Rows, nodes: IdsLike | None = None) -> Tensor:
@@ -137,12 +138,12 @@ class Propagation(Frozen):
         Raises ValueError for a wrong number of rows.
         """
         with together(self.graph, "sums over all edges"):
-            whole = self.graph.peers.size == 1
+            whole = self.plan.num_masters == self.graph.num_nodes
             owner = "node of the graph" if whole else "node that this process owns"
             check_num_rows(h.shape, "h", self.plan.num_masters, owner)
             if nodes is not None:
                 return self.sums_at(h, as_ids(nodes, "nodes", self.graph.num_nodes))
-            return self.plan.reduced(self._sums.at(h if whole else self.plan.gathered(whole_column(h)), None))
+            return self.plan.reduced(self._sums.at(self.plan.gathered(h), None))
 
     def sums_of_column(self, h: Tensor | Rows) -> Tensor:
         """Return the sums at the nodes that this process owns from rows of all nodes, of which those here are read.
@@ -152,7 +153,7 @@ class Propagation(Frozen):
         if is_sparse(h):
             self.plan.check_together(self.direction)
         check_num_rows(h.shape, "h", self.graph.num_nodes, "node of the graph")
-        return self.plan.reduced(self._sums.at(self.plan.fetched(h), None))
+        return self.plan.reduced(self._sums.at(self.graph.held.of_all_nodes(h), None))
 
     def sums_at(self, h: Tensor | Rows, nodes: Ints) -> Tensor:
         """Return the sums at any ``nodes``, trusted parent ids, computed by their owners; in four exchanges.
@@ -161,6 +162,7 @@ class Propagation(Frozen):
         with their destinations. Rows of neighbours travel, each once to a process.
         """
         peers, places = self.graph.peers, self.graph.held.whole.rows_of
+        # all rows are here: below, those of the neighbours are copied
         if peers.size == 1:
             return self._sums.at(h, nodes)
         at, sums = np.zeros(0, np.int64), torch.zeros((0, *h.shape[1:]), dtype=h.dtype)
@@ -177,15 +179,13 @@ class Propagation(Frozen):
             rows = torch.empty((len(self.plan.nodes), *h.shape[1:]), dtype=h.dtype)
             rows[torch.from_numpy(own)] = take_rows(h, torch.from_numpy(own)).cpu()
             away = self.plan.nodes[others]
-            rows[torch.from_numpy(others)] = fetch_from_owners(
-                peers, "rows of neighbours", away, peers.owners, own_rows
-            )
+            rows[torch.from_numpy(others)] = peers.fetch("rows of neighbours", away, peers.owners, own_rows)
             sums = self._sums.at(rows, at)
 
         def held(ids: Ints) -> Tensor:
             return sums[torch.from_numpy(np.searchsorted(at, places(ids)))]
 
-        fetched = fetch_from_owners(peers, "sums", nodes, peers.owners, held, before=compute)
+        fetched = peers.fetch("sums", nodes, peers.owners, held, before=compute)
         return fetched.to(h.device) if isinstance(h, Tensor) else fetched
 
     def flow(self, start: int, stop: int, device: torch.device | str = "cpu") -> FullFlow:

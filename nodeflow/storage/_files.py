@@ -50,13 +50,11 @@ class FileRows(RowsBase):
     Raises OSError where the file cannot be opened, or not past the page cache.
 
     >>> import tempfile
-    >>> import numpy as np
     >>> from nodeflow import storage
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     np.save(folder + "/x.npy", np.arange(6, dtype=np.float32).reshape(3, 2))
-    ...     rows = storage.open(folder + "/x.npy")
-    ...     print(rows.shape, rows.fetch(torch.tensor([2, 0])).tolist())
-    (3, 2) [[4.0, 5.0], [0.0, 1.0]]
+    >>> path = tempfile.mkdtemp() + "/x.npy"
+    >>> storage.create(path, (3, 2))[2] = torch.tensor([4.0, 5.0])
+    >>> storage.open(path).fetch(torch.tensor([2, 0])).tolist()
+    [[4.0, 5.0], [0.0, 0.0]]
     """
 
     def __init__(self, path: Path, extent: Extent, *, direct: bool = False, threads: int = 8) -> None:
@@ -95,10 +93,7 @@ class FileRows(RowsBase):
         return out
 
     def _read_pieces(self, first: Ints, count: Ints, to: Ints, out: Tensor) -> None:
-        """Copy ``count[i]`` rows from row ``first[i]`` on to the rows from ``to[i]`` on of ``out``, for all i.
-
-        Raises OSError where they cannot be read, ValueError where the file ends before.
-        """
+        """Copy ``count[i]`` rows from row ``first[i]`` on to the rows from ``to[i]`` on of ``out``, for all i."""
         offsets, target = self._start + first * self._row, out.view(-1).view(torch.uint8).numpy()
         order = np.argsort(offsets, kind="stable")
         parts = max(1, min(self.threads, len(order) // _SHARE))
@@ -146,13 +141,11 @@ class SparseFileRows(RowsBase):
         bytes_read: how many bytes the files gave so far.
 
     >>> import tempfile
-    >>> import scipy.sparse
     >>> from nodeflow import storage
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     storage.save_sparse(folder + "/x", scipy.sparse.eye_array(3, format="csr", dtype="float32"))
-    ...     rows = storage.open(folder + "/x")
-    ...     print(rows.shape, rows.fetch(torch.tensor([2, 0])).to_dense().tolist())
-    (3, 3) [[0.0, 0.0, 1.0], [1.0, 0.0, 0.0]]
+    >>> path = tempfile.mkdtemp() + "/x"
+    >>> storage.save_sparse(path, torch.eye(3).to_sparse_csr())
+    >>> storage.open(path).fetch(torch.tensor([2, 0])).to_dense().tolist()
+    [[0.0, 0.0, 1.0], [1.0, 0.0, 0.0]]
     """
 
     layout = torch.sparse_csr

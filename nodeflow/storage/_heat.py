@@ -80,12 +80,9 @@ def degree_heat(graph: Graph, direction: str = "in") -> Tensor:
     tensor([2, 1, 0])
     """
     check_one_of(direction, "direction", ("in", "out", "both"))
-    degrees = {
-        "in": graph.out_degrees,
-        "out": graph.in_degrees,
-        "both": lambda: graph.out_degrees() + graph.in_degrees(),
-    }
-    return degrees[direction]()
+    if direction == "both":
+        return graph.out_degrees() + graph.in_degrees()
+    return graph.out_degrees() if direction == "in" else graph.in_degrees()
 
 
 def reach_heat(graph: Graph, seeds: IdsLike, fanouts: Sequence[int | None], batch_size: int) -> Tensor:

@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import count
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -20,8 +20,8 @@ from nodeflow._runtime.workers import Workers
 from nodeflow.flow import NodeFlow, empty_node_flow, node_columns
 from nodeflow.loader import NodeFlowLoader
 from nodeflow.storage._heat import as_heat
-from nodeflow.storage._memory import mean_bytes
-from nodeflow.storage._plan import Plan, pool_of, stored_bytes
+from nodeflow.storage._memory import mean_bytes, sparse_bytes
+from nodeflow.storage._plan import DensePool, Plan, SparsePool
 
 
 @dataclass
@@ -113,6 +113,7 @@ class Lookahead:
                 "no column of the loader's ndata is fetched by id, so nothing can be planned: set graph.ndata[name] to "
                 "an object such as nodeflow.storage.open(...), and name it in ndata of the loader"
             )
+        # also where every process has all rows: all draw a batch together, and plans ask for it at other times
         if graph.peers.size > 1 or any(map(is_collective, self._columns.values())):
             raise TypeError(
                 "rows that several processes hold are fetched by all of them together, and plans of processes differ: "
@@ -129,7 +130,10 @@ class Lookahead:
         if values is not None:
             check_length(values, "heat", graph.num_nodes, "node")
         self._plan = Plan(graph.num_nodes, room, self._window, values)
-        self._kept = {name: pool_of(rows, room) for name, rows in self._columns.items()}
+        self._kept = {
+            name: SparsePool(rows, room) if is_sparse(rows) else DensePool(rows, room)
+            for name, rows in self._columns.items()
+        }
         self._coming: Iterator[Ints] = iter(())
         self._foreseen: tuple[int, int] | None = None  # epoch and batch that the plan goes on with
         self.reads = Reads()
@@ -154,8 +158,8 @@ class Lookahead:
         self.loader.load_state_dict(state)
 
     def __iter__(self) -> Iterator[NodeFlow]:
-        fetched: deque[Callable[[], _Fetched]] = deque()
-        batches = self.loader.iterate(self._rest, lambda batch: self._fill(batch, fetched.popleft()()))
+        fetched: deque[Callable[[], tuple[Tensor, dict[str, Tensor]]]] = deque()
+        batches = self.loader.iterate(self._rest, lambda batch: self._fill(batch, *fetched.popleft()()))
         epoch, start = self.loader.epoch, self.loader.batch_number
         if self._foreseen != (epoch, start) or (self._epochs is not None and epoch >= self._epochs):
             self._plan.forget()
@@ -177,21 +181,17 @@ class Lookahead:
             batches.close()
 
     def _ids(self, epoch: int, start: int) -> Iterator[Ints]:
-        """Yield the distinct nodes whose rows each batch reads, from one epoch to the next."""
+        """Yield the distinct nodes whose rows each batch reads: of its layer, in order, or of all; epoch by epoch."""
         for number in count(epoch) if self._epochs is None else range(epoch, max(self._epochs, epoch + 1)):
             for batch in self.loader.draws(number, start if number == epoch else 0):
-                yield self._nodes(batch)
-
-    def _nodes(self, batch: NodeFlow) -> Ints:
-        """Return the distinct nodes whose rows a batch reads: of the layer, in its order, or of all layers."""
-        ids: Ints = torch.cat([batch.layers[i].parent_nid for i in self._layers]).numpy()
-        return ids if self._is_one_layer(batch) else np.unique(ids)
+                ids = torch.cat([batch.layers[i].parent_nid for i in self._layers]).numpy()
+                yield ids if self._is_one_layer(batch) else np.unique(ids)
 
     def _is_one_layer(self, batch: NodeFlow) -> bool:
         return len(self._layers) == 1 and all(batch.layers[i].context is None for i in self._layers)
 
-    def _fetch(self) -> _Fetched:
-        """Return the nodes of the next batch, and their rows of every column."""
+    def _fetch(self) -> tuple[Tensor, dict[str, Tensor]]:
+        """Return the nodes of the next batch, and by name their rows of every planned column."""
         try:
             step = self._plan.advance(lambda: next(self._coming, None))
             if step is None:
@@ -201,16 +201,15 @@ class Lookahead:
             for name, rows in self._columns.items():
                 read = fetch_rows(rows, torch.from_numpy(ids[new])).cpu()
                 columns[name] = self._kept[name].serve(hit, kept, read)
-                self.reads.bytes += stored_bytes(read)
+                self.reads.bytes += int(sparse_bytes(read).sum()) if is_sparse(read) else read.nbytes
         except BaseException:  # rows that the plan counts as cached may not have been copied
             self._plan.empty()
             raise
         self.reads.batches, self.reads.rows = self.reads.batches + 1, self.reads.rows + len(ids)
         self.reads.read += len(new)
-        return _Fetched(torch.from_numpy(ids), columns)
+        return torch.from_numpy(ids), columns
 
-    def _fill(self, batch: NodeFlow, fetched: _Fetched) -> None:
-        ids, columns = fetched
+    def _fill(self, batch: NodeFlow, ids: Tensor, columns: dict[str, Tensor]) -> None:
         if not self._is_one_layer(batch):
             at = {i: torch.searchsorted(ids, batch.layers[i].parent_nid) for i in self._layers}
         for i, names in self._layers.items():
@@ -221,13 +220,6 @@ class Lookahead:
 
     def __repr__(self) -> str:
         return f"Lookahead({self.loader!r}, {self._window} batches ahead, columns {', '.join(self._columns)})"
-
-
-class _Fetched(NamedTuple):
-    """Nodes ``[k]``, and by name their rows of every planned column."""
-
-    ids: Tensor
-    columns: dict[str, Tensor]
 
 
 def _divided(loader: NodeFlowLoader) -> tuple[dict[int, list[str]], dict[int, list[str]]]:

@@ -16,10 +16,7 @@ _SAMPLE = 2**12
 
 
 def fitting(rows: Tensor | Rows, order: Tensor, memory: int | str, name: str = "memory") -> int:
-    """Return how many of the rows ``order``, in this order, fit into an amount of memory.
-
-    Raises ValueError where not a single one fits, unless the amount is 0. Sparse rows are read to know their sizes.
-    """
+    """Return how many of the rows ``order`` fit into an amount of memory; sparse ones are read to know their sizes."""
     size = as_bytes(memory, name, 0)
     if not is_sparse(rows):
         count, needed = min(size // max(row_bytes(rows), 1), len(order)), row_bytes(rows)

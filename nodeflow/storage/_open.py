@@ -228,10 +228,9 @@ def save_sparse(path: FileLike, column: object, *, overwrite: bool = False) -> N
 
     >>> import tempfile
     >>> import scipy.sparse
-    >>> from nodeflow import storage
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     storage.save_sparse(folder + "/x", scipy.sparse.eye_array(3, format="csr", dtype="float32"))
-    ...     storage.open(folder + "/x").fetch(torch.tensor([2])).to_dense()
+    >>> path = tempfile.mkdtemp() + "/x"
+    >>> save_sparse(path, scipy.sparse.eye_array(3, format="csr", dtype="float32"))
+    >>> open(path).fetch(torch.tensor([2])).to_dense()
     tensor([[0., 0., 1.]])
     """
     rows = column if isinstance(column, Tensor | Rows) else from_scipy(column)

@@ -13,8 +13,8 @@ from nodeflow import _kernels as kernels
 from nodeflow._base.checks import Ints
 from nodeflow._base.types import Array, Floats
 from nodeflow._rows.csr import csr_tensor
-from nodeflow._rows.rows import Rows, is_sparse, move_rows, new_rows, put_rows, take_rows
-from nodeflow.storage._memory import mean_bytes, sparse_bytes
+from nodeflow._rows.rows import Rows, move_rows, new_rows, put_rows, take_rows
+from nodeflow.storage._memory import mean_bytes
 
 _UNKNOWN = 256  # classes of heat for rows whose next use is not known
 
@@ -94,16 +94,6 @@ class Plan:
         self._known.append(ids.astype(self._node.dtype))
         self._end += len(ids)
         self._last += 1
-
-
-def pool_of(rows: Rows, room: int) -> DensePool | SparsePool:
-    """Return ``room`` slots for rows of a column."""
-    return SparsePool(rows, room) if is_sparse(rows) else DensePool(rows, room)
-
-
-def stored_bytes(rows: Tensor) -> int:
-    """Return how many bytes some rows take."""
-    return int(sparse_bytes(rows).sum()) if is_sparse(rows) else rows.nbytes
 
 
 class DensePool:

@@ -1,7 +1,8 @@
-"""Rows split over several places by heat, with a map from ids to places."""
+"""Rows split over places by heat: the hottest in memory above the others (Cached), or each in one tier (Tiered)."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, TypeGuard
@@ -10,14 +11,98 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from nodeflow import _kernels as kernels
 from nodeflow._base.checks import Ints, as_ids, check_length, check_type, describe
 from nodeflow._base.types import FileLike, IdsLike, NumbersLike
 from nodeflow._disk.arrays import create_array, numpy_type
 from nodeflow._rows.base import RowsBase, summary
-from nodeflow._rows.rows import Rows, fetch_rows, from_numpy, gather_into, is_collective, is_sparse, layout_of, put_rows
+from nodeflow._rows.rows import (
+    Rows,
+    fetch_rows,
+    from_numpy,
+    gather_into,
+    is_collective,
+    is_sparse,
+    layout_of,
+    move_rows,
+    put_rows,
+)
 from nodeflow.storage._heat import hottest
 from nodeflow.storage._memory import copied, copy_into, fitting
 from nodeflow.storage._open import open, save_sparse
+
+
+class Cached(RowsBase):
+    """Rows of a column, with the hottest in memory. The others are fetched from the column.
+
+    It follows the protocol ``Rows``, so it can be a column of a graph. Beside the cached rows it keeps 4 bytes per row
+    of the column, for their places, unless it caches them all.
+
+    Args:
+        rows: a column: a tensor, such as one that maps a file, or an object that follows ``Rows``; dense or sparse.
+        heat: a number per row; those with the largest are kept, of equal ones those with the lowest ids. See
+            ``presample``, ``reach_heat`` and ``degree_heat``.
+        memory: how much is kept, in bytes: an integer, or text such as "2 GB"; 0 keeps nothing.
+
+    Attributes:
+        shape, dtype, layout: of the whole column.
+        ids: int64, the rows that are kept, by falling heat.
+        hits, misses: how many rows of ``fetch`` so far were kept, and how many were not. ``hit_rate`` is their share.
+
+    Raises ValueError for a ``heat`` of another length or with a NaN, and for a ``memory`` that no row fits into.
+
+    >>> rows = Cached(torch.arange(8.0).view(4, 2), heat=[1, 5, 0, 2], memory="16 B")
+    >>> rows.fetch(torch.tensor([3, 2])).tolist(), rows.ids.tolist(), rows.hit_rate
+    ([[6.0, 7.0], [4.0, 5.0]], [1, 3], 0.5)
+    """
+
+    def __init__(self, rows: Tensor | Rows, heat: NumbersLike, memory: int | str) -> None:
+        check_type(rows, "rows", Tensor | Rows, "a tensor, or an object with shape, dtype and fetch(ids, out=None)")
+        self.rows, self.shape, self.dtype = rows, tuple(rows.shape), rows.dtype
+        self.layout, self.collective = layout_of(rows), is_collective(rows)
+        order = hottest(heat)
+        check_length(order, "heat", self.shape[0], "row")
+        count = fitting(rows, order, memory)
+        self.ids = order[:count]
+        kept = self.ids.sort().values  # files are read in order
+        self._hot = copied(rows, kept)
+        self._place = None  # a whole column keeps its own order
+        if count < self.shape[0]:
+            self._place = np.full(self.shape[0], -1, np.int32)
+            self._place[kept.numpy()] = np.arange(count)
+        self.hits = self.misses = 0
+
+    @property
+    def hit_rate(self) -> float:
+        """Share of the rows of ``fetch`` so far that were kept; NaN before the first."""
+        return self.hits / (self.hits + self.misses) if self.hits + self.misses else math.nan
+
+    def _read(self, ids: Ints, out: Tensor | None) -> Tensor:
+        if self._place is None:
+            self.hits += len(ids)
+            if out is None:
+                return fetch_rows(self._hot, torch.from_numpy(ids))
+            return torch.index_select(self._hot, 0, torch.from_numpy(ids), out=out)
+        at, cold = np.empty((2, len(ids)), np.int64)
+        count = int(kernels.copying.find_places(self._place, ids, at, cold))
+        self.hits, self.misses = self.hits + len(ids) - count, self.misses + count
+        if count == len(ids):
+            return fetch_rows(self.rows, torch.from_numpy(ids)).cpu()
+        missing = None
+        if count or self.collective:
+            missing = fetch_rows(self.rows, torch.from_numpy(ids[cold[:count]])).cpu()
+        if is_sparse(self):
+            hot = np.flatnonzero(at >= 0)
+            parts = [(fetch_rows(self._hot, torch.from_numpy(at[hot])), hot)]
+            return put_rows(parts if missing is None else [*parts, (missing, cold[:count])], len(ids))
+        out = self._room(len(ids), out)
+        gather_into(self._hot, at, out)
+        if missing is not None:
+            move_rows(missing, np.arange(count), out, cold[:count])
+        return out
+
+    def _details(self) -> str:
+        return f"{len(self.ids)} rows in memory, of {summary(self.rows)}"
 
 
 class Tiered(RowsBase):
@@ -88,7 +173,14 @@ class Tiered(RowsBase):
         check_length(order, "heat", rows.shape[0], "row")
         left = order
         for place, size in tiers:
-            counts.append(_count_of(rows, left, size, f"the size of {place}"))
+            if isinstance(size, float) and not 0 <= size <= 1:
+                raise ValueError(
+                    f"the size of {place} must be a share from 0 to 1, or bytes such as '2 GB', got {size}"
+                )
+            if size is None or isinstance(size, float):
+                counts.append(min(round((1 if size is None else size) * len(order)), len(left)))
+            else:
+                counts.append(fitting(rows, left, size, f"the size of {place}"))
             left = left[counts[-1] :]
         if len(left):
             raise ValueError(
@@ -124,18 +216,8 @@ class Tiered(RowsBase):
         return put_rows(parts, len(ids)) if parts else fetch_rows(self.tiers[0], torch.from_numpy(ids)).cpu()
 
     def _details(self) -> str:
-        return ", ".join(f"{size} rows in {_place_of(tier)}" for size, tier in zip(self.sizes, self.tiers, strict=True))
-
-
-def _count_of(rows: Tensor | Rows, order: Tensor, size: Any, name: str) -> int:
-    """Return how many of the rows ``order`` go into a tier of a size."""
-    if size is None:
-        return len(order)
-    if isinstance(size, float):
-        if not 0 <= size <= 1:
-            raise ValueError(f"{name} must be a share from 0 to 1, or bytes such as '2 GB', got {size}")
-        return min(round(size * rows.shape[0]), len(order))
-    return fitting(rows, order, size, name)
+        places = [f"memory of {tier.device}" if isinstance(tier, Tensor) else summary(tier) for tier in self.tiers]
+        return ", ".join(f"{size} rows in {place}" for size, place in zip(self.sizes, places, strict=True))
 
 
 def _moved(rows: Tensor | Rows, ids: Tensor, place: FileLike | torch.device | str) -> Tensor | Rows:
@@ -176,7 +258,3 @@ def _is_plain(tier: Tensor | Rows) -> TypeGuard[Tensor]:
         and not tier.requires_grad
         and not (tier.is_conj() or tier.is_neg())
     )
-
-
-def _place_of(tier: Tensor | Rows) -> str:
-    return f"memory of {tier.device}" if isinstance(tier, Tensor) else summary(tier)

@@ -14,6 +14,14 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from nodeflow import Graph, NeighborSampler, TemporalNeighborSampler, create_full_node_flow
 from nodeflow.control_variates import ControlVariateSampler, History, Updater
 from nodeflow.nn import VRGCN
+from nodeflow.transform import edge_norm
+
+
+@pytest.fixture
+def ring() -> Graph:
+    graph = Graph.from_edges([0, 1, 2, 3, 4, 5, 0], [1, 2, 3, 4, 5, 0, 3], num_nodes=7)
+    graph.edata["p"] = edge_norm(graph, "right")
+    return graph
 
 
 def filled(graph: Graph, **options: Any) -> History:
@@ -87,18 +95,10 @@ def test_nothing_keeps_a_gradient_or_a_batch_alive(ring: Graph) -> None:
         (lambda h, g: h.write(1, [2], torch.ones(1, 3)), ValueError, r"must have shape \(1, 2\), got \(1, 3\)"),
         (lambda h, g: h.write(1, [2], torch.tensor([[1.0, torch.nan]])), ValueError, "row 0 is not"),
         (lambda h, g: h.write(1, [2], torch.tensor([[1.0, torch.inf]])), ValueError, "must be finite in torch.float32"),
-        (
-            lambda h, g: h.write(2, [2], torch.ones(1, 2)),
-            ValueError,
-            r"layer 2 is no layer .*\[0, 1\]",
-        ),
+        (lambda h, g: h.write(2, [2], torch.ones(1, 2)), ValueError, r"layer 2 is no layer .*\[0, 1\]"),
         (lambda h, g: h.write(1, [7], torch.ones(1, 2)), IndexError, r"nodes\[0\] is 7"),
         (lambda h, g: h.push(create_full_node_flow(Graph.from_edges([0], [1]), 2)), ValueError, "another graph"),
-        (
-            lambda h, g: h.pull(NeighborSampler(g, [1])([0]).with_parent(None)),
-            ValueError,
-            "another graph",
-        ),
+        (lambda h, g: h.pull(NeighborSampler(g, [1])([0]).with_parent(None)), ValueError, "another graph"),
         (lambda h, g: h.push(NeighborSampler(g, [1, 1])([0])), ValueError, "no column 'h' in any history layer"),
         (lambda h, g: h.push(NeighborSampler(g, [1, 1])([0]), {1: torch.ones(9, 2)}), ValueError, "must have shape"),
     ],
@@ -309,10 +309,45 @@ def test_samplers_of_other_histories(ring: Graph) -> None:
         ControlVariateSampler(other, [1], history)
     with pytest.raises(ValueError, match="missing must be 'zero', 'mask' or 'refuse', got 'none'"):
         ControlVariateSampler(ring, [1], history, missing="none")
+    with pytest.raises(AttributeError):  # checked once, so that it cannot be set
+        ControlVariateSampler(ring, [1, 1], history, missing="mask").missing = "nonsense"
 
 
-def test_the_missing_of_a_sampler_is_checked_once_and_cannot_be_set(ring: Graph) -> None:
-    sampler = ControlVariateSampler(ring, [1, 1], filled(ring), missing="mask")
-    assert sampler.missing == "mask"
-    with pytest.raises(AttributeError):
-        sampler.missing = "nonsense"
+# ---- updater
+
+
+@pytest.mark.parametrize("stored", [False, True])
+@pytest.mark.parametrize("rows", [None, 2])
+def test_an_updater_writes_what_full_neighbourhoods_compute(stored: bool, rows: int | None, ring: Graph) -> None:
+    torch.manual_seed(0)
+    model = VRGCN(3, 4, 2, num_layers=3, dropout=0.5)
+    x = torch.randn(7, 3)
+    history = History(ring, model.history_widths, weight="p", aggregated="stored" if stored else "on demand")
+    updater = Updater(model, history, x, every=2, chunk_size=rows)
+    assert [updater.step() for _ in range(3)] == [True, False, True]
+    src, dst = ring.edges()
+    p = torch.zeros(7, 7).index_put_((dst, src), ring.edata["p"], accumulate=True)
+    h = x
+    for i, conv in enumerate(model.convs):
+        if i:
+            h = h.relu()
+            torch.testing.assert_close(history.rows(i, range(7)), h)
+            torch.testing.assert_close(history.aggregated_rows(i, range(7)), p @ h)
+            assert history.age(i).tolist() == [0] * 7
+        h = p @ h @ conv.linear.weight.T + conv.linear.bias
+    torch.testing.assert_close(model.inference(ring, x, weight="p", chunk_size=rows), h)
+    assert model.training
+    if stored:
+        with pytest.raises(ValueError, match="is written by an Updater only"):
+            history.write(1, [0], torch.ones(1, 4))
+
+
+def test_an_updater_that_fails_leaves_the_old_history(ring: Graph) -> None:
+    model = VRGCN(3, 4, 2, num_layers=2)
+    history = History(ring, {1: 5}, weight="p")
+    with pytest.raises(ValueError, match=r"layer 1 of the history is \(7, 5\), but the model's rows are \(7, 4\)"):
+        Updater(model, history, torch.ones(7, 3)).run()
+    assert int(history.step) == 0
+    with pytest.raises(ValueError, match=r"the model has no layers \[2\]"):
+        Updater(VRGCN(3, 5, 2, num_layers=1), History(ring, {2: 5}, weight="p"), torch.ones(7, 3)).run()
+    assert model.training

@@ -120,32 +120,21 @@ def go_on(run: Run) -> None:
         run.epoch()
 
 
-@pytest.mark.parametrize("safe", [False, True])
 @pytest.mark.parametrize("aggregated", ["on demand", "stored"])
-@pytest.mark.parametrize("kind", KINDS)
-def test_in_memory(kind: type[VRModel], aggregated: str, safe: bool, tmp_path: Path) -> None:
-    graph, run = straight(kind, aggregated, tmp_path, files=False)
-    again = Run(graph, kind, aggregated, 1)
-    again.load(tmp_path / "checkpoint", safe=safe)
-    go_on(again)
-    assert again.losses == run.losses[STORED:]
-    assert again.end() == run.end()
-
-
-@pytest.mark.parametrize("where", ["reopened", "ahead", "new", "memory"])
-@pytest.mark.parametrize("aggregated", ["on demand", "stored"])
-def test_in_files(aggregated: str, where: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("kind", "files", "where"),
+    [(VRGCN, True, where) for where in ("reopened", "ahead", "new", "memory")]
+    + [(kind, False, where) for kind in KINDS for where in ("memory", "safetensors")],
+)
+def test_a_run_goes_on(kind: type[VRModel], files: bool, aggregated: str, where: str, tmp_path: Path) -> None:
     """Files of the moment need no state; those of a run that went further, or of none, take that of the checkpoint."""
-    graph, run = straight(VRGCN, aggregated, tmp_path, files=True)
+    folders = {"reopened": tmp_path / "checkpoint" / "rows", "ahead": tmp_path / "rows", "new": tmp_path / "other"}
+    graph, run = straight(kind, aggregated, tmp_path, files=files)
     losses, expected = run.losses, run.end()
-    folders = {
-        "reopened": tmp_path / "checkpoint" / "rows", "ahead": tmp_path / "rows", "new": tmp_path / "other",
-        "memory": None,
-    }  # fmt: skip
     del run
-    again = Run(graph, VRGCN, aggregated, 2, folders[where])
+    again = Run(graph, kind, aggregated, 1 + files, folders.get(where))
     at_end = int(again.history.step)
-    again.load(tmp_path / "checkpoint", history=where != "reopened")
+    again.load(tmp_path / "checkpoint", safe=where == "safetensors", history=where != "reopened")
     assert (int(again.history.step) < at_end) == (where == "ahead")
     go_on(again)
     assert again.losses == losses[STORED:]

@@ -54,18 +54,6 @@ def test_with_all_neighbours_it_is_the_full_pass(kind: type, estimator: str, pre
         model(FullSampler(graph, flows + 1)([0]), rows)
 
 
-def test_a_model_of_the_papers_formula() -> None:
-    """relu(P relu(P X W) W): dense matrices, with all neighbours."""
-    torch.manual_seed(0)
-    graph, x = random_graph(), torch.randn(40, 5, dtype=torch.float64)
-    model = VRGCN(5, 6, 3, num_layers=2, estimator="ns").double()
-    src, dst = graph.edges()
-    p = torch.zeros(40, 40, dtype=torch.float64).index_put_((dst, src), graph.edata["p"].double(), accumulate=True)
-    w, v = (conv.linear for conv in model.convs)
-    expected = p @ (p @ x @ w.weight.T + w.bias).relu() @ v.weight.T + v.bias
-    torch.testing.assert_close(model.inference(graph, x, weight="p"), expected.detach(), rtol=1e-6, atol=1e-6)
-
-
 def test_history_holds_rows_before_dropout_and_dropout_acts() -> None:
     torch.manual_seed(0)
     graph = random_graph()

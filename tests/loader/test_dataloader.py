@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import multiprocessing
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,27 +18,24 @@ from nodeflow import Graph, NeighborSampler, NodeFlowLoader
 # a machine with one core
 pytestmark = pytest.mark.filterwarnings("ignore:This DataLoader will create 2 worker processes")
 
-START = [method for method in ("fork", "spawn") if method in multiprocessing.get_all_start_methods()]
-
-
-def expected(sampler: NeighborSampler, seeds: list[int], size: int) -> list[str]:
-    chunks = [seeds[k : k + size] for k in range(0, len(seeds), size)]
-    found = [fingerprint(sampler(chunk)) for chunk in chunks]
-    loader = NodeFlowLoader(sampler, seeds, size, shuffle=False)
-    assert [fingerprint(batch) for batch in loader] == found
-    return found
-
-
-def check(loader: DataLoader, sampler: NeighborSampler, wanted: list[str]) -> None:
-    found = []
-    for batch in loader:
-        assert batch.parent is sampler.graph  # a batch from another process finds its graph here
-        batch.validate()
-        found.append(fingerprint(batch))
-    assert found == wanted
-
-
 SEEDS = list(range(39, -1, -1))
+FORKED, SPAWNED = ({"num_workers": 1, "multiprocessing_context": method} for method in ("fork", "spawn"))
+needs_fork = pytest.mark.skipif(
+    "fork" not in multiprocessing.get_all_start_methods(), reason="this system starts no processes by fork"
+)
+
+
+def check(sampler: NeighborSampler, seeds: Any = SEEDS, *, epochs: int = 1, **options: Any) -> None:
+    """Batches of 16 by a DataLoader are those of the sampler, and of its own loader."""
+    wanted = [fingerprint(sampler(SEEDS[k : k + 16])) for k in range(0, 40, 16)]
+    assert [fingerprint(batch) for batch in NodeFlowLoader(sampler, SEEDS, 16, shuffle=False)] == wanted
+    loader = DataLoader(seeds, batch_size=16, collate_fn=sampler, **options)
+    for _ in range(epochs):
+        batches = list(loader)
+        assert [fingerprint(batch) for batch in batches] == wanted
+        for batch in batches:
+            assert batch.parent is sampler.graph  # a batch from another process finds its graph here
+            batch.validate()
 
 
 @pytest.mark.parametrize(
@@ -45,45 +43,19 @@ SEEDS = list(range(39, -1, -1))
 )
 @pytest.mark.parametrize("kind", [list, torch.tensor, np.array])
 def test_in_this_process(options, kind):
-    sampler = NeighborSampler(random_graph(), [2, 3], seed=5, **options)
-    check(DataLoader(kind(SEEDS), batch_size=16, collate_fn=sampler), sampler, expected(sampler, SEEDS, 16))
+    check(NeighborSampler(random_graph(), [2, 3], seed=5, **options), kind(SEEDS))
 
 
-def test_in_forked_workers():
-    if "fork" not in START:
-        pytest.skip("this system starts no processes by fork")
+@pytest.mark.parametrize(
+    "context", [pytest.param(FORKED, marks=needs_fork), pytest.param(SPAWNED, marks=pytest.mark.slow)]
+)
+def test_in_worker_processes(context):
+    """Two, which serve a second epoch; a single one, after threads have sampled here: no lock of ours is left held."""
     sampler = NeighborSampler(random_graph(), [2, 3], seed=5, reuse=True)
-    wanted = expected(sampler, SEEDS, 16)
-    for workers in (1, 2):
-        loader = DataLoader(
-            SEEDS, batch_size=16, collate_fn=sampler, num_workers=workers, multiprocessing_context="fork",
-            persistent_workers=workers == 2,
-        )  # fmt: skip
-        for _ in range(workers):  # persistent workers serve a second epoch
-            check(loader, sampler, wanted)
-
-
-def test_forked_after_threads_have_sampled():
-    """A process that has had worker threads can still fork: no lock of ours is left held."""
-    if "fork" not in START:
-        pytest.skip("this system starts no processes by fork")
+    check(sampler, epochs=2, persistent_workers=True, **{**context, "num_workers": 2})
     sampler = NeighborSampler(random_graph(), [2, 3], direction="out")
     list(NodeFlowLoader(sampler, SEEDS, 4, num_workers=4))
-    loader = DataLoader(SEEDS, batch_size=16, collate_fn=sampler, num_workers=1, multiprocessing_context="fork")
-    check(loader, sampler, expected(sampler, SEEDS, 16))
-
-
-@pytest.mark.slow
-def test_in_spawned_workers():
-    # one start of processes for two things: two workers, and a second epoch by persistent ones
-    sampler = NeighborSampler(random_graph(), [2, 3], seed=5)
-    loader = DataLoader(
-        SEEDS, batch_size=16, collate_fn=sampler, num_workers=2, multiprocessing_context="spawn",
-        persistent_workers=True,
-    )  # fmt: skip
-    wanted = expected(sampler, SEEDS, 16)
-    for _ in range(2):
-        check(loader, sampler, wanted)
+    check(sampler, **context)
 
 
 @pytest.mark.slow
@@ -92,9 +64,7 @@ def test_memory_mapped_graph_in_spawned_worker(tmp_path):
     np.save(tmp_path / "indptr.npy", np.asarray(graph.indptr))
     np.save(tmp_path / "indices.npy", graph.indices)
     mapped = Graph(*(np.load(tmp_path / f"{name}.npy", mmap_mode="r") for name in ("indptr", "indices")))
-    sampler = NeighborSampler(mapped, [2, 3])
-    loader = DataLoader(SEEDS, batch_size=20, collate_fn=sampler, num_workers=1, multiprocessing_context="spawn")
-    check(loader, sampler, expected(sampler, SEEDS, 20))
+    check(NeighborSampler(mapped, [2, 3]), **SPAWNED)
 
 
 def test_shuffled_by_the_dataloader():
@@ -107,25 +77,17 @@ def test_shuffled_by_the_dataloader():
         assert fingerprint(batch) == fingerprint(sampler(batch.seeds))
 
 
-@pytest.mark.parametrize("workers", [0, 1])
-def test_an_error_names_its_cause(workers):
-    if workers and "fork" not in START:
-        pytest.skip("this system starts no processes by fork")
-    sampler = NeighborSampler(random_graph(), [2])
-    context = "fork" if workers else None
-    loader = DataLoader([1, 40], batch_size=2, collate_fn=sampler, num_workers=workers, multiprocessing_context=context)
+@pytest.mark.parametrize("context", [{}, pytest.param(FORKED, marks=needs_fork)])
+def test_an_error_names_its_cause(context):
+    loader = DataLoader([1, 40], batch_size=2, collate_fn=NeighborSampler(random_graph(), [2]), **context)
     with pytest.raises(IndexError, match=r"seeds\[1\] is 40"):
         list(loader)
     gc.collect()  # the workers of a DataLoader that raised end when its iterator is collected: not in another test
 
 
-def test_samples_that_are_rows_of_ids():
+def test_samples_are_ids_or_rows_of_ids():
     sampler = NeighborSampler(random_graph(), [2])
     found = list(DataLoader(TensorDataset(torch.arange(4), torch.arange(4, 8)), batch_size=2, collate_fn=sampler))
     assert [batch.seed_ids.tolist() for batch in found] == [[[0, 4], [1, 5]], [[2, 6], [3, 7]]]
-
-
-def test_samples_that_are_no_ids_raise():
-    sampler = NeighborSampler(random_graph(), [2])
     with pytest.raises(TypeError, match="seeds"):
         list(DataLoader(torch.ones(4), batch_size=2, collate_fn=sampler))

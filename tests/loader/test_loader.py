@@ -6,6 +6,7 @@ import copy
 import itertools
 import pickle
 import threading
+from contextlib import nullcontext
 
 import pytest
 import torch
@@ -17,7 +18,6 @@ from nodeflow import (
     Graph,
     LinkSampler,
     NeighborSampler,
-    NodeFlow,
     NodeFlowLoader,
     SaintSampler,
     Sampler,
@@ -90,6 +90,7 @@ def test_batches_are_the_seeds_in_order(workers):
         {"seeds": [5, 5, 1, 2, 5, 1, 59, 5, 5, 5, 5], "batch_size": 3, "shuffle": True},
         {"ndata": {0: ["x"], -1: ["label"]}, "edata": ["w"]},
         {"batch_size": 1, "shuffle": True, "prefetch": 1},
+        {"weights": [k / 59 for k in range(60)]},
     ],
     ids=str,
 )
@@ -99,6 +100,7 @@ def test_same_batches_for_any_number_of_workers(options):
         loader = make(**{"prefetch": prefetch, **options, "num_workers": workers})
         found.append([epoch(loader) for _ in range(3)])
     assert all(other == found[0] for other in found)
+    assert len(set(map(tuple, found[0]))) == 3
 
 
 @pytest.mark.parametrize("workers", [0, 2])
@@ -123,45 +125,33 @@ def test_the_order_and_the_draws_have_seeds_of_their_own():
     assert by_order[0] == by_order[1]
 
 
-def test_every_epoch_draws_afresh():
-    loader = make()
-    first, second = epoch(loader), epoch(loader)
-    assert not set(first) & set(second)
-    assert loader.epoch == 1
-    sampler = loader.sampler
-    assert second == [fingerprint(sampler(part, epoch=1)) for part in torch.arange(60).split(16)]
-
-
-def test_set_epoch():
+def test_every_epoch_draws_afresh_and_set_epoch_chooses_one():
     loader = make(shuffle=True)
     epochs = [epoch(loader) for _ in range(4)]
+    assert loader.epoch == 3
+    assert len({batch for prints in epochs for batch in prints}) == sum(map(len, epochs))
     loader.set_epoch(2)
-    assert epoch(loader) == epochs[2]
-    assert epoch(loader) == epochs[3]
+    assert [epoch(loader), epoch(loader)] == epochs[2:]
     loader.set_epoch(0)
     assert [epoch(loader), epoch(loader)] == epochs[:2]
     next(iter(loader))
     loader.set_epoch(3)
     assert epoch(loader) == epochs[3]
+    plain = make()
+    list(plain)
+    assert epoch(plain) == [fingerprint(plain.sampler(part, epoch=1)) for part in torch.arange(60).split(16)]
 
 
 @pytest.mark.parametrize(("number", "size"), [(0, 4), (1, 4), (4, 4), (5, 4), (8, 4), (9, 4), (3, 100), (10, 1)])
 @pytest.mark.parametrize("workers", [0, 2])
 def test_len_and_drop_last(number, size, workers):
     loader = make(range(number), size, num_workers=workers)
-    sizes = [len(batch.seeds) for batch in loader]
-    assert sizes == [min(size, number - start) for start in range(0, number, size)]
+    sizes, again = ([len(batch.seeds) for batch in loader] for _ in range(2))
+    assert sizes == again == [min(size, number - start) for start in range(0, number, size)]
     assert len(loader) == len(sizes)
     whole = make(range(number), size, num_workers=workers, drop_last=True)
     assert [len(batch.seeds) for batch in whole] == [size] * (number // size)
     assert len(whole) == number // size
-
-
-def test_no_seeds():
-    for workers in (0, 2):
-        loader = make([], num_workers=workers)
-        assert len(loader) == 0
-        assert [list(loader), list(loader)] == [[], []]
 
 
 def test_repeated_seeds():
@@ -182,16 +172,10 @@ def test_the_loader_keeps_its_own_copy_of_the_seeds():
 
 def test_two_iterations_at_once():
     loader = make(shuffle=True, num_workers=1)
-    expected = [epoch(make(shuffle=True)), []]
     other = make(shuffle=True)
-    other.set_epoch(1)
-    expected[1] = epoch(other)
-    first, second = iter(loader), iter(loader)
-    found = [[], []]
-    for a, b in zip(first, second, strict=True):
-        found[0].append(fingerprint(a))
-        found[1].append(fingerprint(b))
-    assert found == expected
+    expected = [epoch(other), epoch(other)]
+    both = [(fingerprint(a), fingerprint(b)) for a, b in zip(iter(loader), iter(loader), strict=True)]
+    assert [list(prints) for prints in zip(*both, strict=True)] == expected
 
 
 # ---- ahead of the caller
@@ -247,13 +231,9 @@ def test_an_exception_reaches_the_caller_as_it_is(workers, prefetch, error):
     assert caught.value is error
     assert given == [list(range(k, k + 8)) for k in (0, 8, 16, 24)]  # all batches before it
     assert loader.state_dict()["batch_number"] == 4  # one that resumes here tries the failed batch again
-
-
-@pytest.mark.parametrize("workers", [0, 2])
-def test_stop_iteration_in_a_sampler_does_not_end_the_epoch_silently(workers):
-    loader = NodeFlowLoader(Failing(random_graph(), 37, StopIteration("oops")), range(60), 8, num_workers=workers)
+    silent = Failing(random_graph(), 37, StopIteration("oops"))  # which does not end the epoch silently
     with pytest.raises(RuntimeError, match="StopIteration"):
-        list(loader)
+        list(NodeFlowLoader(silent, range(60), 8, num_workers=workers, prefetch=prefetch))
 
 
 @pytest.mark.parametrize("workers", [0, 2])
@@ -271,51 +251,32 @@ def test_an_unknown_column_raises(workers):
 
 
 @pytest.mark.parametrize("workers", WORKERS)
-@pytest.mark.parametrize("number", [1, 2, 4])
-def test_leaving_early_leaves_no_thread(workers, number):
-    loader = make(num_workers=workers)
-    for k, _ in enumerate(loader, 1):
-        assert bool(loader_threads()) == (workers > 0)
-        if k == number:
-            break
-    assert not loader_threads()
-
-
-@pytest.mark.parametrize("workers", [1, 4])
-def test_other_ways_out_leave_no_thread(workers):
+@pytest.mark.parametrize("number", [0, 1, 2, 4])
+def test_no_way_out_leaves_a_thread(workers, number):
     loader = make(num_workers=workers)
 
-    def by_return() -> NodeFlow:
-        for batch in loader:
-            return batch
-        raise AssertionError
+    def leave(raising: bool = False) -> None:
+        for k, _ in enumerate(loader, 1):
+            assert bool(loader_threads()) == (workers > 0)
+            if k == number and raising:
+                raise OwnError(1, "in the caller")
+            if k == number:
+                return
 
-    by_return()
+    leave()
     assert not loader_threads()
-
-    def by_exception() -> None:
-        for _ in loader:
-            raise OwnError(1, "in the caller")
-
-    with pytest.raises(OwnError):
-        by_exception()
+    with pytest.raises(OwnError) if number else nullcontext():
+        leave(raising=True)
     assert not loader_threads()
-
-    batches = iter(loader)
-    next(batches)
-    batches.close()
-    assert not loader_threads()
-
-    batches = iter(loader)
-    next(batches)
-    del batches
-    assert not loader_threads()
-
-    iter(loader)  # never asked for a batch
-    assert not loader_threads()
-    list(itertools.islice(loader, 2))
-    assert not loader_threads()
-    list(loader)
+    for end in ("close", "__del__"):  # asked to close, or just dropped, also where no batch was asked for
+        batches = iter(loader)
+        for _ in range(number):
+            next(batches)
+        if end == "close":
+            batches.close()
+        del batches
+        assert not loader_threads()
+    list(itertools.islice(loader, number))
     assert not loader_threads()
 
 
@@ -323,37 +284,27 @@ def test_other_ways_out_leave_no_thread(workers):
 
 
 @pytest.mark.parametrize("workers", [0, 2])
-def test_columns_by_layer(workers):
+@pytest.mark.parametrize(
+    ("ndata", "edata", "by_layer", "by_flow"),
+    [
+        ({0: ["x"], -1: ["label"]}, {1: ["w"]}, [["x"], [], ["label"]], [[], ["w"]]),
+        (["x"], ["w"], [["x"]] * 3, [["w"]] * 2),
+        (None, None, [[]] * 3, [[]] * 2),
+    ],
+)
+def test_columns_are_copies_in_the_layers_chosen(workers, ndata, edata, by_layer, by_flow):
     graph = random_graph()
-    loader = make(graph=graph, num_workers=workers, ndata={0: ["x"], -1: ["label"]}, edata={1: ["w"]})
-    for batch in loader:
-        assert [list(frame) for frame in batch.ldata] == [["x"], [], ["label"]]
-        assert [list(frame) for frame in batch.fdata] == [[], ["w"]]
-        assert batch.ldata[0]["x"].equal(graph.ndata["x"][batch.front.parent_nid])
-        assert batch.ldata[-1]["label"].equal(graph.ndata["label"][batch.seeds])
-        assert batch.fdata[1]["w"].equal(graph.edata["w"][batch.flows[1].parent_eid])
-
-
-def test_columns_of_every_layer():
-    graph = random_graph()
-    for batch in make(graph=graph, ndata=["x"], edata=["w"], num_workers=1):
+    before = {name: column.clone() for name, column in graph.ndata.items()}
+    for batch in make(graph=graph, num_workers=workers, ndata=ndata, edata=edata):
+        assert [list(frame) for frame in batch.ldata] == by_layer
+        assert [list(frame) for frame in batch.fdata] == by_flow
         for layer in batch.layers:
-            assert layer.data["x"].equal(graph.ndata["x"][layer.parent_nid])
+            assert all(column.equal(before[name][layer.parent_nid]) for name, column in layer.data.items())
+            for column in layer.data.values():
+                column.zero_()
         for flow in batch.flows:
-            assert flow.data["w"].equal(graph.edata["w"][flow.parent_eid])
-
-
-def test_no_columns_unless_asked_for():
-    for batch in make(num_workers=1):
-        assert [list(frame) for frame in (*batch.ldata, *batch.fdata)] == [[]] * 5
-
-
-def test_columns_are_copies():
-    graph = random_graph()
-    before = graph.ndata["x"].clone()
-    for batch in make(graph=graph, ndata={0: ["x"]}):
-        batch.ldata[0]["x"].zero_()
-    assert graph.ndata["x"].equal(before)
+            assert all(column.equal(graph.edata["w"][flow.parent_eid]) for column in flow.data.values())
+    assert all(graph.ndata[name].equal(column) for name, column in before.items())
 
 
 def test_device():
@@ -380,6 +331,12 @@ def test_device():
         (lambda s: NodeFlowLoader(s, [0, 60]), IndexError, r"seeds\[1\] is 60"),
         (lambda s: NodeFlowLoader(s, [0]).set_epoch(-1), ValueError, "epoch must be at least 0"),
         (lambda s: NodeFlowLoader(s, [0], device="nonsense"), RuntimeError, "nonsense"),
+        (lambda s: NodeFlowLoader(s, [0], times=[1]), TypeError, "times must be None: NeighborSampler takes no times"),
+        (
+            lambda s: NodeFlowLoader(TemporalNeighborSampler(s.graph, [1], time="w"), [0]),
+            TypeError,
+            "times is missing: TemporalNeighborSampler needs a time for every seed",
+        ),
     ],
 )
 def test_bad_arguments(call, error, words):
@@ -399,15 +356,6 @@ def test_it_travels():
         assert other.state_dict() == loader.state_dict()
         other.set_epoch(0)
         assert epoch(other) == epoch(make(shuffle=True))
-
-
-def test_times_go_with_samplers_that_take_them():
-    graph = random_graph()
-    graph.edata["time"] = torch.arange(500)
-    with pytest.raises(TypeError, match="times must be None: NeighborSampler takes no times"):
-        NodeFlowLoader(NeighborSampler(graph, [1]), [0], times=[1])
-    with pytest.raises(TypeError, match="times is missing: TemporalNeighborSampler needs a time for every seed"):
-        NodeFlowLoader(TemporalNeighborSampler(graph, [1]), [0])
 
 
 def test_all_seeds_by_default_and_by_a_mask():

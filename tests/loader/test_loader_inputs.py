@@ -152,25 +152,23 @@ def test_states_that_do_not_fit():
         ({"inputs": torch.tensor(1.0)}, ValueError, "inputs must have a row per node"),
         ({"inputs_ahead": 1}, ValueError, "inputs_ahead=1 needs a function as inputs, got NoneType None"),
         ({"inputs": len, "inputs_ahead": -1}, ValueError, "inputs_ahead must be at least 0"),
+        *(
+            ({"seeds": seeds}, TypeError, r"it would be read only once.*loader\.set_epoch\(epoch\)")
+            for seeds in (WeightedRandomSampler([1.0] * 60, 30), (i for i in range(60)), iter([0, 1]), map(int, "12"))
+        ),
+        (
+            {"seed_data": {"y": torch.ones(59)}},
+            ValueError,
+            r"seed_data\['y'\] must have a row per seed \(60\), got .*column\[seeds\]",
+        ),
+        ({"seed_data": {"y": 3}}, ValueError, r"seed_data\['y'\] must have a row per seed \(60\), got int 3"),
+        ({"seed_data": {"y": np.ones((1, 60))}}, ValueError, "must have a row per seed"),
+        ({"seed_data": torch.ones(60)}, TypeError, "seed_data must be a dict from names to columns"),
     ],
 )
-def test_inputs_that_are_refused(options, error, words):
+def test_arguments_that_are_refused(options, error, words):
     with pytest.raises(error, match=words):
         make(**options)
-
-
-@pytest.mark.parametrize(
-    "seeds",
-    [
-        lambda: WeightedRandomSampler([1.0] * 60, 30),
-        lambda: (i for i in range(60)),
-        lambda: iter([0, 1]),
-        lambda: map(int, "12"),
-    ],
-)
-def test_seeds_that_can_be_read_only_once_are_refused(seeds):
-    with pytest.raises(TypeError, match=r"it would be read only once.*loader\.set_epoch\(epoch\)"):
-        make(seeds=seeds())
 
 
 def test_a_loader_for_every_epoch_draws_afresh_with_set_epoch():
@@ -254,18 +252,3 @@ def test_every_batch_has_a_frame_for_seeds():
         batch.seed_data["y"] = torch.ones(1)
     with pytest.raises(AssertionError, match="columns of seed_data"):
         assert_same_node_flow(batch, NeighborSampler(random_graph(), [2])([4, 4]))
-
-
-@pytest.mark.parametrize(
-    ("columns", "words"),
-    [
-        ({"y": torch.ones(59)}, r"seed_data\['y'\] must have a row per seed \(60\), got .*column\[seeds\]"),
-        ({"y": 3}, r"seed_data\['y'\] must have a row per seed \(60\), got int 3"),
-        ({"y": np.ones((1, 60))}, "must have a row per seed"),
-    ],
-)
-def test_columns_that_are_refused(columns, words):
-    with pytest.raises(ValueError, match=words):
-        make(seed_data=columns)
-    with pytest.raises(TypeError, match="seed_data must be a dict from names to columns"):
-        make(seed_data=torch.ones(60))

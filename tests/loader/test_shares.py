@@ -79,14 +79,6 @@ def test_steps_are_the_batches_of_one_process():
     ]
 
 
-def test_sixty_five_seeds_and_two_processes():
-    sampler = NeighborSampler(GRAPH, [2, 3])
-    both = loaders(sampler, 2, total=32, seeds=[*range(60), *range(5)])
-    assert [len(loader) for loader in both] == [3, 3]
-    sizes = [[batch.seed_index.shape[0] for batch in loader] for loader in both]
-    assert sizes == [[16, 16, 1], [16, 16, 0]]
-
-
 @pytest.mark.parametrize("share", ["even", "owned"])
 def test_weights_times_and_rows_go_with_their_seeds(share):
     """Drawn seeds, in rows of two, with times of their own: the union is the batch of one process."""
