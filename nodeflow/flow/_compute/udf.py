@@ -50,24 +50,6 @@ class Columns(Mapping[str, Tensor]):
         return f"{name} {str(seen.dtype).removeprefix('torch.')} {list(seen.shape)}"
 
 
-class Words:
-    """The name of a column in error messages, made only when there is an error."""
-
-    __slots__ = ("_columns", "_name")
-
-    def __init__(self, columns: Columns, name: str) -> None:
-        self._columns, self._name = columns, name
-
-    def __str__(self) -> str:
-        return f"column {self._name!r} of {self._columns.where}"
-
-
-def overlaid(over: Mapping[str, Tensor], under: Columns) -> Columns:
-    """Columns ``over`` in front of ``under``."""
-    names = {**dict.fromkeys(under), **over}
-    return Columns(names, under.where, lambda name: over[name] if name in over else under[name])
-
-
 class EdgeBatch:
     """Edges of one flow, as a message function sees them; every column has one row per edge.
 
