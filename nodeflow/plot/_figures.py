@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from nodeflow._base.checks import describe
 from nodeflow._display.axes import require_matplotlib, small_legend, whole_ticks
-from nodeflow._display.layered import draw_layers, figure_size
-from nodeflow.flow import NodeFlow, picture_of
+from nodeflow.flow import NodeFlow
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -41,9 +40,8 @@ def plot_node_flow(batch: NodeFlow, path: Path | str | None = None, **options: A
             f"batch must be a NodeFlow, got {describe(batch)}; a sampler makes one from a graph and seeds, "
             "create_full_node_flow(graph, num_layers) one of the whole graph"
         )
-    picture = picture_of(batch, **options)
-    figure = require_matplotlib()(figsize=figure_size(picture), layout="constrained")
-    draw_layers(figure.subplots(), picture)
+    figure = require_matplotlib()(layout="constrained")
+    batch.plot(figure, **options)
     return _written(figure, path, dpi=150)
 
 

@@ -54,9 +54,10 @@ def assert_same_node_flow(a: NodeFlow, b: NodeFlow, *, frames: bool = True) -> N
     _same(a.layer_sizes, b.layer_sizes, "layer sizes")
     _same(a.flows.pairs(), b.flows.pairs(), "pairs of layers joined by flows")
     for (name, x), (_, y) in zip(_parts(a), _parts(b), strict=True):
-        if isinstance(x, Frame) and isinstance(y, Frame):
-            if frames:
-                _same_frame(x, y, name)
+        if isinstance(x, Frame) and isinstance(y, Frame) and frames:
+            _same(sorted(x), sorted(y), f"columns of {name}")
+            for column in x:
+                _same_tensor(x[column], y[column], f"{name}[{column!r}]")
         elif isinstance(x, Tensor) and isinstance(y, Tensor):
             _same_tensor(x, y, name)
         elif (x is None) != (y is None):
@@ -139,12 +140,6 @@ def _parts(batch: NodeFlow) -> Iterator[tuple[str, Tensor | Frame | None]]:
 def _same(x: object, y: object, name: str) -> None:
     if x != y:
         raise AssertionError(f"{name} differ: {x} and {y}")
-
-
-def _same_frame(x: Frame, y: Frame, name: str) -> None:
-    _same(sorted(x), sorted(y), f"columns of {name}")
-    for column in x:
-        _same_tensor(x[column], y[column], f"{name}[{column!r}]")
 
 
 def _same_tensor(x: Tensor, y: Tensor, name: str) -> None:
