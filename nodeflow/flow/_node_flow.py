@@ -307,7 +307,7 @@ class NodeFlow(Frozen):
         """Layers ``numbers`` with new frames; ``change`` moves the tensors, shared ones stay shared; ``of`` is new."""
         start, stop = (numbers.start, numbers.stop) if numbers else (0, self.num_layers)
         move: Move = once(change) if change is not None else lambda x: x
-        layers = [layer.moved(move, move(layer.data.copy())) for layer in self.layers[start:stop]]
+        layers = [layer.with_frame(move(layer.data.copy()), move) for layer in self.layers[start:stop]]
         flows = [
             flow.between(layers[i - start], layers[j - start], (i - start, j - start), move=change and move)
             for (i, j), flow in self.flows.items()
