@@ -10,9 +10,8 @@ import torch
 from torch import Tensor
 
 from nodeflow import ops
-from nodeflow.flow._compute.guard import columns_of, explained, name_of
 from nodeflow.flow._compute.part import Part
-from nodeflow.flow._compute.udf import Columns, NodeBatch
+from nodeflow.flow._compute.udf import Columns, NodeBatch, columns_of, explained, name_of
 from nodeflow.fn import MessageFunction, ReduceFunction
 
 if TYPE_CHECKING:

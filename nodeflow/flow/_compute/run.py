@@ -10,10 +10,9 @@ import torch
 from torch import Tensor
 
 from nodeflow._base.checks import ALL, Ints, _All, as_ids, as_index, describe, first_true
-from nodeflow.flow._compute.guard import atomic, columns_of, explained
 from nodeflow.flow._compute.part import Part, columns_at, written
 from nodeflow.flow._compute.reducing import Messages, reduce_messages
-from nodeflow.flow._compute.udf import Columns, NodeBatch
+from nodeflow.flow._compute.udf import Columns, NodeBatch, atomic, columns_of, explained
 from nodeflow.flow._flow import Flow
 from nodeflow.fn import MessageFunction, ReduceFunction
 from nodeflow.graph import Frame
