@@ -138,12 +138,12 @@ class NodeFlow(Frozen):
     # ---- views
 
     @property
-    def ldata(self) -> FrameView[LayerView]:
+    def ldata(self) -> FrameView:
         """Frames of the layers: ``ldata[i]`` is ``layers[i].data``."""
         return FrameView(self.layers)
 
     @property
-    def fdata(self) -> FrameView[FlowView]:
+    def fdata(self) -> FrameView:
         """Frames of the flows: ``fdata[i]`` is ``flows[i].data``, ``fdata[i, j]`` is ``flows[i, j].data``."""
         return FrameView(self.flows)
 
@@ -344,4 +344,4 @@ class NodeFlow(Frozen):
 
     def __reduce__(self) -> tuple[Any, ...]:
         # the parent graph stays behind: a batch travels between processes, where it finds its graph by identity
-        return unpack, (NodeFlow, pack(self))
+        return unpack, (NodeFlow, *pack(self))

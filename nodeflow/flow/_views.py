@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import ItemsView, Iterator, Sequence
-from typing import Any, Generic, SupportsIndex, TypeVar, overload
+from typing import Any, SupportsIndex, overload
 
 import torch
 from torch import Tensor
@@ -96,16 +96,13 @@ class FlowView(Sequence[Flow]):
         return repr(list(self._by_pair.values()))
 
 
-V = TypeVar("V", LayerView, FlowView)
-
-
-class FrameView(Generic[V]):
+class FrameView:
     """The frames of a view's layers or flows, under the same indices."""
 
     __slots__ = ("_view",)
 
-    def __init__(self, view: V) -> None:
-        self._view: V = view
+    def __init__(self, view: LayerView | FlowView) -> None:
+        self._view = view
 
     @overload
     def __getitem__(self, index: int | tuple[int, int]) -> Frame: ...

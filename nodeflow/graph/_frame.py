@@ -171,7 +171,7 @@ class Frame(MutableMapping[str, Tensor]):
     def __reduce__(self) -> tuple[Any, ...]:
         # a column that is a view of a large tensor leaves the rest of it behind
         pool = Pool()
-        columns = {name: pool.add(column) for name, column in self._columns.items()}
+        columns = pool.add(self._columns)
         return _restore, (GraphFrame if isinstance(self, GraphFrame) else Frame, self._num_rows, columns, pool.memory())
 
     def _each(self, change: Callable[[Tensor], Tensor]) -> Frame:
@@ -235,4 +235,4 @@ class GraphFrame(Frame):
 
 
 def _restore(kind: type[Frame], num_rows: int, columns: dict[str, Any], memory: list[Piece]) -> Frame:
-    return kind(num_rows, {name: restored(memory, column) for name, column in columns.items()})
+    return kind(num_rows, restored(memory, columns))
