@@ -127,7 +127,8 @@ class Layer(Frozen):
         The ids go through ``move``, to a device.
         """
         frame = self.data.copy() if data is None else data
-        ids, context = (None if tensor is None else move(tensor) for tensor in (self._parent_nid, self.context))
+        ids = None if self._parent_nid is None else move(self._parent_nid)
+        context = None if self.context is None else move(self.context)
         lookup = self._lookup if ids is self._parent_nid else None
         return Layer._trusted(self.num_nodes, ids, frame, context=context, lookup=lookup)
 

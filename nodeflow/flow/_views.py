@@ -24,7 +24,8 @@ class LayerView(tuple[Layer, ...]):
     @overload
     def __getitem__(self, index: slice) -> tuple[Layer, ...]: ...
     def __getitem__(self, index: SupportsIndex | slice) -> Layer | tuple[Layer, ...]:
-        return super().__getitem__(index if isinstance(index, slice) else as_index(index, "layer", len(self)))
+        # not by super(), which takes longer than the rest
+        return tuple.__getitem__(self, index if isinstance(index, slice) else as_index(index, "layer", len(self)))
 
     def __call__(self, layer: int) -> Tensor:
         """Return the NodeFlow ids of a layer's nodes, int64."""
