@@ -18,7 +18,7 @@ from torch import Tensor
 from nodeflow._base.checks import Ints, as_array, as_ids, as_int, check_one_of, describe, first_true
 from nodeflow._base.types import EdgeFilter, IdsLike, NumbersLike
 from nodeflow._edges.columns import edge_mask, edge_numbers
-from nodeflow._rows.rows import join_rows, take_rows, zero_rows
+from nodeflow._rows.rows import concat_rows, take_rows, whole_column, zero_rows
 from nodeflow.graph import Frame, Graph
 from nodeflow.random import Random, derive_key
 
@@ -364,7 +364,7 @@ def _with_edges(graph: Graph, src: Tensor, dst: Tensor, like: Tensor | None, mar
     columns = Frame(graph.num_edges + len(src))
     for name, column in graph.edata.items():
         more = zero_rows(column, len(src)) if like is None else take_rows(column, like)
-        columns[name] = join_rows(column, more)
+        columns[name] = concat_rows([whole_column(column), more])
     if mark is not None:
         columns[mark] = (np.arange(columns.num_rows) >= graph.num_edges).astype(np.int8)
     ends = (torch.cat(pair) for pair in zip(graph.edges(), (src, dst), strict=True))

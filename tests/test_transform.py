@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nodeflow import Graph
-from nodeflow._rows.rows import join_rows, zero_rows
+from nodeflow._rows.rows import concat_rows, zero_rows
 from nodeflow.testing import graphs
 from nodeflow.transform import add_reverse_edges, add_self_loops, edge_norm, is_symmetric, reverse
 
@@ -97,8 +97,8 @@ def test_sparse_columns_are_carried_along() -> None:
 
 def test_rows_of_sparse_columns_join_and_zeros_have_the_same_type() -> None:
     above, below = (sparse_column(scipy.sparse.csr_array(np.array(m))) for m in ([[1, 0], [0, 2]], [[0, 3]]))
-    assert join_rows(above, below).to_dense().tolist() == [[1, 0], [0, 2], [0, 3]]
-    assert join_rows(zero_rows(above, 0), below).to_dense().tolist() == [[0, 3]]
+    assert concat_rows([above, below]).to_dense().tolist() == [[1, 0], [0, 2], [0, 3]]
+    assert concat_rows([zero_rows(above, 0), below]).to_dense().tolist() == [[0, 3]]
     zeros = zero_rows(above, 3)
     assert (zeros.layout, zeros.dtype, tuple(zeros.shape)) == (torch.sparse_csr, torch.float32, (3, 2))
     assert not zeros.to_dense().any()

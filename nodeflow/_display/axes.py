@@ -25,12 +25,14 @@ def require_matplotlib() -> type[Figure]:
     return Figure
 
 
-def axes_for(ax: Axes | None, size: tuple[float, float]) -> Axes:
-    """Return ``ax``, or where it is None the axes of a new figure of ``size`` in inches; TypeError for no axes.
+def axes_for(ax: Axes | Figure | None, size: tuple[float, float]) -> Axes:
+    """Return ``ax``, or new axes of a figure that gets ``size`` in inches, a new one for None; TypeError for no axes.
 
     The new figure belongs to ``matplotlib.pyplot``, so that a notebook shows it and ``pyplot.show()`` opens it.
     """
-    require_matplotlib()
+    if isinstance(ax, require_matplotlib()):
+        ax.set_size_inches(size)
+        return ax.subplots()
     from matplotlib.axes import Axes
 
     if ax is None:
@@ -38,7 +40,7 @@ def axes_for(ax: Axes | None, size: tuple[float, float]) -> Axes:
 
         return pyplot.subplots(figsize=size, layout="constrained")[1]
     if not isinstance(ax, Axes):
-        raise TypeError(f"ax must be the axes of a matplotlib figure, or None for new ones, got {type(ax).__name__}")
+        raise TypeError(f"ax must be axes or a figure of matplotlib, or None for new ones, got {type(ax).__name__}")
     return ax
 
 

@@ -53,6 +53,11 @@ class Layered:
         """Space above and below the nodes, in rows."""
         return 1.2 if self.skips else 0.7
 
+    @property
+    def inches(self) -> tuple[float, float]:
+        """Size of a figure in which it can be read."""
+        return 1.5 * len(self.names), 0.36 * (max(*self.sizes, 1) + 2 * self.margin) + 0.4
+
 
 class FlowSummary(NamedTuple):
     """A flow in a summary; ``shared`` is the number of nodes that both of its layers hold, None: unknown."""
@@ -63,29 +68,7 @@ class FlowSummary(NamedTuple):
     shared: int | None
 
 
-class Summary(NamedTuple):
-    """The sizes of a layered graph to be drawn: number of nodes of every layer, and the flows between them."""
-
-    sizes: list[int]
-    flows: list[FlowSummary]
-
-
-def figure_size(picture: Layered | Summary) -> tuple[float, float]:
-    """Return the size in inches at which a picture can be read."""
-    if isinstance(picture, Summary):
-        return 1.6 * len(picture.sizes) + 1, 3.4
-    return 1.5 * len(picture.names), 0.36 * (max(*picture.sizes, 1) + 2 * picture.margin) + 0.4
-
-
-def draw_layers(axis: Axes, picture: Layered | Summary) -> None:
-    """Draw a layered graph: every node and edge, or the summary."""
-    if isinstance(picture, Summary):
-        _draw_summary(axis, picture.sizes, picture.flows)
-    else:
-        _draw_layered(axis, picture)
-
-
-def _draw_layered(axis: Axes, picture: Layered) -> None:
+def draw_layered(axis: Axes, picture: Layered) -> None:
     """Draw every node as a dot, layers as columns, and every edge as an arrow."""
     sizes = picture.sizes
     tallest, last = max(*sizes, 1), len(sizes) - 1
@@ -168,7 +151,7 @@ def _layer_ticks(axis: Axes, count: int) -> None:
     axis.spines[:].set_visible(False)
 
 
-def _draw_summary(axis: Axes, sizes: Sequence[int], flows: Sequence[FlowSummary]) -> None:
+def draw_summary(axis: Axes, sizes: Sequence[int], flows: Sequence[FlowSummary]) -> None:
     """Draw a bar per layer, split by whether nodes are in the next layer too; between them, edges and in-degrees."""
     last, most = len(sizes) - 1, max(*sizes, 1)
     kept = [flow.shared or 0 for flow in flows]

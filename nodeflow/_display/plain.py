@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -20,41 +19,37 @@ if TYPE_CHECKING:
 _STEPS = 150
 
 
-@dataclass(frozen=True)
-class Plain:
-    """A directed graph to be drawn.
+def draw_plain(
+    axis: Axes,
+    names: list[str],
+    src: list[int],
+    dst: list[int],
+    marked: set[int],
+    colors: list[float] | None,
+    color_name: str,
+    widths: list[float] | None,
+    width_name: str,
+) -> None:
+    """Draw every node as a dot and every edge as an arrow; joined nodes lie close to each other.
 
-    Attributes:
+    Args:
         names: the text in each node.
         src, dst: the ends of every edge, as rows of ``names``.
         marked: rows of the nodes that are marked.
         colors, color_name: a number per node, and the label of the colour scale; None: one colour.
         widths, width_name: a number per edge, and the label of the width legend; None: all edges have one width.
     """
-
-    names: list[str]
-    src: list[int]
-    dst: list[int]
-    marked: list[int]
-    colors: list[float] | None = None
-    color_name: str = ""
-    widths: list[float] | None = None
-    width_name: str = ""
-
-
-def draw_plain(axis: Axes, picture: Plain) -> None:
-    """Draw every node as a dot and every edge as an arrow; joined nodes lie close to each other."""
     from matplotlib.transforms import offset_copy
 
-    count, marked = len(picture.names), set(picture.marked)
-    points = [(float(x), float(y)) for x, y in layout(count, picture.src, picture.dst)]
-    width = widths_of(axis, picture.widths or [], picture.width_name)
+    count = len(names)
+    points = [(float(x), float(y)) for x, y in layout(count, src, dst)]
+    thickness = widths_of(axis, widths or [], width_name)
     # several edges between two nodes, in either direction, are bent apart
     seen: Counter[tuple[int, int]] = Counter()
-    pairs = set(zip(picture.src, picture.dst, strict=True))
+    pairs = set(zip(src, dst, strict=True))
     loops: Counter[int] = Counter()
-    for e, (u, v) in enumerate(zip(picture.src, picture.dst, strict=True)):
-        thick = width[e] if width else 1.0
+    for e, (u, v) in enumerate(zip(src, dst, strict=True)):
+        thick = thickness[e] if thickness else 1.0
         if u == v:
             loops[u] += 1
             up = offset_copy(axis.transData, axis.get_figure(root=True), y=6 + 3 * loops[u], units="points")
@@ -65,19 +60,19 @@ def draw_plain(axis: Axes, picture: Plain) -> None:
         seen[u, v] += 1
         arrow(axis, points[u], points[v], bend, "0.5", thick)
     faces, rim = ["tab:blue"] * count, "tab:orange"
-    if picture.colors is not None:
+    if colors is not None:
         rim = ink(axis)
-        faces = colors_of(axis, picture.colors, picture.color_name)
+        faces = colors_of(axis, colors, color_name)
     if count:
         x, y = zip(*points, strict=True)
         rims = [rim if i in marked else faces[i] for i in range(count)]
-        widths = [3.0 if i in marked else 1.0 for i in range(count)]
-        axis.scatter(x, y, s=330, facecolor=faces, edgecolor=rims, linewidth=widths, zorder=2)
+        around = [3.0 if i in marked else 1.0 for i in range(count)]
+        axis.scatter(x, y, s=330, facecolor=faces, edgecolor=rims, linewidth=around, zorder=2)
     if marked:
         axis.scatter([], [], s=330, facecolor="none", edgecolor=rim, linewidth=3, label="seeds")
     if loops:
         axis.scatter([], [], s=200, facecolor="none", edgecolor="0.5", label="self-loop")
-    write_names(axis, points, picture.names, [ink_on(face) for face in faces])
+    write_names(axis, points, names, [ink_on(face) for face in faces])
     axis.set_axis_off()
     axis.margins(0.15)
     legend_below(axis)

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from nodeflow._base.checks import Ints, as_ids, check_type, describe
 from nodeflow._base.types import IdsLike
-from nodeflow._rows.rows import new_rows
+from nodeflow._rows.rows import Rows, is_sparse, new_rows
 
 
 class RowsBase(ABC):
@@ -65,9 +65,6 @@ class RowsBase(ABC):
         return f"{type(self).__name__}({summary(self)}{details and ', '}{details})"
 
 
-def summary(column: object) -> str:
-    """Return a column in a few words: a tensor without its numbers, and the ``repr`` of anything else."""
-    if isinstance(column, RowsBase | Tensor):
-        sparse = "" if column.layout == torch.strided else "sparse "
-        return f"{sparse}{str(column.dtype).removeprefix('torch.')} {list(column.shape)}"
-    return repr(column)
+def summary(column: Tensor | Rows) -> str:
+    """Return the type and shape of a column in words."""
+    return f"{'sparse ' if is_sparse(column) else ''}{str(column.dtype).removeprefix('torch.')} {list(column.shape)}"

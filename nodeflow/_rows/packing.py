@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from nodeflow._rows.csr import csr_tensor
-from nodeflow._rows.rows import Rows, as_array, from_numpy
+from nodeflow._rows.rows import as_array, from_numpy
 from nodeflow._runtime.mapped import find_map, part_of_file
 
 Piece = tuple[NDArray[np.uint8], torch.dtype]
@@ -28,16 +28,20 @@ class Pool:
     def __init__(self) -> None:
         self._spans: dict[tuple[int, torch.dtype], list[list[Any]]] = {}
 
-    def add(self, tensor: Tensor | Rows | None) -> Any:
-        """Return a reference to ``tensor``, for ``restored``; ``memory`` completes it."""
-        if not isinstance(tensor, Tensor):  # rows that are fetched by id pickle themselves
-            return tensor
-        tensor = tensor.detach()
+    def add(self, value: Any) -> Any:
+        """Return tensors, in dicts and tuples too, as references for ``restored``, which ``memory`` completes."""
+        if type(value) is dict:
+            return {name: self.add(part) for name, part in value.items()}
+        if type(value) is tuple:
+            return tuple(map(self.add, value))
+        if not isinstance(value, Tensor):  # rows that are fetched by id pickle themselves
+            return value
+        tensor = value.detach()
         if tensor.device.type != "cpu":  # another device has its own way through pickle, which takes the whole storage
             return tensor.clone()
         if tensor.layout == torch.sparse_csr:
             parts = (tensor.crow_indices(), tensor.col_indices(), tensor.values())
-            return ["csr", [self.add(part) for part in parts], tuple(tensor.shape)]
+            return ["csr", self.add(parts), tuple(tensor.shape)]
         tensor = tensor.contiguous().resolve_conj().resolve_neg()
         memory = (tensor.untyped_storage().data_ptr(), tensor.dtype)
         start = tensor.storage_offset()
@@ -71,11 +75,15 @@ class Pool:
 
 
 def restored(memory: list[Piece], reference: Any) -> Any:
-    """Return the tensor (or None) that ``Pool.add`` gave ``reference`` for."""
+    """Return what ``Pool.add`` gave ``reference`` for."""
+    if type(reference) is dict:
+        return {name: restored(memory, part) for name, part in reference.items()}
+    if type(reference) is tuple:
+        return tuple(restored(memory, part) for part in reference)
     if not isinstance(reference, list):
         return reference
     if reference[0] == "csr":
-        indptr, indices, values = (restored(memory, part) for part in reference[1])
+        indptr, indices, values = restored(memory, reference[1])
         return csr_tensor(indptr, indices, values, reference[2])
     if reference[0] == "file":
         return from_numpy(reference[1].open(), reference[2])

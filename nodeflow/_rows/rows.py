@@ -255,11 +255,6 @@ def slice_rows(column: Tensor, start: int, stop: int) -> Tensor:
     return csr_tensor(indptr, *entries, (stop - start, column.shape[1]))
 
 
-def join_rows(above: Tensor | Rows, below: Tensor) -> Tensor:
-    """Return a column with the rows of two columns, both dense or both sparse CSR."""
-    return concat_rows([whole_column(above), below])
-
-
 def concat_rows(parts: Sequence[Tensor]) -> Tensor:
     """Return the rows of several columns, one after another; all dense, or all sparse CSR."""
     if not is_sparse(parts[0]):

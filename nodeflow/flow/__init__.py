@@ -31,7 +31,6 @@ from nodeflow.flow._layer import Layer
 from nodeflow.flow._node_flow import NodeFlow
 from nodeflow.flow._parent import check_graph as check_graph
 from nodeflow.flow._parent import node_columns as node_columns
-from nodeflow.flow._pictures import picture_of as picture_of
 from nodeflow.flow._types import NamesLike as NamesLike
 
 __all__ = [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import torch
@@ -36,11 +37,12 @@ def append(first: NodeFlow, other: NodeFlow) -> NodeFlow:
     try:
         rows = _match(first.back, other.front)
     except ValueError as error:
-        if _fits(other.back, first.front):
-            raise ValueError(
-                f"{error}; the other's last layer is this one's first: call other.append(this) instead"
-            ) from None
-        raise
+        hint = ""
+        with suppress(ValueError):
+            if first.front.has_parent:
+                _match(other.back, first.front)
+                hint = "; the other's last layer is this one's first: call other.append(this) instead"
+        raise ValueError(f"{error}{hint}") from None
     graph = other.parent if first.parent is None else first.parent
     for part in (first, other):
         if graph is not None and part.parent is None:
@@ -71,17 +73,6 @@ def append(first: NodeFlow, other: NodeFlow) -> NodeFlow:
     batch = type(first)._trusted(layers, flows, parent=graph, seed_index=index, seed_ids=ids, seed_layout=layout)
     batch.seed_data.update(other.seed_data)
     return batch
-
-
-def _fits(back: Layer, front: Layer) -> bool:
-    """Whether the two layers hold the same parent nodes."""
-    if not (back.has_parent and front.has_parent):
-        return False
-    try:
-        _match(back, front)
-    except ValueError:
-        return False
-    return True
 
 
 def _match(back: Layer, front: Layer) -> Tensor | None:

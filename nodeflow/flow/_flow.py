@@ -199,7 +199,9 @@ class Flow(Frozen):
         True
         """
         if self._needs_weight is None:
-            self._set(_needs_weight=_varies(self.weight, self.structure))
+            weight, begins = self.weight, self.structure.indptr[:-1]
+            first = weight[begins.clamp(max=max(len(weight) - 1, 0))] if len(weight) else weight
+            self._set(_needs_weight=len(weight) > 0 and not torch.equal(first[self.structure.dst], weight))
         return bool(self._needs_weight)
 
     @property
@@ -363,12 +365,6 @@ class Flow(Frozen):
             edge, weight = (cell and Lazy.of(move(cell.get())) for cell in (self._parent_eid, self._weight))
             parts["parent_eid"], parts["weight"] = edge, weight
         return Flow._trusted(structure, src, dst, layers, **parts)
-
-
-def _varies(weight: Tensor, structure: Structure) -> bool:
-    """Whether the weights ``[num_edges]`` of some destination are not all the same."""
-    first = weight[structure.indptr[:-1].clamp(max=max(len(weight) - 1, 0))] if len(weight) else weight
-    return len(weight) > 0 and not torch.equal(first[structure.dst], weight)
 
 
 def _dst_in_src(src: Layer, dst: Layer, device: torch.device) -> Tensor | None:

@@ -121,17 +121,16 @@ class Layer(Frozen):
         contexts = "" if self.context is None else f" in {len(self.context.unique())} contexts"
         return f"Layer({self.num_nodes} nodes{ids}{contexts}{columns})"
 
-    def with_frame(self, data: Frame | None = None) -> Layer:
-        """Return a layer of the same nodes with the frame ``data``; None: a copy of this layer's frame."""
-        frame = self.data.copy() if data is None else data
-        return Layer._trusted(self.num_nodes, self._parent_nid, frame, context=self.context, lookup=self._lookup)
+    def with_frame(self, data: Frame | None = None, move: Move = lambda tensor: tensor) -> Layer:
+        """Return a layer of the same nodes with the frame ``data`` (None: a copy of this layer's frame).
 
-    def moved(self, move: Move, data: Frame) -> Layer:
-        """Return a layer whose tensors went through ``move`` (to a device), with the frame ``data``."""
+        The ids go through ``move``, to a device.
+        """
+        frame = self.data.copy() if data is None else data
         ids = None if self._parent_nid is None else move(self._parent_nid)
         context = None if self.context is None else move(self.context)
         lookup = self._lookup if ids is self._parent_nid else None
-        return Layer._trusted(self.num_nodes, ids, data, context=context, lookup=lookup)
+        return Layer._trusted(self.num_nodes, ids, frame, context=context, lookup=lookup)
 
     def same_parent_nid(self, other: Layer) -> bool:
         """Whether this layer and ``other`` share one tensor of parent ids (or both have none)."""

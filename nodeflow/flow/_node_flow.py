@@ -138,12 +138,12 @@ class NodeFlow(Frozen):
     # ---- views
 
     @property
-    def ldata(self) -> FrameView[LayerView]:
+    def ldata(self) -> FrameView:
         """Frames of the layers: ``ldata[i]`` is ``layers[i].data``."""
         return FrameView(self.layers)
 
     @property
-    def fdata(self) -> FrameView[FlowView]:
+    def fdata(self) -> FrameView:
         """Frames of the flows: ``fdata[i]`` is ``flows[i].data``, ``fdata[i, j]`` is ``flows[i, j].data``."""
         return FrameView(self.flows)
 
@@ -307,7 +307,7 @@ class NodeFlow(Frozen):
         """Layers ``numbers`` with new frames; ``change`` moves the tensors, shared ones stay shared; ``of`` is new."""
         start, stop = (numbers.start, numbers.stop) if numbers else (0, self.num_layers)
         move: Move = once(change) if change is not None else lambda x: x
-        layers = [layer.moved(move, move(layer.data.copy())) for layer in self.layers[start:stop]]
+        layers = [layer.with_frame(move(layer.data.copy()), move) for layer in self.layers[start:stop]]
         flows = [
             flow.between(layers[i - start], layers[j - start], (i - start, j - start), move=change and move)
             for (i, j), flow in self.flows.items()
@@ -344,4 +344,4 @@ class NodeFlow(Frozen):
 
     def __reduce__(self) -> tuple[Any, ...]:
         # the parent graph stays behind: a batch travels between processes, where it finds its graph by identity
-        return unpack, (NodeFlow, pack(self))
+        return unpack, (NodeFlow, *pack(self))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from types import EllipsisType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import torch
 from torch import Tensor
@@ -21,13 +21,8 @@ if TYPE_CHECKING:
     from nodeflow.flow._types import NamesLike
 
 
-class _Copied(NamedTuple):
-    """Columns to copy between the frame of a layer or flow and its parent's frame, with the parent ids of its rows."""
-
-    frame: Frame
-    ids: Tensor
-    parent: Frame
-    names: list[str]
+# the frame of a layer or flow, the parent ids of its rows, the parent's frame, and the columns to copy between them
+_Copied: TypeAlias = tuple[Frame, Tensor, Frame, list[str]]
 
 
 def map_to_parent_nid(batch: NodeFlow, nid: IdsLike) -> Tensor:
@@ -166,7 +161,7 @@ def node_columns(batch: NodeFlow, ndata: NamesLike) -> list[tuple[int, list[str]
     [(0, ['x']), (1, ['x'])]
     """
     of = {id(layer.data): i for i, layer in enumerate(batch.layers)}
-    return [(of[id(copied.frame)], copied.names) for copied in _copied(batch, ndata, None, from_parent=True)]
+    return [(of[id(frame)], names) for frame, _, _, names in _copied(batch, ndata, None, from_parent=True)]
 
 
 def _copied(
@@ -180,13 +175,13 @@ def _copied(
     layers = _by_part(nodes, "ndata", dict(enumerate(batch.layers)), lambda key: as_index(key, "layer", len(batch)))
     flows = _by_part(edges, "edata", dict(batch.flows.items()), lambda key: batch.flows[key].layers)
     sides = ("ndata", "layer", batch.parent.ndata, layers), ("edata", "flow", batch.parent.edata, flows)
-    copied = []
+    copied: list[_Copied] = []
     for argument, what, parent, chosen in sides:
         for key, part, names in chosen:
             frame, owner = (parent, f"the parent graph's {argument}") if from_parent else (part.data, f"{what} {key}")
             columns = _names(names, argument, frame, owner)
             ids = part.parent_nid if isinstance(part, Layer) else part.parent_eid  # raises where there are none
-            copied.append(_Copied(part.data, ids, parent, columns))
+            copied.append((part.data, ids, parent, columns))
     return copied
 
 

@@ -10,10 +10,11 @@ from nodeflow._base.checks import as_count
 from nodeflow._display.axes import axes_for
 from nodeflow._display.columns import chosen, column_table, names_of
 from nodeflow._display.html import funnel, page
-from nodeflow._display.layered import FlowSummary, Layered, Summary, draw_layers, figure_size
+from nodeflow._display.layered import FlowSummary, Layered, draw_layered, draw_summary
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
     from nodeflow.flow._flow import Flow
     from nodeflow.flow._layer import Layer
@@ -25,7 +26,7 @@ _IDS = 10  # parent ids in the table of a layer
 
 def plot(
     batch: NodeFlow,
-    ax: Axes | None = None,
+    ax: Axes | Figure | None = None,
     *,
     label: str | Callable[[Layer], Any] | None = None,
     color: str | Callable[[Layer], Any] | None = None,
@@ -40,7 +41,8 @@ def plot(
     its nodes are in the next layer too, and the edges and in-degrees of every flow.
 
     Args:
-        ax: the matplotlib axes to draw on. None: those of a new ``pyplot`` figure, which a notebook shows.
+        ax: the matplotlib axes to draw on, or a Figure, which gets axes and a size. None: a new ``pyplot`` figure,
+            which a notebook shows.
         label: the text in the nodes: the name of a column of the layers with one number per node, or a function of a
             ``Layer`` that returns one number per node. Layers without the column show ids. None: ids.
         color: the colours of the nodes, given in the same way. Whole numbers of at most ten kinds are classes, others
@@ -62,25 +64,12 @@ def plot(
     >>> [tick.get_text() for tick in axis.get_xticklabels()]
     ['layer 0', 'layer 1', 'layer 2']
     """
-    picture = picture_of(batch, label=label, color=color, width=width, max_nodes=max_nodes)
-    axis = axes_for(ax, figure_size(picture))
-    draw_layers(axis, picture)
-    return axis
-
-
-def picture_of(
-    batch: NodeFlow,
-    *,
-    label: str | Callable[[Layer], Any] | None = None,
-    color: str | Callable[[Layer], Any] | None = None,
-    width: str | Callable[[Flow], Any] | None = None,
-    max_nodes: int = 200,
-) -> Layered | Summary:
-    """Return what is drawn of a NodeFlow; the arguments are those of ``plot``."""
     most = as_count(max_nodes, "max_nodes")
     flows = [flow for _, flow in batch.flows.items()]
     if sum(batch.layer_sizes) > most or sum(flow.num_edges for flow in flows) > _EDGES_PER_NODE * most:
-        return Summary(list(batch.layer_sizes), [_summary(flow) for flow in batch.flows])
+        axis = axes_for(ax, (1.6 * batch.num_layers + 1, 3.4))
+        draw_summary(axis, batch.layer_sizes, [_summary(flow) for flow in batch.flows])
+        return axis
     layers = list(batch.layers)
     sizes, frames = list(batch.layer_sizes), [layer.data for layer in layers]
     labels, colors = (
@@ -91,7 +80,7 @@ def picture_of(
         pair: [math.nan] * flow.num_edges if values is None else values
         for (pair, flow), values in zip(batch.flows.items(), widths, strict=True)
     }
-    return Layered(
+    picture = Layered(
         names=[names_of(_ids(layer), values) for layer, values in zip(layers, labels, strict=True)],
         hollow=[not layer.has_parent for layer in layers],
         edges={pair: (src.tolist(), dst.tolist()) for pair, flow in batch.flows.items() for src, dst in [flow.edges()]},
@@ -101,6 +90,9 @@ def picture_of(
         widths=None if width is None else by_pair,
         width_name=width if isinstance(width, str) else "width",
     )
+    axis = axes_for(ax, picture.inches)
+    draw_layered(axis, picture)
+    return axis
 
 
 def _ids(layer: Layer) -> list[str]:

@@ -25,22 +25,12 @@ NamesLike: TypeAlias = "_All | Sequence[str] | Mapping[Any, _All | Sequence[str]
 """Names of columns for all layers or flows, or by layer or flow; see ``NodeFlow.copy_from_parent``."""
 
 ColumnsOfEdges: TypeAlias = Callable[[EdgeBatch], Mapping[str, Tensor]]
-"""A function of edges that returns columns."""
-
 ColumnsOfNodes: TypeAlias = Callable[[NodeBatch], Mapping[str, Tensor]]
-"""A function of nodes that returns columns: a reduce or an update function."""
+"""A reduce or an update function."""
 
+# a function or several of them, for one flow; in the plural also one per flow
 MessageLike: TypeAlias = "MessageFunction | ColumnsOfEdges | Sequence[MessageFunction | ColumnsOfEdges]"
-"""A message function, or several."""
-
 ReduceLike: TypeAlias = "ReduceFunction | ColumnsOfNodes | Sequence[ReduceFunction | ColumnsOfNodes]"
-"""A reduce function, or several."""
-
 MessagesLike: TypeAlias = "MessageLike | Sequence[MessageLike]"
-"""A message function for all flows, or one per flow."""
-
 ReducesLike: TypeAlias = "ReduceLike | Sequence[ReduceLike]"
-"""A reduce function for all flows, or one per flow."""
-
 UpdatesLike: TypeAlias = "ColumnsOfNodes | Sequence[ColumnsOfNodes | None] | None"
-"""An update function for all flows, or one per flow."""

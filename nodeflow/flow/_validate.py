@@ -82,13 +82,8 @@ def check_flow(name: str, flow: Flow, graph: Graph | None, all_ends: Lazy[tuple[
     _require(_within(indices, 0, flow.num_src), f"{name}: an edge starts at a row that is no source")
     _require(flow.data.num_rows == flow.num_edges, f"{name}: wrong number of rows in its frame")
     _require(len(flow.weight) == flow.num_edges, f"{name}: wrong number of estimator weights")
-    if flow.has_parent:
-        _check_parent_edges(name, flow, graph, all_ends)
-
-
-def _check_parent_edges(
-    name: str, flow: Flow, graph: Graph | None, all_ends: Lazy[tuple[Tensor, Tensor]] | None
-) -> None:
+    if not flow.has_parent:
+        return
     edges = flow.parent_eid
     upper = LARGEST if graph is None else graph.num_edges
     _require(len(edges) == flow.num_edges, f"{name}: wrong number of parent edge ids")

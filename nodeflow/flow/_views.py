@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import ItemsView, Iterator, Sequence
-from typing import Any, Generic, TypeVar, overload
+from typing import Any, SupportsIndex, overload
 
 import torch
 from torch import Tensor
@@ -14,37 +14,24 @@ from nodeflow.flow._layer import Layer
 from nodeflow.graph import Frame
 
 
-class LayerView(Sequence[Layer]):
+class LayerView(tuple[Layer, ...]):
     """The layers of a NodeFlow; calling it with a number gives NodeFlow ids."""
 
-    __slots__ = ("_layers",)
-
-    def __init__(self, layers: Sequence[Layer]) -> None:
-        self._layers = tuple(layers)
+    __slots__ = ()
 
     @overload
-    def __getitem__(self, index: int) -> Layer: ...
+    def __getitem__(self, index: SupportsIndex) -> Layer: ...
     @overload
     def __getitem__(self, index: slice) -> tuple[Layer, ...]: ...
-    def __getitem__(self, index: int | slice) -> Layer | tuple[Layer, ...]:
-        if isinstance(index, slice):
-            return self._layers[index]
-        return self._layers[as_index(index, "layer", len(self._layers))]
+    def __getitem__(self, index: SupportsIndex | slice) -> Layer | tuple[Layer, ...]:
+        # not by super(), which takes longer than the rest
+        return tuple.__getitem__(self, index if isinstance(index, slice) else as_index(index, "layer", len(self)))
 
     def __call__(self, layer: int) -> Tensor:
         """Return the NodeFlow ids of a layer's nodes, int64."""
-        i = as_index(layer, "layer", len(self._layers))
-        start = sum(layer.num_nodes for layer in self._layers[:i])
-        return torch.arange(start, start + self._layers[i].num_nodes, device="cpu")
-
-    def __iter__(self) -> Iterator[Layer]:
-        return iter(self._layers)
-
-    def __len__(self) -> int:
-        return len(self._layers)
-
-    def __repr__(self) -> str:
-        return repr(list(self._layers))
+        i = as_index(layer, "layer", len(self))
+        start = sum(layer.num_nodes for layer in self[:i])
+        return torch.arange(start, start + self[i].num_nodes, device="cpu")
 
 
 class FlowView(Sequence[Flow]):
@@ -110,16 +97,13 @@ class FlowView(Sequence[Flow]):
         return repr(list(self._by_pair.values()))
 
 
-V = TypeVar("V", LayerView, FlowView)
-
-
-class FrameView(Generic[V]):
+class FrameView:
     """The frames of a view's layers or flows, under the same indices."""
 
     __slots__ = ("_view",)
 
-    def __init__(self, view: V) -> None:
-        self._view: V = view
+    def __init__(self, view: LayerView | FlowView) -> None:
+        self._view = view
 
     @overload
     def __getitem__(self, index: int | tuple[int, int]) -> Frame: ...

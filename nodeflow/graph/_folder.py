@@ -12,7 +12,6 @@ from torch import Tensor
 from nodeflow._base.checks import check_indptr, check_range
 from nodeflow._base.types import Array, FileLike
 from nodeflow._disk.arrays import ArrayFile, map_array, map_csr, map_tensor
-from nodeflow._disk.folders import new_folder
 from nodeflow._disk.manifest import Manifest
 from nodeflow._disk.streams import stream_array, stream_column
 from nodeflow._edges.stored import permutation
@@ -60,12 +59,6 @@ class Contents:
     def write(self, draft: Path) -> None:
         """Write the manifest."""
         Manifest(KIND, VERSION, self.arrays, self.facts).write(draft)
-
-
-def save_graph(graph: Graph, folder: FileLike, *, overwrite: bool) -> None:
-    """Write a graph into a folder; see ``Graph.save``."""
-    with new_folder(Path(folder), overwrite=overwrite) as draft:
-        write_graph(graph, draft).write(draft)
 
 
 def write_graph(graph: Graph, draft: Path) -> Contents:

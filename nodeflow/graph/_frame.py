@@ -13,6 +13,7 @@ from nodeflow._base.checks import as_count, check_num_rows, check_type, describe
 from nodeflow._base.types import ColumnLike, ColumnsLike
 from nodeflow._display.columns import column_table
 from nodeflow._display.html import page
+from nodeflow._rows.base import summary
 from nodeflow._rows.csr import from_scipy
 from nodeflow._rows.packing import Piece, Pool, restored
 from nodeflow._rows.rows import Rows, from_numpy
@@ -161,7 +162,7 @@ class Frame(MutableMapping[str, Tensor]):
         return self._each(lambda column: column.pin_memory() if column.layout == torch.strided else column)
 
     def __repr__(self) -> str:
-        words = ", ".join(f"{name} {_kind(column)} {list(column.shape)}" for name, column in self._columns.items())
+        words = ", ".join(f"{name} {summary(column)}" for name, column in self._columns.items())
         return f"Frame({self._num_rows} rows: {words or 'no columns'})"
 
     def _repr_html_(self) -> str:
@@ -170,7 +171,7 @@ class Frame(MutableMapping[str, Tensor]):
     def __reduce__(self) -> tuple[Any, ...]:
         # a column that is a view of a large tensor leaves the rest of it behind
         pool = Pool()
-        columns = {name: pool.add(column) for name, column in self._columns.items()}
+        columns = pool.add(self._columns)
         return _restore, (GraphFrame if isinstance(self, GraphFrame) else Frame, self._num_rows, columns, pool.memory())
 
     def _each(self, change: Callable[[Tensor], Tensor]) -> Frame:
@@ -233,10 +234,5 @@ class GraphFrame(Frame):
         return super()._converted(name, column)
 
 
-def _kind(column: Tensor | Rows) -> str:
-    sparse = "sparse " if isinstance(column, Tensor) and column.layout != torch.strided else ""
-    return sparse + str(column.dtype).removeprefix("torch.")
-
-
 def _restore(kind: type[Frame], num_rows: int, columns: dict[str, Any], memory: list[Piece]) -> Frame:
-    return kind(num_rows, {name: restored(memory, column) for name, column in columns.items()})
+    return kind(num_rows, restored(memory, columns))

@@ -18,6 +18,7 @@ from nodeflow import _kernels as kernels
 from nodeflow._base.checks import ALL, Ints, _All, as_count, as_ids, check_indptr, check_pairs, check_range
 from nodeflow._base.frozen import Frozen, Lazy
 from nodeflow._base.types import ColumnsLike, FileLike, IdsLike
+from nodeflow._disk.folders import new_folder
 from nodeflow._display.columns import column_table
 from nodeflow._display.html import page
 from nodeflow._edges.stored import (
@@ -36,7 +37,7 @@ from nodeflow._edges.stored import (
 from nodeflow._peers.held import ALONE, Held, Peers
 from nodeflow._runtime import objects
 from nodeflow._runtime.mapped import FilePart, part_of_file
-from nodeflow.graph._folder import open_graph, read_manifest, save_graph
+from nodeflow.graph._folder import open_graph, read_manifest, write_graph
 from nodeflow.graph._frame import Frame, GraphFrame
 from nodeflow.graph._hints import check_arrays, holds_text
 from nodeflow.graph._names import NodeNames, listed
@@ -226,7 +227,8 @@ class Graph(Frozen):
         >>> Graph.open(place)
         Graph(3 nodes, 2 edges, ndata: feat)
         """
-        save_graph(self, folder, overwrite=overwrite)
+        with new_folder(Path(folder), overwrite=overwrite) as draft:
+            write_graph(self, draft).write(draft)
 
     @classmethod
     def open(cls, folder: FileLike, *, verify: bool = False) -> Graph:

@@ -12,11 +12,12 @@ from nodeflow._base.checks import as_count, as_ids
 from nodeflow._base.types import IdsLike
 from nodeflow._display.axes import axes_for
 from nodeflow._display.columns import chosen, names_of
-from nodeflow._display.plain import Plain, draw_degrees, draw_plain
+from nodeflow._display.plain import draw_degrees, draw_plain
 from nodeflow._rows.rows import take_rows
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
     from nodeflow.graph._graph import Graph
 
@@ -25,7 +26,7 @@ _EDGES_PER_NODE = 10  # up to so many edges for each of max_nodes are drawn one 
 
 def plot(
     graph: Graph,
-    ax: Axes | None = None,
+    ax: Axes | Figure | None = None,
     *,
     nodes: IdsLike | None = None,
     seeds: IdsLike = (),
@@ -40,7 +41,8 @@ def plot(
     than ``max_nodes`` nodes, or ten times as many edges, is summarised by its distributions of in- and out-degrees.
 
     Args:
-        ax: the matplotlib axes to draw on. None: those of a new ``pyplot`` figure, which a notebook shows.
+        ax: the matplotlib axes to draw on, or a Figure, which gets axes and a size. None: a new ``pyplot`` figure,
+            which a notebook shows.
         nodes: ids of the nodes to draw, with the edges among them; repeats count once. None: all.
         seeds: ids of nodes that are marked by a rim.
         label: the text in the nodes: the name of a node column with one number per node, or a function of node ids
@@ -78,42 +80,26 @@ def plot(
         inside = torch.isin(src, drawn)
         src, dst, eid = src[inside], dst[inside], eid[inside]
         if len(eid) <= _EDGES_PER_NODE * most:
-            return _drawn(graph, ax, drawn, src, dst, eid, marked, label, color, width)
+
+            def of(choice: Any, argument: str, ids: Tensor, frame: Any) -> list[float] | None:
+                return chosen(choice, argument, [ids], [frame], [len(ids)], lambda column: take_rows(column, ids))[0]
+
+            ids = drawn.tolist()
+            names = names_of(list(map(str, ids)), of(label, "label", drawn, graph.ndata))
+            sources, targets = (torch.searchsorted(drawn, end).tolist() for end in (src, dst))
+            colors, widths = of(color, "color", drawn, graph.ndata), of(width, "width", eid, graph.edata)
+            words = [
+                choice if isinstance(choice, str) else name for choice, name in ((color, "color"), (width, "width"))
+            ]
+            side = 1.5 + 0.9 * len(ids) ** 0.5
+            axis = axes_for(ax, (side, side))
+            rims = {i for i, v in enumerate(ids) if v in marked}
+            draw_plain(axis, names, sources, targets, rims, colors, words[0], widths, words[1])
+            return axis
     axis = axes_for(ax, (5, 3.4))
     where = {} if drawn is None else {"v": drawn}
     degrees = {"in-degrees": graph.in_degrees(**where), "out-degrees": graph.out_degrees(**where)}
     draw_degrees(axis, {name: values.numpy() for name, values in degrees.items()})
     shown = f"{size:,} nodes, {graph.num_edges:,} edges"
     axis.set_title(shown if drawn is None else f"{count:,} nodes of {shown}", fontsize=10)
-    return axis
-
-
-def _drawn(
-    graph: Graph,
-    ax: Axes | None,
-    nodes: Tensor,
-    src: Tensor,
-    dst: Tensor,
-    eid: Tensor,
-    marked: set[int],
-    label: Any,
-    color: Any,
-    width: Any,
-) -> Axes:
-    def of(choice: Any, argument: str, ids: Tensor, frame: Any) -> list[float] | None:
-        return chosen(choice, argument, [ids], [frame], [len(ids)], lambda column: take_rows(column, ids))[0]
-
-    picture = Plain(
-        names=names_of([str(v) for v in nodes.tolist()], of(label, "label", nodes, graph.ndata)),
-        src=torch.searchsorted(nodes, src).tolist(),
-        dst=torch.searchsorted(nodes, dst).tolist(),
-        marked=[i for i, v in enumerate(nodes.tolist()) if v in marked],
-        colors=of(color, "color", nodes, graph.ndata),
-        color_name=color if isinstance(color, str) else "color",
-        widths=of(width, "width", eid, graph.edata),
-        width_name=width if isinstance(width, str) else "width",
-    )
-    side = 1.5 + 0.9 * len(nodes) ** 0.5
-    axis = axes_for(ax, (side, side))
-    draw_plain(axis, picture)
     return axis

@@ -5,8 +5,7 @@ with ``ax`` draw on matplotlib axes and return them; without, they make a new ``
 figure of several axes, write it to ``path`` if one is given, and return it.
 """
 
-from nodeflow.plot._distributions import plot_degrees, plot_history_ages
-from nodeflow.plot._figures import plot_curves, plot_node_flow, plot_parts
+from nodeflow.plot._figures import plot_curves, plot_degrees, plot_history_ages, plot_node_flow, plot_parts
 from nodeflow.plot._samplers import plot_inclusion, plot_layer_growth, plot_samplers
 
 __all__ = [

@@ -13,8 +13,7 @@ The strategies need hypothesis, the assertions do not.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from nodeflow.testing._assertions import assert_reproducible, assert_same_node_flow, assert_valid
-from nodeflow.testing._unbiased import assert_unbiased
+from nodeflow.testing._assertions import assert_reproducible, assert_same_node_flow, assert_unbiased, assert_valid
 
 if TYPE_CHECKING:
     from nodeflow.testing._strategies import graphs, node_flows, seeds

@@ -1,22 +1,29 @@
-"""Assertions about NodeFlows, and about the calls of a sampler; their messages name the first difference."""
+"""Assertions about NodeFlows and samplers: valid, the same, reproducible, unbiased; messages name what is not."""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
-from typing import Any
+from statistics import NormalDist
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from nodeflow._base.types import NumbersLike, SeedsLike
-from nodeflow.flow import NodeFlow
+from nodeflow._base.checks import as_array, as_count, as_ids, as_number, describe
+from nodeflow._base.types import Array, IdsLike, NumbersLike, SeedsLike
+from nodeflow.flow import Flow, Layer, NodeFlow
 from nodeflow.graph import Frame
-from nodeflow.sampling.base import SamplerBase
+from nodeflow.random import Random
+from nodeflow.sampling import Sampler
+from nodeflow.sampling.base import SamplerBase, SubgraphSampler
+
+_ORDER = int.from_bytes(b"order", "big")  # the choice of seeds is independent of the numbers of the nodes
+_LEAST = 100  # minimum number of draws with a node, so that their mean is about normal
 
 
 def assert_valid(batch: NodeFlow) -> None:
@@ -54,9 +61,10 @@ def assert_same_node_flow(a: NodeFlow, b: NodeFlow, *, frames: bool = True) -> N
     _same(a.layer_sizes, b.layer_sizes, "layer sizes")
     _same(a.flows.pairs(), b.flows.pairs(), "pairs of layers joined by flows")
     for (name, x), (_, y) in zip(_parts(a), _parts(b), strict=True):
-        if isinstance(x, Frame) and isinstance(y, Frame):
-            if frames:
-                _same_frame(x, y, name)
+        if isinstance(x, Frame) and isinstance(y, Frame) and frames:
+            _same(sorted(x), sorted(y), f"columns of {name}")
+            for column in x:
+                _same_tensor(x[column], y[column], f"{name}[{column!r}]")
         elif isinstance(x, Tensor) and isinstance(y, Tensor):
             _same_tensor(x, y, name)
         elif (x is None) != (y is None):
@@ -141,12 +149,6 @@ def _same(x: object, y: object, name: str) -> None:
         raise AssertionError(f"{name} differ: {x} and {y}")
 
 
-def _same_frame(x: Frame, y: Frame, name: str) -> None:
-    _same(sorted(x), sorted(y), f"columns of {name}")
-    for column in x:
-        _same_tensor(x[column], y[column], f"{name}[{column!r}]")
-
-
 def _same_tensor(x: Tensor, y: Tensor, name: str) -> None:
     x, y = x.detach().cpu(), y.detach().cpu()
     _same((x.dtype, tuple(x.shape), x.layout), (y.dtype, tuple(y.shape), y.layout), f"type and shape of {name}")
@@ -165,3 +167,187 @@ def _same_tensor(x: Tensor, y: Tensor, name: str) -> None:
 def _bytes(x: Tensor) -> Tensor:
     # torch refuses to view some empty tensors as another type
     return x.contiguous().view(-1).view(torch.uint8) if x.numel() else torch.empty(0, dtype=torch.uint8)
+
+
+def assert_unbiased(
+    sampler: Sampler | SubgraphSampler,
+    seeds: SeedsLike,
+    *,
+    times: NumbersLike | None = None,
+    nodes: IdsLike | None = None,
+    batch_size: int | None = None,
+    draws: int = 2000,
+    false_alarm: float = 1e-6,
+) -> None:
+    """Assert that weighted sums over sampled edges are unbiased estimates of the sums over all edges of a node.
+
+    Every node of the graph gets a fixed random number x. In every flow of a draw, the sum of estimator weight times x
+    of the source is computed at the destinations. The mean of these sums over epochs 0, 1, ... is compared with the
+    exact sum: over all edges of the destination in the graph, each weighted with ``sampler.estimand()``.
+
+    For a ``Sampler`` the destinations are the seeds, in every flow that has them as destinations in every draw (with
+    ``include_dst`` all flows, else the last one). For a ``SubgraphSampler`` they are ``nodes``, and the sums must be
+    unbiased *given that the node is in the subgraph*: the mean is over the draws that contain the node.
+
+    Args:
+        sampler: a sampler that chooses edges of ``sampler.graph``, layer by layer or as a subgraph.
+        seeds: the seeds of the calls. For a ``Sampler``, take a few nodes with many neighbours of which few are drawn.
+        times: a time for every seed, for samplers that take times; edges then count by ``sampler.estimand(time)``.
+        nodes: parent ids of the destinations, for a ``SubgraphSampler`` only. None: the seeds where seeds are nodes,
+            else all nodes. Nodes that are in fewer than ``min(100, draws)`` draws are not tested.
+        batch_size: for a ``SubgraphSampler`` only: call the sampler with this number of the ``seeds``, other ones in
+            every draw, as a loader with ``shuffle`` does. A ``ClusterSampler`` needs it, with all parts as seeds,
+            because it draws nothing itself. None: all seeds in every draw.
+        draws: number of epochs. The test finds a bias that is larger than about 5 standard errors, which shrink as
+            ``1 / sqrt(draws)``.
+        false_alarm: probability that an unbiased sampler fails, over all nodes and flows together (a z-test with
+            Bonferroni's correction). The test takes the means to be normal. An edge that is drawn less than about once
+            in 100 draws, and then has a large weight, needs more draws.
+
+    Cost: that of ``draws`` batches, with a ``choose`` in Python about ``draws`` times the candidates of all flows, hubs
+    among them. Begin with a few seeds and one flow, or on a part of the graph (``transform.subgraph``).
+
+    The draws of an epoch are fixed, so a sampler that passes once passes always. Coefficients that are estimates
+    themselves, as in ``SaintSampler(coefficients="presampled")``, have a bias that enough draws find.
+
+    Raises AssertionError that names the flow and the node with the largest bias; TypeError for a sampler of another
+    kind, or for ``nodes`` or ``batch_size`` with a ``Sampler``; ValueError for no seeds, for ``nodes`` of which none is
+    in enough draws, for ``draws`` below 2, or a ``false_alarm`` that is not between 0 and 1.
+
+    >>> from nodeflow import Graph, NeighborSampler, SaintSampler
+    >>> graph = Graph.from_edges([1, 2, 3], [0, 0, 0])
+    >>> assert_unbiased(NeighborSampler(graph, [2, 2]), [0], draws=500)
+    >>> assert_unbiased(SaintSampler(graph, 2, kind="edge", budget=2), [0], draws=500)
+    """
+    as_count(draws, "draws", 2)
+    as_number(false_alarm, "false_alarm", above=0, below=1)
+    if not isinstance(sampler, Sampler | SubgraphSampler):
+        raise TypeError(
+            "sampler must be a nodeflow.Sampler or a nodeflow.sampling.base.SubgraphSampler, whose sums over flows can "
+            f"be compared with sums over the graph, got {describe(sampler)}"
+        )
+    x = Random(0).uniform(torch.arange(sampler.graph.num_nodes)).double()
+    if len(as_array(seeds, "seeds")) == 0:
+        raise ValueError("seeds must not be empty")
+    if isinstance(sampler, SubgraphSampler):
+        sums = _at_nodes(sampler, x, torch.as_tensor(as_array(seeds, "seeds")), nodes, batch_size, draws)
+    elif nodes is not None or batch_size is not None:
+        raise TypeError(f"nodes and batch_size are for samplers of subgraphs, {type(sampler).__name__} is none")
+    else:
+        sums = _at_seeds(sampler, x, seeds, times, draws)
+    exact, targets, values = sums.exact, sums.nodes, x.numpy()
+    shape = (sampler.num_flows, len(targets))
+    total, squares, counts = (torch.zeros(shape, dtype=torch.float64) for _ in range(3))
+    totals, wanted = (total.numpy(), squares.numpy(), counts.numpy()), exact.numpy()
+    for epoch in range(draws):
+        for i, flow, rows in sums.drawn(epoch):
+            at = rows.numpy()
+            present = at >= 0
+            error = (_estimates(flow, values)[at] - wanted) * present
+            for kept, new in zip(totals, (error, error * error, present), strict=True):
+                kept[i] += new
+    tested = counts >= sums.least
+    if not tested.any():
+        raise ValueError(
+            f"none of the {len(targets)} nodes is in {sums.least} of the {draws} draws; take more draws, or "
+            "nodes that are in more of them"
+        )
+    mean = total / counts.clamp(min=1)
+    deviation = ((squares / counts.clamp(min=1) - mean**2).clamp(min=0) / (counts - 1).clamp(min=1)).sqrt()
+    allowed = NormalDist().inv_cdf(1 - false_alarm / (2 * int(tested.sum())))
+    # 1e-6 for estimator weights, which may be float32
+    excess = torch.where(tested, mean.abs() - allowed * deviation - 1e-6 * (1 + exact.abs()), -torch.inf)
+    worst = int(excess.argmax())
+    if excess.flatten()[worst] > 0:
+        i, j = divmod(worst, len(targets))
+        raise AssertionError(
+            f"weighted sums over flow {i} are biased at {sums.word} {int(targets[j])}: their mean over "
+            f"{int(counts[i, j])} draws is {float(exact[j] + mean[i, j]):.6g}, the sum over all edges, weighted by "
+            f"sampler.estimand(), is {float(exact[j]):.6g}, and the two may differ by "
+            f"{float(allowed * deviation[i, j]):.2g}; a sampler that leaves edges out on purpose overrides estimand() "
+            "with 0 for them"
+        )
+
+
+class _Sums(NamedTuple):
+    """The destinations whose sums are compared, the word for one in messages, exact sums, and the flows of a draw.
+
+    A destination must be in ``least`` draws. ``drawn(epoch)`` gives the number of a flow, the flow, and the rows of the
+    destinations, -1 for one that is not in it.
+    """
+
+    word: str
+    nodes: Tensor
+    exact: Tensor
+    least: int
+    drawn: Callable[[int], Iterable[tuple[int, Flow, Tensor]]]
+
+
+def _at_seeds(sampler: Sampler, x: Tensor, seeds: SeedsLike, times: NumbersLike | None, draws: int) -> _Sums:
+    options: dict[str, Any] = {} if times is None else {"times": times}
+    first: NodeFlow = sampler(seeds, **options)
+    nodes, contexts = first.seeds, first.back.context
+    if times is None:
+        exact = _exact_sums(sampler, x)[nodes]
+    else:
+        when = torch.as_tensor(times if isinstance(times, Tensor) else np.asarray(times))
+        distinct, which = torch.unique(when, return_inverse=True)
+        own = torch.empty_like(nodes).index_copy_(0, first.seed_index, which)  # of every row, its time
+        exact = torch.stack([_exact_sums(sampler, x, time) for time in distinct.tolist()])[own, nodes]
+
+    def drawn(epoch: int) -> Iterator[tuple[int, Flow, Tensor]]:
+        for i, flow in enumerate(sampler(seeds, epoch=epoch, **options).flows):
+            if flow.num_dst:  # none without include_dst where no node above has neighbours
+                yield i, flow, _rows_of(flow.dst_layer, nodes, contexts)
+
+    # a seed must be in the flow in every draw: the sum of one that is there by chance is conditional on that draw
+    return _Sums("seed", nodes, exact, draws, drawn)
+
+
+def _at_nodes(
+    sampler: SubgraphSampler, x: Tensor, seeds: Tensor, nodes: IdsLike | None, batch_size: int | None, draws: int
+) -> _Sums:
+    if nodes is not None:
+        tested = torch.from_numpy(np.unique(as_ids(nodes, "nodes", len(x))))
+    else:
+        tested = seeds.unique() if sampler.seed_kind == "node" else torch.arange(len(x))
+    size = len(seeds) if batch_size is None else as_count(batch_size, "batch_size", 1)
+
+    def drawn(epoch: int) -> list[tuple[int, Flow, Tensor]]:
+        chosen = seeds if batch_size is None else seeds[Random(_ORDER + epoch).permutation(len(seeds))[:size]]
+        flows = sampler(chosen, epoch=epoch).flows
+        last = len(flows) - 1  # all flows of a subgraph are one
+        return [(last, flows[last], flows[last].dst_layer.rows_of(tested))] if flows[last].num_dst else []
+
+    return _Sums("node", tested, _exact_sums(sampler, x)[tested], min(_LEAST, draws), drawn)
+
+
+def _estimates(flow: Flow, x: Array) -> Array:
+    """The sums of estimator weight times x over the edges of every destination, float64 ``[num_dst]``.
+
+    Thousands of small flows are summed, so this does without what ``flow.aggregate`` keeps for a backward pass.
+    """
+    structure, parents = flow.structure, flow.src_layer.parent_nid.numpy()
+    indptr = structure.indptr.numpy()
+    dst = np.repeat(np.arange(flow.num_dst), indptr[1:] - indptr[:-1])
+    return np.bincount(dst, flow.weight.numpy() * x[parents[structure.indices.numpy()]], flow.num_dst)
+
+
+def _rows_of(layer: Layer, nodes: Tensor, contexts: Tensor | None) -> Tensor:
+    """Rows of nodes, each in its context, in a layer; -1 for a node that is not in it."""
+    if contexts is None or layer.context is None:
+        return layer.rows_of(nodes)
+    rows = {pair: i for i, pair in enumerate(zip(layer.parent_nid.tolist(), layer.context.tolist(), strict=True))}
+    return torch.tensor([rows.get(pair, -1) for pair in zip(nodes.tolist(), contexts.tolist(), strict=True)])
+
+
+def _exact_sums(sampler: Any, x: Tensor, time: float | None = None) -> Tensor:
+    """The sum over all edges of every node, float64 ``[num_nodes]``; with a time, over the edges until then."""
+    src, dst = sampler.graph.edges()
+    counts, sums = sampler.estimand() if time is None else sampler.estimand(time), torch.zeros_like(x)
+    if sampler.direction != "out":
+        sums.index_add_(0, dst, counts * x[src])
+    if sampler.direction != "in":
+        once = counts * (src != dst) if sampler.direction == "both" else counts  # a self-loop is one way
+        sums.index_add_(0, src, once * x[dst])
+    return sums

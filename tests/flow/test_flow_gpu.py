@@ -114,29 +114,6 @@ def test_models(model: type[GraphSAGE] | type[GCN], sparse: bool) -> None:
     torch.testing.assert_close(net.inference(graph, x.to("cuda")).cpu(), net.cpu().inference(graph, x))
 
 
-def test_moving_there_and_back_changes_nothing(batch: NodeFlow) -> None:
-    back = batch.to("cuda").to("cpu")
-    back.validate()
-    for one, two in zip(batch.flows, back.flows, strict=True):
-        assert torch.equal(one.indices, two.indices)
-        assert torch.equal(one.parent_eid, two.parent_eid)
-        assert torch.equal(one.weight, two.weight)
-    batch.to("cuda").validate()
-
-
-def test_maps_and_columns_of_a_batch_on_the_gpu(batch: NodeFlow) -> None:
-    moved = batch.to("cuda")
-    nodes = moved.layers[1].parent_nid
-    assert torch.equal(moved.map_from_parent_nid(1, nodes, remap_local=True).cpu(), torch.arange(len(nodes)))
-    assert torch.equal(moved.map_to_parent_nid(moved.layers(1)), nodes)
-    moved.copy_from_parent({0: ["h"]}, {0: ["w"]})
-    assert torch.equal(moved.ldata[0]["h"].cpu(), batch.ldata[0]["h"])
-    moved.ldata[-1]["seen"] = torch.ones(moved.layer_sizes[-1], device="cuda")
-    moved.copy_to_parent({-1: ["seen"]}, None)
-    assert batch.parent is not None
-    assert int(batch.parent.ndata["seen"].sum()) == moved.layer_sizes[-1]
-
-
 def test_loader_moves_batches(batch: NodeFlow) -> None:
     graph = random_graph()
     sampler = NeighborSampler(graph, [3, 3])
@@ -146,10 +123,3 @@ def test_loader_moves_batches(batch: NodeFlow) -> None:
         assert two.device.type == "cuda"
         assert torch.equal(one.ldata[0]["h"], two.ldata[0]["h"].cpu())
         assert torch.equal(one.flows[0].indices, two.flows[0].indices.cpu())
-
-
-def test_pin_memory(batch: NodeFlow) -> None:
-    pinned = batch.pin_memory()
-    assert pinned.ldata[0]["h"].is_pinned()
-    assert pinned.flows[0].indices.is_pinned()
-    pinned.validate()

@@ -193,7 +193,7 @@ def test_repr_says_layers_and_edges(graph: Graph) -> None:
     batch = FullSampler(graph, 2)([1, 2])
     batch.ldata[0]["h"] = torch.ones(4)
     assert repr(batch) == "NodeFlow(4 -> 3 -> 2 nodes, 6 + 5 edges)"
-    assert repr(batch.layers) == "[Layer(4 nodes: h), Layer(3 nodes), Layer(2 nodes)]"
+    assert repr(batch.layers) == "(Layer(4 nodes: h), Layer(3 nodes), Layer(2 nodes))"
     assert repr(create_node_flow([], [[1]])) == "NodeFlow(1 nodes, 0 edges)"
 
 

@@ -353,15 +353,6 @@ def test_layers_that_disagree_on_a_new_column_write_nothing(batch: NodeFlow) -> 
     assert batch.parent.edata["w"].tolist() == list(range(7))
 
 
-def test_there_and_back(batch: NodeFlow) -> None:
-    graph = batch.parent
-    before = {name: column.clone() for name, column in (*graph.ndata.items(), *graph.edata.items())}
-    batch.copy_from_parent()
-    batch.copy_to_parent()
-    assert torch.equal(graph.ndata["feat"], before["feat"])
-    assert torch.equal(graph.edata["w"], before["w"])
-
-
 # ---- attaching a parent
 
 

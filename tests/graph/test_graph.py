@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import gc
 import multiprocessing
 import pickle
 from pathlib import Path
@@ -250,16 +249,6 @@ def test_pickles_and_copies_are_the_same_graph(graph: Graph) -> None:
         assert find_graph(graph.uid) is graph  # batches keep finding the one they came from
 
 
-def test_a_dead_graph_is_found_no_more() -> None:
-    graph = Graph([0, 1], [0])
-    uid = graph.uid
-    assert find_graph(uid) is graph
-    del graph
-    gc.collect()
-    assert find_graph(uid) is None
-    assert find_graph(None) is None
-
-
 def _degrees_of(graph: Graph) -> list[int]:
     return graph.in_degrees().tolist()
 
@@ -271,13 +260,6 @@ def test_graphs_travel_to_a_fresh_process(graph: Graph) -> None:
 
 def test_repr_is_one_line_with_columns(graph: Graph) -> None:
     assert repr(graph) == "Graph(6 nodes, 7 edges, ndata: feat, edata: w)"
-
-
-def test_columns_of_a_graph_can_be_set(graph: Graph) -> None:
-    graph.ndata["label"] = torch.arange(6)
-    assert "label" in graph.ndata
-    with pytest.raises(ValueError, match="must have 7 rows"):
-        graph.edata["x"] = torch.ones(6)
 
 
 def test_a_deep_copy_is_a_graph_of_its_own() -> None:

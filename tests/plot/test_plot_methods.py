@@ -54,8 +54,8 @@ def test_axes_go_in_and_out(graph: Graph, pyplot: Any) -> None:
     assert len(pyplot.get_fignums()) == len(before) + 1  # a notebook shows it
     assert new.figure is pyplot.gcf()
     new.figure.canvas.draw()
-    with pytest.raises(TypeError, match="ax must be the axes of a matplotlib figure, or None for new ones, got Figure"):
-        batch.plot(new.figure)
+    with pytest.raises(TypeError, match="ax must be axes or a figure of matplotlib, or None for new ones, got"):
+        batch.plot(pyplot)
 
 
 def test_labels_colours_and_widths_are_columns_or_functions(graph: Graph) -> None:

@@ -30,21 +30,17 @@ class Part:
     def __init__(
         self,
         flow: Flow,
-        structure: Structure,
+        structure: Structure | None = None,
         rows: Tensor | None = None,
         edges: Tensor | None = None,
         order: Tensor | None = None,
     ) -> None:
-        self.flow, self.structure, self.rows, self.edges, self.order = flow, structure, rows, edges, order
+        self.structure = flow.structure if structure is None else structure
+        self.flow, self.rows, self.edges, self.order = flow, rows, edges, order
         i, j = flow.layers
         self.src = columns_at(flow.src_layer.data, f"layer {i}")
         self.dst = columns_at(flow.dst_layer.data, f"layer {j}", rows)
         self.data = columns_at(flow.data, f"flow {i}->{j}", edges)
-
-    @classmethod
-    def whole(cls, flow: Flow) -> Part:
-        """All destinations and all edges."""
-        return cls(flow, flow.structure)
 
     @classmethod
     def of_destinations(cls, flow: Flow, rows: Ints) -> Part:
@@ -71,31 +67,28 @@ class Part:
             return torch.arange(self.structure.num_dst, device=self.structure.device)
         return self.rows
 
-    def some_destinations(self, rows: Tensor) -> Tensor:
-        """Local ids of the destinations in some rows of the part."""
-        return rows if self.rows is None else self.rows.index_select(0, rows)
-
     def edge_batch(self) -> EdgeBatch:
         """The edges as message functions see them, in the order asked for."""
-        structure = self.structure
+        s = self.structure
         return EdgeBatch(
-            Columns(self.src, self.src.where, lambda name: self.as_asked(_gathered(structure, self.src[name], "src"))),
-            Columns(self.dst, self.dst.where, lambda name: self.as_asked(_gathered(structure, self.dst[name], "dst"))),
+            self._along(self.src, "src"),
+            self._along(self.dst, "dst"),
             Columns(self.data, self.data.where, lambda name: self.as_asked(self.data[name])),
-            self._ends,
-            self._edge_ids,
-            structure.num_edges,
+            lambda: (self.as_asked(s.indices), self.as_asked(self.destinations.index_select(0, s.dst))),
+            lambda: self.as_asked(torch.arange(s.num_edges, device=s.device) if self.edges is None else self.edges),
+            s.num_edges,
         )
 
-    def _ends(self) -> tuple[Tensor, Tensor]:
-        """The ids of the sources and destinations, in the order asked for."""
-        dst = self.destinations.index_select(0, self.structure.dst)
-        return self.as_asked(self.structure.indices), self.as_asked(dst)
+    def _along(self, nodes: Columns, end: str) -> Columns:
+        """The columns of an end of the edges, in the order asked for."""
 
-    def _edge_ids(self) -> Tensor:
-        """The ids of the edges, in the order asked for."""
-        ids = torch.arange(self.structure.num_edges, device=self.structure.device) if self.edges is None else self.edges
-        return self.as_asked(ids)
+        def read(name: str) -> Tensor:
+            column, s = nodes[name], self.structure
+            if column.layout != torch.strided:
+                return self.as_asked(take_rows(column, s.indices if end == "src" else s.dst))
+            return self.as_asked((ops.gather_src if end == "src" else ops.gather_dst)(s, column))
+
+        return Columns(nodes, nodes.where, read)
 
     def as_asked(self, values: Tensor) -> Tensor:
         """Rows in the structure's order put in the order asked for."""
@@ -126,18 +119,13 @@ def written(frame: Frame, columns: dict[str, Tensor], rows: Tensor | None, where
     """
     if rows is None:
         return columns
-    return {name: _merged(frame, name, column, rows, where) for name, column in columns.items()}
-
-
-def _merged(frame: Frame, name: str, column: Tensor, rows: Tensor, where: str) -> Tensor:
-    if column.layout != torch.strided:
-        raise TypeError(
-            f"column {name!r} of {where} is sparse, and only some rows are to be written: call .to_dense() on them"
-        )
-    if name not in frame:
-        base = frame.initial(name, frame.num_rows, column)
-    else:
-        base = frame[name]
+    whole: dict[str, Tensor] = {}
+    for name, column in columns.items():
+        if column.layout != torch.strided:
+            raise TypeError(
+                f"column {name!r} of {where} is sparse, and only some rows are to be written: call .to_dense() on them"
+            )
+        base = frame[name] if name in frame else frame.initial(name, frame.num_rows, column)
         if base.layout != torch.strided:
             raise TypeError(f"column {name!r} of {where} is sparse: set the whole column, or make it dense first")
         if (base.shape[1:], base.dtype) != (column.shape[1:], column.dtype):
@@ -146,10 +134,5 @@ def _merged(frame: Frame, name: str, column: Tensor, rows: Tensor, where: str) -
                 f"shape {tuple(column.shape[1:])} and dtype {column.dtype} cannot be written into it: delete the "
                 "column first, or give the new one another name"
             )
-    return base.index_copy(0, rows, column)
-
-
-def _gathered(structure: Structure, column: Tensor, end: str) -> Tensor:
-    if column.layout != torch.strided:
-        return take_rows(column, structure.indices if end == "src" else structure.dst)
-    return ops.gather_src(structure, column) if end == "src" else ops.gather_dst(structure, column)
+        whole[name] = base.index_copy(0, rows, column)
+    return whole

@@ -10,10 +10,9 @@ import torch
 from torch import Tensor
 
 from nodeflow._base.checks import ALL, Ints, _All, as_ids, as_index, describe, first_true
-from nodeflow.flow._compute.guard import atomic, columns_of, explained
 from nodeflow.flow._compute.part import Part, columns_at, written
 from nodeflow.flow._compute.reducing import Messages, reduce_messages
-from nodeflow.flow._compute.udf import NodeBatch, overlaid
+from nodeflow.flow._compute.udf import Columns, NodeBatch, atomic, columns_of, explained
 from nodeflow.flow._flow import Flow
 from nodeflow.fn import MessageFunction, ReduceFunction
 from nodeflow.graph import Frame
@@ -68,7 +67,7 @@ def flow_compute(
     unknown columns, IndexError for unknown flows or nodes. An error in one of the functions gets notes that say where.
     """
     chosen = _flow(batch, flow)
-    part = Part.whole(chosen) if v is ALL else Part.of_destinations(chosen, distinct(v, "v", chosen.num_dst, "node"))
+    part = Part(chosen) if v is ALL else Part.of_destinations(chosen, distinct(v, "v", chosen.num_dst, "node"))
     with atomic(batch):
         run(part, message, reduce, update)
 
@@ -121,7 +120,7 @@ def apply_flows(
     with atomic(batch):
         for chosen in flows:
             if edges is ALL:
-                part = Part.whole(chosen)
+                part = Part(chosen)
             else:
                 part = Part.of_edges(chosen, distinct(edges, "edges", chosen.num_edges, "edge"))
             columns = dict(Messages(part, [func]))
@@ -143,7 +142,7 @@ def forward(
     ]
     with atomic(batch):
         for i, *functions in zip(numbers, *per_flow, strict=True):
-            run(Part.whole(batch.flows[i]), *functions)
+            run(Part(batch.flows[i]), *functions)
 
 
 def register_layer_computation(
@@ -187,7 +186,7 @@ def compute(batch: NodeFlow) -> None:
             if message is None or reduce is None:
                 _apply_layer(batch, layer, update, ALL)
             else:
-                run(Part.whole(batch.flows[layer - 1]), message, reduce, update)
+                run(Part(batch.flows[layer - 1]), message, reduce, update)
 
 
 def run(part: Part, message: MessageLike, reduce: ReduceLike, update: ColumnsOfNodes | None) -> dict[str, Tensor]:
@@ -195,10 +194,13 @@ def run(part: Part, message: MessageLike, reduce: ReduceLike, update: ColumnsOfN
     messages = Messages(part, _functions(message, "message", ReduceFunction))
     columns: dict[str, Tensor] = {}
     for reducer in _functions(reduce, "reduce", MessageFunction):
-        columns.update(reduce_messages(part, messages, reducer))
+        columns.update(reduce_messages(messages, reducer))
     frame, where = part.flow.dst_layer.data, part.dst.where
     if update is not None:
-        nodes = NodeBatch(overlaid(columns.copy(), part.dst), lambda: part.destinations, part.structure.num_dst)
+        reduced, stored = columns.copy(), part.dst
+        names = {**dict.fromkeys(stored), **reduced}
+        seen = Columns(names, where, lambda name: reduced[name] if name in reduced else stored[name])
+        nodes = NodeBatch(seen, lambda: part.destinations, part.structure.num_dst)
         with explained(update, "update function", part, nodes.data):
             columns.update(columns_of(update(nodes), len(nodes), update, "update function", "node"))
     frame.update(written(frame, columns, part.rows, where))
@@ -242,7 +244,7 @@ def message_passing(
     target = flow.dst_layer.with_frame(dst.copy() if isinstance(dst, Frame) else columns)
     inner = flow.between(source, target, flow.layers)
     inner.data.update(edge or {})
-    return run(Part.whole(inner), message, reduce, update)
+    return run(Part(inner), message, reduce, update)
 
 
 def _apply_layer(batch: NodeFlow, number: int, func: object, v: SomeIds) -> None:
