@@ -81,16 +81,6 @@ def test_one_part_sees_its_own_edges_only():
         assert torch.equal(one.flows[0].weight, two.flows[0].weight)
 
 
-def test_all_parts_are_the_whole_graph():
-    graph = random_graph(1)
-    batch = ClusterSampler(graph, 2, np.arange(40) % 4)(range(4))
-    assert sorted(batch.flows[0].parent_eid.tolist()) == list(range(200))
-    assert batch.flows[0].weight.tolist() == [1.0] * 200
-    one = ClusterSampler(graph, 2, np.zeros(40, np.int64))([0])
-    assert_is_induced(one, rows_of(graph), range(40))
-    assert one.flows[0].weight.tolist() == [1.0] * 200
-
-
 def test_a_shuffled_loader_joins_every_pair_of_parts_equally_often():
     """6 parts, 3 batches of 2 in 3000 epochs: 15 pairs. A deviation of 20 % of all of them is surely found.
 
@@ -129,14 +119,6 @@ def test_the_parts_given_are_copied():
     parts[:] = 0
     assert_same_node_flow(sampler([1]), before[0])
     assert repr(sampler) == before[1]
-
-
-def test_edges_left_out_for_a_while():
-    graph = random_graph(5)
-    sampler = ClusterSampler(graph, 1, np.arange(40) % 4)
-    gone = sampler([1, 2]).flows[0].parent_eid[::2]
-    less = sampler.without_edges(gone)([1, 2])
-    assert_is_induced(less, rows_of(graph, keep=lambda e: e not in gone.tolist()), sampler([1, 2]).seeds.tolist())
 
 
 def test_partition_of_a_graph_with_two_halves():

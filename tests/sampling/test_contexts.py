@@ -296,18 +296,6 @@ def test_a_batch_is_the_batches_of_its_seeds(case):
         assert of_one_seed(batch, number) == of_one_seed(sampler([seed], **which), 0)
 
 
-@pytest.mark.parametrize("options", DISJOINT_MODES[:4], ids=str)
-def test_whole_neighbourhoods_are_those_of_other_samplers(options):
-    graph, seeds = random_graph(3), [4, 9, 4, 17]
-    batch = NeighborSampler(graph, [-1, -1], disjoint=True, **options)(seeds)
-    for number, seed in enumerate([4, 9, 17]):
-        alone = FullSampler(graph, 2, **options)([seed])
-        for layer, own in zip(batch.layers, alone.layers, strict=True):
-            assert layer.parent_nid[layer.context == number].tolist() == own.parent_nid.tolist()
-        held = of_one_seed(batch, number)[1]
-        assert [[edge[0] for edge in flow] for flow in held] == [flow.parent_eid.tolist() for flow in alone.flows]
-
-
 def test_outputs_are_those_of_joint_neighbourhoods_where_all_is_drawn():
     graph = random_graph(3)
     x, model = torch.randn(graph.num_nodes, 4), GraphSAGE(4, 8, 2)

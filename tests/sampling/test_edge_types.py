@@ -166,26 +166,6 @@ def test_with_prob_each_type_draws_in_proportion(replace):
     assert batch.flows[0].weight.view(2, 4)[:, :2].eq(1).all()
 
 
-def test_filters_and_left_out_edges():
-    graph = typed_graph(6, [0, 1])
-    keep = torch.arange(500) % 3 > 0
-    for options in ({}, {"replace": True}, {"prob": "w"}):
-        sampler = NeighborSampler(graph, [{0: 2, 1: 1}], edge_type="t", edge_filter=keep, **options)
-        plain = sampler(range(30))
-        assert keep[plain.flows[0].parent_eid].all()
-        out = plain.flows[0].parent_eid[::5]
-        batch = sampler.without_edges(out)(range(30))
-        batch.validate()
-        assert not torch.isin(batch.flows[0].parent_eid, out).any()
-        assert keep[batch.flows[0].parent_eid].all()
-        for v, (before, after) in enumerate(zip(picked_positions(plain), picked_positions(batch), strict=True)):
-            for kind in (0, 1):
-                rows = graph.in_edges([v])[2]
-                if not torch.isin(rows[graph.edata["t"][rows] == kind], out).any():
-                    same = [[e for e in picked if graph.edata["t"][e] == kind] for picked in (before, after)]
-                    assert same[0] == same[1]
-
-
 @given(st.data())
 def test_structure(data):
     graph = data.draw(graphs())

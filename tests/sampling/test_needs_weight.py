@@ -18,9 +18,7 @@ from nodeflow import (
     Graph,
     LayerSampler,
     NeighborSampler,
-    SaintSampler,
     Sampler,
-    ShadowSampler,
     create_full_node_flow,
     flow_from_edges,
 )
@@ -143,13 +141,6 @@ def test_the_lists_of_families_name_families():
     assert FAMILIES.keys() > CONSTANT | CERTAIN
 
 
-MORE = {
-    "saint": lambda g, **o: SaintSampler(g, 1, kind="edge", budget=12, **o),
-    "cluster": lambda g, **o: ClusterSampler(g, 1, list(range(g.num_nodes)), **o),
-    "shadow": lambda g, **o: ShadowSampler(g, 2, depth=1, fanout=2, **o),
-}
-
-
 def graph_with_columns():
     graph = graph_of_all()
     graph.edata["exact"] = 1 + torch.arange(graph.num_edges, dtype=torch.float64) * 2.0**-40
@@ -161,11 +152,10 @@ def graph_with_columns():
 COLUMNS = graph_with_columns()
 
 
-@pytest.mark.parametrize("name", [*LAYERED, *MORE])
+@pytest.mark.parametrize("name", [name for name in FAMILIES if name != "random walk"])
 def test_weights_have_the_precision_of_their_column(name):
-    make = {**LAYERED, **MORE}[name]
     for column, kind in (("exact", torch.float64), ("rounded", torch.float32), ("whole", torch.float32)):
-        batch = sampled(name, make(COLUMNS, weight=column))
+        batch = sampled(name, FAMILIES[name](COLUMNS, weight=column))
         assert {flow.weight.dtype for flow in batch.flows} == {kind}
     # weights are A times a factor that has nothing to do with the column's last digits where these decide nothing
     exact = sampled("full", LAYERED["full"](COLUMNS, weight="exact"))

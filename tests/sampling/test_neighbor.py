@@ -92,27 +92,6 @@ def test_multi_edges_and_self_loops_are_edges_of_their_own():
 # ---- seeds
 
 
-def test_repeated_isolated_and_empty_seeds():
-    graph = Graph.from_edges([0, 1, 2], [1, 2, 0], num_nodes=6)
-    for options in MODES:
-        assert NeighborSampler(Graph([0], []), [1, 1], **options)([]).layer_sizes == (0, 0, 0)
-        sampler = NeighborSampler(graph, [1, 1], **options)
-        batch = sampler([2, 5, 2, 4, 2])
-        assert batch.seeds.tolist() == [2, 5, 4]
-        assert batch.seed_index.tolist() == [0, 1, 0, 2, 0]
-        assert batch.flows[-1].in_degrees.tolist() == [1, 0, 0]
-        batch.validate()
-        alone = sampler([5])
-        assert alone.flow_sizes == (0, 0)
-        assert alone.layer_sizes == ((1, 1, 1) if sampler.include_dst else (0, 0, 1))
-        alone.validate()
-        empty = sampler([])
-        assert empty.layer_sizes == (0, 0, 0)
-        assert empty.seed_index.dtype == torch.int64
-        assert [flow.weight.shape for flow in empty.flows] == [(0,), (0,)]
-        empty.validate()
-
-
 def test_a_batch_owns_its_arrays():
     graph = random_graph(2)
     seeds = torch.tensor([3, 4, 5])

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import pickle
-
 import numpy as np
 import pytest
 import torch
-from _support.sampler_reference import chi_square, ends_of, key_of, random_graph
+from _support.sampler_reference import chi_square, key_of, random_graph
 from _support.subgraph_reference import (
     assert_is_induced,
     key_of_batch,
@@ -26,7 +24,7 @@ from hypothesis import strategies as st
 
 from nodeflow import Graph, NodeFlowLoader
 from nodeflow.sampling import SaintSampler
-from nodeflow.testing import assert_same_node_flow, graphs
+from nodeflow.testing import graphs
 
 KINDS = {
     "node": {"kind": "node", "budget": 3},
@@ -135,26 +133,6 @@ def test_how_often_every_set_of_nodes_comes(kind, over):
     assert chi_square(np.array(list(counts.values())), expected) < 1
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", KINDS)
-def test_subgraphs_are_independent(kind):
-    """Neighbouring numbers, and neighbouring epochs: the joint table of two sets is the product of its margins.
-
-    If one subgraph in 10 were its neighbour's copy, about 2500 * (1/10)^2 * 7 would be added to the statistic.
-    """
-    law = subsets_by_chance(law_of(kind, SMALL), KINDS[kind]["budget"])
-    common = sorted(law, key=lambda nodes: law[nodes])[-7:]  # the others are taken together
-    place = {nodes: i for i, nodes in enumerate(common)}
-    chance = np.array([float(law[nodes]) for nodes in common])
-    chance = np.append(chance, 1 - chance.sum())
-    sampler = SaintSampler(SMALL, 1, **KINDS[kind])
-    for many in (lambda k: sampler([k]), lambda k: sampler([1], epoch=k)):
-        drawn = [place.get(frozenset(many(k).seeds.tolist()), 7) for k in range(2501)]
-        joint = np.zeros((8, 8))
-        np.add.at(joint, (drawn[:-1], drawn[1:]), 1)
-        assert chi_square(joint, 2500 * np.outer(chance, chance).ravel()) < 1
-
-
 def test_a_hub_of_many_edges():
     """50,000 edges at node 0: every edge has it as an end, and the other ends are uniform."""
     degree = 50_000
@@ -179,15 +157,6 @@ def test_counting_draws_are_not_those_of_training():
     assert (sampler.node_probability() * 50).round().tolist() == times.tolist()
     trained = [sampler([k]).seeds.tolist() for k in range(50)]
     assert not {tuple(nodes) for nodes in trained} & {tuple(nodes) for nodes in counted}
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_pickled_probabilities_and_numbers_of_subgraphs(kind):
-    sampler = SaintSampler(random_graph(3), 2, **KINDS[kind], seed=4)
-    copy = pickle.loads(pickle.dumps(sampler))
-    assert torch.equal(copy.edge_probability(), sampler.edge_probability())
-    for batch, k in zip(NodeFlowLoader(sampler, [2, 5], batch_size=1), (2, 5), strict=True):
-        assert_same_node_flow(batch, sampler([k]))
 
 
 def test_settings():
@@ -281,9 +250,3 @@ def test_bad_seeds(seeds, error, words):
     with pytest.raises(error, match=words):
         sampler(seeds)
     assert sampler([2**62 - 1]).num_flows == 1
-
-
-def test_ends_of_the_small_graph():
-    """What the enumerations above stand on."""
-    assert len(ends_of(SMALL)) == 8
-    assert SMALL.out_degrees().tolist() == [3, 2, 2, 0, 1]

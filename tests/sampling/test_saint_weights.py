@@ -193,19 +193,3 @@ def test_estimand_of_walks(options, possible):
     sampler = SaintSampler(SMALL, 1, kind="walk", num_presamples=500, **options)
     assert sampler.estimand().nonzero().flatten().tolist() == list(possible)
     assert sampler.edge_probability().nonzero().flatten().tolist() == list(possible)
-
-
-def test_a_filter_changes_degrees_and_estimand():
-    mask = torch.tensor([1, 1, 1, 0, 1, 0, 1, 1, 1], dtype=torch.bool)
-    kept = mask.nonzero().flatten()
-    ends = [end[kept] for end in SMALL.edges()]
-    smaller = Graph.from_edges(*ends, num_nodes=5)
-    for options in ({"kind": "node", "budget": 3}, {"kind": "edge", "budget": 2}):
-        one, two = SaintSampler(SMALL, 1, edge_filter=mask, **options), SaintSampler(smaller, 1, **options)
-        assert torch.equal(one.node_probability(), two.node_probability())
-        assert torch.equal(one.edge_probability()[kept], two.edge_probability())
-        assert torch.equal(one.estimand()[kept], two.estimand())
-        assert not one.estimand()[~mask].any()
-        assert not one.edge_probability()[~mask].any()
-        assert torch.equal(one([4]).seeds, two([4]).seeds)
-        assert torch.equal(one([4]).flows[0].weight, two([4]).flows[0].weight)

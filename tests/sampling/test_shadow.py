@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
-from itertools import combinations, product
+from itertools import combinations
 
 import numpy as np
 import pytest
@@ -88,24 +87,6 @@ def test_full_scopes_give_what_the_whole_graph_gives(layer, direction):
     assert not torch.allclose(run(ShadowSampler(graph, 3, 2, -1, direction=direction)(asked)), exact, atol=1e-3)
 
 
-def test_a_scope_of_one_layer_more_than_its_depth():
-    """The GNN may be deeper than the scope: 5 layers on 1 hop, against the scope cut out by hand."""
-    graph = random_graph(2)
-    h = torch.linspace(-1, 1, 40, dtype=torch.float64)
-    batch = ShadowSampler(graph, 5, 1, 2, seed=3)([7, 8])
-    x = h[batch.front.parent_nid]
-    for flow in batch.flows:
-        x = flow.aggregate(x, "mean")
-    matrix = np.zeros((len(batch.front), len(batch.front)))
-    src, dst = graph.edges()
-    for i, (v, k) in enumerate(scopes(batch)):
-        for j, (u, c) in enumerate(scopes(batch)):
-            matrix[i, j] = int(((src == u) & (dst == v)).sum()) * (k == c)
-    matrix /= np.maximum(matrix.sum(1, keepdims=True), 1)
-    expected = np.linalg.matrix_power(matrix, 5) @ h[batch.front.parent_nid].numpy()
-    np.testing.assert_allclose(x, expected[:2], rtol=0, atol=1e-12)
-
-
 @pytest.mark.parametrize(
     "over", ["position", *(pytest.param(over, marks=pytest.mark.slow) for over in ("epoch", "batch_number"))]
 )
@@ -128,26 +109,6 @@ def test_every_subset_is_equally_likely(over):
     table = np.zeros((10, 10))
     np.add.at(table, (places[:-1], places[1:]), 1)
     assert chi_square(table) < 1  # and each draw is independent of the one before
-
-
-@pytest.mark.slow
-def test_scopes_of_two_hops_come_as_often_as_they_should():
-    """All scopes of one seed, with probabilities from an enumeration in fractions; 3000 epochs."""
-    graph = Graph.from_edges([1, 2, 3, 2, 3, 4, 0, 4, 5, 1, 4], [0, 0, 0, 1, 1, 1, 2, 2, 2, 3, 3])
-    rows = [[u for u, _ in row] for row in rows_of(graph)]
-    law: dict[frozenset, Fraction] = {}
-    for near in combinations(rows[0], 2):
-        choices = list(product(*(combinations(rows[u], 2) for u in near)))
-        for far in choices:
-            scope = frozenset([0, *near, *far[0], *far[1]])
-            law[scope] = law.get(scope, Fraction(0)) + Fraction(1, 3 * len(choices))
-    assert sum(law.values()) == 1
-    assert len(law) > 3
-    sampler = ShadowSampler(graph, 1, 2, 2)
-    counts = dict.fromkeys(law, 0)
-    for epoch in range(3000):
-        counts[frozenset(sampler([0], epoch=epoch).front.parent_nid.tolist())] += 1
-    assert chi_square(np.array(list(counts.values())), np.array([float(p) * 3000 for p in law.values()])) < 1
 
 
 def test_the_same_node_in_two_scopes_is_two_rows():
@@ -189,19 +150,6 @@ def test_weights_and_shared_structure():
     batch.copy_from_parent({0: ["f"], -1: ["f"]}, ["w"])
     assert torch.equal(batch.front.data["f"], batch.front.parent_nid)
     assert torch.equal(batch.flows[1].data["w"], batch.flows[1].weight)
-
-
-@pytest.mark.parametrize("depth", [0, 2])
-def test_no_seeds_and_lonely_seeds(depth):
-    graph = Graph.from_edges([0], [1], num_nodes=4)
-    batch = ShadowSampler(graph, 2, depth, 3)([])
-    batch.validate()
-    assert batch.layer_sizes == (0, 0, 0)
-    batch = ShadowSampler(graph, 2, depth, 3)([3, 2, 3])
-    assert_scopes(batch, rows_of(graph), [(3, 0), (2, 1)], [3, 2, 3], 2)
-    empty = ShadowSampler(Graph([0], []), 2, depth, 3)([])
-    empty.validate()
-    assert empty.layer_sizes == (0, 0, 0)
 
 
 @pytest.mark.parametrize(

@@ -137,22 +137,6 @@ def test_with_replacement_every_sequence_is_as_likely_as_the_product(weights, k)
         assert chi_square(counts[chance > 0], chance[chance > 0] * hubs) < 1
 
 
-@pytest.mark.parametrize("weights", [[3, 1, 4, 1, 5], pytest.param([3, 1, 4, 4, 4], marks=pytest.mark.slow)])
-def test_one_node_over_epochs_batches_and_seeds(weights):
-    k = 2
-    graph, law = crowd(weights, 1), law_of(weights, k)
-    sampler = NeighborSampler(graph, [k], prob="w")
-    subsets = sorted(law)
-    for draws in (
-        (sampler([0], epoch=i) for i in range(800)),
-        (sampler([0], batch_number=i) for i in range(800)),
-        (NeighborSampler(graph, [k], prob="w", seed=i)([0]) for i in range(800)),
-    ):
-        found = [subsets.index(tuple(sorted(picked_positions(batch)[0]))) for batch in draws]
-        counts = np.bincount(found, minlength=len(subsets))
-        assert chi_square(counts, np.array([float(law[s]) * 800 for s in subsets])) < 1
-
-
 # ---- the weights
 
 
