@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from _support.sampler_reference import GOLDEN, MASK, ends_of, key_of, key_of_batch, mix, picked_positions, stream
+from _support.sampler_reference import GOLDEN, MASK, assert_structure, ends_of, key_of, key_of_batch, mix, stream
 from nodeflow import Graph, NodeFlow
 
 LOW = 2**32 - 1
@@ -247,9 +247,7 @@ def sample(
 
 def assert_is_reference(batch: NodeFlow, graph: Graph, fanouts: list[int], seeds: list[int], /, **options: Any) -> None:
     layers, flows, weights = sample(graph, fanouts, seeds, **options)
-    assert [layer.parent_nid.tolist() for layer in batch.layers] == layers
-    assert [picked_positions(batch, i) for i in range(batch.num_flows)] == flows
+    assert_structure(batch, layers, flows)
     for flow, expected in zip(batch.flows, weights, strict=True):
         torch.testing.assert_close(flow.weight, torch.tensor(expected, dtype=torch.float32), rtol=3e-7, atol=0)
     assert batch.seeds[batch.seed_index].tolist() == seeds
-    batch.validate()

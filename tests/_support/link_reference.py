@@ -13,12 +13,12 @@ import numpy as np
 
 from _support.sampler_reference import (
     Stream,
+    assert_structure,
     chi_square,
     ends_of,
     hash_of,
     key_of,
     key_of_batch,
-    picked_positions,
     sample,
 )
 from nodeflow import Graph, LinkSampler, NodeFlow
@@ -116,7 +116,5 @@ def assert_equals_reference(
     assert batch.seeds[batch.seed_index].tolist() == rows
     left = [(-1, -1) if e in left_out else both for e, both in enumerate(ends)]  # which no node is an end of
     number = key_of(hash_of(eid)) >> 1 if number is None else number
-    layers, flows = sample(left, fanouts, [n for row in rows for n in row], batch_number=number, **options)
-    assert [layer.parent_nid.tolist() for layer in batch.layers] == layers
-    assert [picked_positions(batch, i) for i in range(batch.num_flows)] == flows
-    batch.validate()
+    nodes = [n for row in rows for n in row]
+    assert_structure(batch, *sample(left, fanouts, nodes, batch_number=number, **options))

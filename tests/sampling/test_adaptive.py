@@ -227,13 +227,6 @@ def test_where_there_are_no_candidates():
     assert LayerSampler(GRAPH, [2], score=never)([]).layer_sizes == (0, 0)
 
 
-@pytest.mark.parametrize("draw", ["replacement", "poisson", "systematic"])
-def test_candidates_with_score_0_are_never_drawn(draw):
-    sampler = LayerSampler(GRAPH, [2], score=ByNode([0.0, 1.0, 0.0, 1e-9]), draw=draw)
-    for epoch in range(50):
-        assert set(sampler([4, 5], epoch=epoch).layers[0].parent_nid.tolist()) <= {4, 5, 1, 3}
-
-
 @pytest.mark.parametrize(
     ("found", "error", "words"),
     [

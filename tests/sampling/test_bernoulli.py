@@ -12,12 +12,10 @@ import torch
 from _support.sampler_reference import (
     Stream,
     chi_square,
-    ends_of,
     fingerprint,
-    hash_of,
-    key_of,
     picked_positions,
     random_graph,
+    rows_drawn,
     star,
 )
 from _support.weighted_reference import crowd, subset_table
@@ -47,19 +45,17 @@ def jump(word: int, rejection: float) -> int:
 
 def kept(graph: Graph, ids: list[int], fanout: int = 0, rate: float = 0.0, **call: int) -> list[list[int]]:
     """The edges that distinct seeds keep in the only flow, by jumps from one to the next."""
-    key = key_of(key_of("bernoulli", call.get("seed", 0), call.get("epoch", 0), 0, hash_of(ids)), 0)
-    edges, found = ends_of(graph), []
-    for v in ids:
-        rows = [e for e, (_, end) in enumerate(edges) if end == v]
-        rejection, rng, at = log_rejection(len(rows) or 1, fanout, rate), Stream(key, v), 0
+
+    def draw_row(rows: list[int], key: int, v: int) -> list[int]:
+        rejection, rng, at, found = log_rejection(len(rows) or 1, fanout, rate), Stream(key, v), 0, []
         if rejection == -math.inf:
-            found.append(rows)
-            continue
-        found.append([])
+            return rows
         while (at := at + jump(rng.word(), rejection)) < len(rows):
-            found[-1].append(rows[at])
+            found.append(rows[at])
             at += 1
-    return found
+        return found
+
+    return rows_drawn(graph, ids, draw_row, "bernoulli", **call)
 
 
 RATES = [(0, 0.5), (0, 0.03), (0, 1.0), (1, 0.0), (2, 0.0), (7, 0.0), (50, 0.0), (-1, 0.0), (0, 1e-12)]
@@ -138,7 +134,6 @@ def test_unbiased_exactly_and_its_variance():
 
 
 def test_numbers_are_in_flow_order():
-    graph = star(2000, hubs=3)
     src = torch.arange(3, 2003)
     graph = Graph.from_edges(torch.cat([src, src]), torch.cat([torch.zeros(2000), torch.full((2000,), 3.0)]).long())
     degrees = [flow.in_degrees for flow in BernoulliSampler(graph, rates=[1.0, 0.01])([0, 3]).flows]

@@ -173,7 +173,7 @@ def test_no_seeds(name):
     nothing = Graph([0], [], edata=graph_without_edges().edata)
     for graph in (graph_of_all(), nothing):
         if name.startswith("saint"):
-            with pytest.raises(ValueError, match=r"one|draws|starts at nodes"):
+            with pytest.raises(ValueError, match=r"draws|starts at nodes" if graph is nothing else "one"):
                 FAMILIES[name](graph)([])
         elif graph is not nothing or name != "neighbor, types":
             batch = FAMILIES[name](graph)([], **({"times": []} if name.startswith("temporal") else {}))

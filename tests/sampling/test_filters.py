@@ -165,19 +165,6 @@ def test_full_neighbourhoods_have_the_column_itself():
             assert flow.weight.equal(graph.edata["a"][flow.parent_eid].float())
 
 
-def test_weighted_sums_are_unbiased_whatever_the_signs():
-    graph = random_graph(7, 30, 500)
-    graph.edata["a"] = torch.from_numpy(np.random.default_rng(1).normal(size=500))
-    graph.edata["keep"] = torch.arange(500) % 5 > 0
-    for options in ({"include_dst": False}, {"replace": True, "edge_filter": "keep"}):
-        sampler = NeighborSampler(graph, [3, 4], weight="a", **options)
-        assert_unbiased(sampler, [0, 5, 9], draws=250)
-        expected = graph.edata["a"] * (graph.edata["keep"] if "edge_filter" in options else 1)
-        assert sampler.estimand().equal(expected)
-        sampler.estimand().zero_()
-        assert sampler.estimand().equal(expected)  # a copy
-
-
 @pytest.mark.parametrize(
     ("name", "error", "words"),
     [
@@ -243,6 +230,8 @@ def test_nothing_is_read_from_the_graph_again(name, monkeypatch):
 def test_the_estimand_lacks_them(name):
     sampler = LAYERED[name](graph_of_all(), weight="w").without_edges([7, 8, 9])
     assert not sampler.estimand()[[7, 8, 9]].any()
+    sampler.estimand().zero_()
+    assert sampler.estimand().any()  # that was a copy
     if not name.startswith("fastgcn"):  # whose probabilities stay those of the whole graph: unbiased too, but rarer
         assert_unbiased(sampler, range(12), draws=200)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import math
 from collections import Counter
 from fractions import Fraction
 
@@ -17,7 +16,7 @@ from hypothesis import strategies as st
 
 from nodeflow import Graph
 from nodeflow.sampling import FastGCNSampler, LadiesSampler, LayerSampler
-from nodeflow.testing import assert_reproducible, assert_unbiased, graphs, seeds
+from nodeflow.testing import assert_unbiased, graphs, seeds
 
 KINDS = [LayerSampler, LadiesSampler, FastGCNSampler]
 
@@ -144,24 +143,6 @@ def test_batches_of_a_larger_graph_are_what_the_reference_says(kind, draw, weigh
         assert_equals_reference(kind, graph, [7, 3, 4], [2, 3, 4], left_out, options, {"epoch": epoch})
 
 
-@pytest.mark.parametrize(
-    ("kind", "draw"),
-    [
-        pytest.param(kind, draw, marks=[] if i == j else pytest.mark.slow)  # each kind, and each way to draw, once
-        for i, kind in enumerate(KINDS)
-        for j, draw in enumerate(DRAWS)
-    ],
-)
-def test_unbiased_and_reproducible(kind, draw):
-    rng = np.random.default_rng(3)
-    graph = Graph.from_edges(rng.integers(30, size=150), rng.integers(30, size=150), num_nodes=30,
-                             edata={"w": torch.from_numpy(rng.normal(size=150))})  # fmt: skip
-    sampler = kind(graph, [6, 5], draw=draw, weight="w", seed=1)
-    assert_reproducible(sampler, range(10))
-    assert_unbiased(sampler, range(10), draws=300)
-    assert_unbiased(sampler.without_edges([]), range(3), draws=100)
-
-
 # ---- bias on a real graph
 
 
@@ -182,28 +163,14 @@ def test_layers_larger_than_the_candidates_keep_all(kind, draw):
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("draw", DRAWS)
 def test_where_there_is_nothing_to_draw(kind, draw):
-    empty = Graph.from_edges([], [], num_nodes=3)
-    isolated = Graph.from_edges([0], [1], num_nodes=3, edata={"w": torch.zeros(1)})
-    for graph, nodes, weight in ((empty, [0, 2], None), (isolated, [0, 2], None), (isolated, [], None),
-                                 (Graph([0], []), [], None), (isolated, [1], "w")):  # fmt: skip
-        for include_dst in (True, False):
-            batch = kind(graph, [2, 2], draw=draw, weight=weight, include_dst=include_dst)(nodes)
-            batch.validate()
-            if weight is None or kind is not LayerSampler:
-                assert batch.flow_sizes == (0, 0)
-            assert batch.flows[0].weight.sum() == 0
-    assert kind(isolated, [2], draw=draw).without_edges([0])([1]).flow_sizes == (0,)
-
-
-@pytest.mark.parametrize("draw", [*(pytest.param(draw, marks=pytest.mark.slow) for draw in DRAWS[:-1]), DRAWS[-1]])
-def test_destinations_are_sources_only_where_drawn(draw):
-    """Node 0 is its own neighbour, among 40: the row is there, the edge comes as often as for any other."""
-    graph = Graph.from_edges(range(40), [0] * 40)
-    sampler = LadiesSampler(graph, [4], draw=draw)
-    times = sum(0 in sampler([0], epoch=k).flows[0].parent_eid.tolist() for k in range(2000))
-    assert all(sampler([0], epoch=k).layers[0].parent_nid[0] == 0 for k in range(20))
-    chance = 1 - (39 / 40) ** 4 if draw == "replacement" else 0.1
-    assert abs(times - 2000 * chance) < 5.5 * math.sqrt(2000 * chance * (1 - chance))
+    """All weights are 0."""
+    graph = Graph.from_edges([0], [1], num_nodes=3, edata={"w": torch.zeros(1)})
+    for include_dst in (True, False):
+        batch = kind(graph, [2, 2], draw=draw, weight="w", include_dst=include_dst)([1])
+        batch.validate()
+        if kind is not LayerSampler:
+            assert batch.flow_sizes == (0, 0)
+        assert batch.flows[0].weight.sum() == 0
 
 
 @pytest.mark.parametrize("draw", DRAWS)

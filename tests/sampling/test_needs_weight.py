@@ -9,6 +9,7 @@ import pickle
 import numpy as np
 import pytest
 import torch
+from _support.protocol_tools import Bernoulli
 from _support.sampler_families import CERTAIN, CONSTANT, FAMILIES, LAYERED, NODES, graph_of_all, sampled
 
 from nodeflow import (
@@ -174,17 +175,9 @@ def test_a_fanout_leaves_all_digits():
     torch.testing.assert_close(flow.weight, wanted, rtol=1e-15, atol=0)
 
 
-class Half(Sampler):
-    """A sampler of a user's own."""
-
-    def choose(self, dst, step):
-        edges = self.candidates(dst)
-        return edges.select(step.random.uniform(edges.eid) < 0.5, prob=0.5)
-
-
 def test_a_sampler_of_ones_own_and_the_whole_graph():
-    flow = Half(COLUMNS, 1, weight="exact")(range(20)).flows[0]
+    flow = Bernoulli(COLUMNS, 1, 0.5, weight="exact")(range(20)).flows[0]
     assert torch.equal(flow.weight, 2 * COLUMNS.edata["exact"][flow.parent_eid])
-    assert Half(COLUMNS, 1, weight="rounded")(range(20)).flows[0].weight.dtype == torch.float32
+    assert Bernoulli(COLUMNS, 1, 0.5, weight="rounded")(range(20)).flows[0].weight.dtype == torch.float32
     whole = create_full_node_flow(COLUMNS, 1, weight="exact").flows[0]
     assert torch.equal(whole.weight, COLUMNS.edata["exact"][whole.parent_eid])

@@ -19,8 +19,7 @@ import pytest
 import scipy.stats
 import torch
 from _support.layerwise_reference import DRAWS
-from _support.sampler_families import LAYERED, graph_of_all
-from _support.sampler_reference import chi_square, picked_positions, star
+from _support.sampler_reference import chi_square, star
 from torch import Tensor
 
 from nodeflow import (
@@ -36,7 +35,6 @@ from nodeflow import (
     TemporalNeighborSampler,
 )
 from nodeflow.sampling.base import Choice, SamplerBase, assemble, edges_along
-from nodeflow.testing import assert_reproducible, assert_unbiased
 
 
 def drawn(degree: int, fanout: int, *, hubs: int, replace: bool = False, seed: int = 0, **run) -> np.ndarray:
@@ -150,14 +148,6 @@ def test_hashed_draws(degree, fanout, hubs):
     assert abs(both.mean() - chance) < 5.5 * both.std() / math.sqrt(hubs) + 1e-9
 
 
-def test_hashed_and_scanned_draws_have_the_same_law():
-    """The left-out edge of 33 of 34 (hashed) and of 32 of 33 (scanned) is uniform."""
-    for degree in (33, 34):
-        rows = drawn(degree, degree - 1, hubs=50_000)
-        left_out = degree * (degree - 1) // 2 - rows.sum(1)
-        assert chi_square(np.bincount(left_out, minlength=degree)) < 1
-
-
 # ---- independence
 
 
@@ -264,37 +254,6 @@ def test_weighted_sum_is_unbiased_exactly(options):
     torch.testing.assert_close(mean[0], through(full, 1), rtol=0, atol=1e-12)
     if not options.get("reuse"):
         torch.testing.assert_close(mean[1], through(full, 2), rtol=0, atol=1e-12)
-
-
-def test_sampled_weights_are_those_of_the_enumeration():
-    """The built-in sampler gives each subset the weights under which the enumeration above is unbiased."""
-    graph = star(4)
-    values = torch.tensor([1.0, 10.0, 100.0, 1000.0], dtype=torch.float64)
-    estimates = {}
-    for epoch in range(400):
-        batch = NeighborSampler(graph, [3])([0], epoch=epoch)
-        picked = tuple(sorted(picked_positions(batch)[0]))
-        h = torch.cat([torch.zeros(1, dtype=torch.float64), values])[batch.front.parent_nid]
-        weight = batch.flows[0].weight.double()
-        estimates[picked] = batch.flows[0].aggregate(h, "sum", weight=weight).item()
-    assert len(estimates) == 4
-    # float32 weights: 4/3 is right to 2**-24
-    assert sum(estimates.values()) / 4 == pytest.approx(1111, rel=1e-7)
-
-
-@pytest.mark.parametrize("name", ["neighbor, prob", "neighbor, prob, replace", "bernoulli", "bernoulli, rates"])
-@pytest.mark.parametrize(
-    "options",
-    [{"include_dst": False, "weight": "a"}, {"direction": "out", "weight": "a", "edge_filter": "old"}, {"reuse": True}],
-    ids=str,
-)
-def test_unbiased_through_all_options(name, options):
-    graph = graph_of_all()
-    graph.edata["a"] = torch.from_numpy(np.random.default_rng(0).normal(size=graph.num_edges).astype(np.float32))
-    graph.edata["p"] = (graph.edata["p"] + 0.3) * (graph.edata["p"] > 0)  # of tiny ones 250 draws say little
-    sampler = LAYERED[name](graph, **options)
-    assert_unbiased(sampler, [0, 7, 21], draws=250)
-    assert_reproducible(sampler, [0, 7, 21])
 
 
 ROWS: dict[str, Any] = {
