@@ -262,39 +262,30 @@ def test_estimator_weights_of_the_neighbor_sampler_are_made_on_demand(monkeypatc
     assert len(calls) == 1
 
 
-def test_a_choice_may_be_given_again():
+class Listed(Sampler):
+    """Chooses all edges by their sources."""
+
+    def choose(self, dst, step):
+        edges = self.candidates(dst)
+        return Choice(edges.indptr, src=edges.src, eid=edges.eid)
+
+
+@pytest.mark.parametrize(
+    ("base", "arguments", "options"),
+    [(Listed, (2,), {}), (NeighborSampler, ([2, 3],), {}), (NeighborSampler, ([2, 3],), {"reuse": True})],
+)
+def test_a_choice_may_be_given_again(base, arguments, options):
     """Local ids are written over the ids of a kernel's choice; the choice of somebody else must stay as it is."""
-    graph = random_graph(5)
-    kept: dict[int, Choice] = {}
+    kept: dict[tuple, Choice] = {}
 
-    class Again(Sampler):
-        def choose(self, dst, step):
-            if step.flow not in kept:
-                edges = self.candidates(dst)
-                kept[step.flow] = Choice(edges.indptr, src=edges.src, eid=edges.eid)
-            return kept[step.flow]
-
-    sampler = Again(graph, 2)
-    first, second = sampler([1, 2, 3]), sampler([1, 2, 3])
-    for one, two in zip(first.flows, second.flows, strict=True):
-        assert torch.equal(one.indices, two.indices)
-    second.validate()
-
-
-@pytest.mark.parametrize("reuse", [False, True])
-def test_a_choice_of_a_kernel_may_be_given_again(reuse):
-    class Cached(NeighborSampler):
-        def __init__(self, *arguments, **options):
-            super().__init__(*arguments, **options)
-            self.kept: dict[tuple, Choice] = {}
-
+    class Again(base):
         def choose(self, dst, step):
             key = (step.flow, *dst.tolist())
-            if key not in self.kept:
-                self.kept[key] = super().choose(dst, step)
-            return self.kept[key]
+            if key not in kept:
+                kept[key] = super().choose(dst, step)
+            return kept[key]
 
-    sampler = Cached(random_graph(6), [2, 3], reuse=reuse)
+    sampler = Again(random_graph(6), *arguments, **options)
     first = fingerprint(sampler([1, 2, 3]))
     assert fingerprint(sampler([1, 2, 3])) == first
     sampler([1, 2, 3]).validate()

@@ -155,16 +155,6 @@ def test_estimator_weights_are_those_of_the_column_times_those_without(name, opt
         assert two.weight.dtype == torch.float32
 
 
-def test_full_neighbourhoods_have_the_column_itself():
-    graph = random_graph(6)
-    for dtype in (torch.float64, torch.float16, torch.int32, torch.float32):
-        graph.edata["a"] = (torch.arange(200) % 9 - 4).to(dtype)
-        for flow in FullSampler(graph, 2, weight="a")([3, 4]).flows:
-            assert flow.weight.equal(graph.edata["a"][flow.parent_eid].float())
-        for flow in FullSampler(graph, 2, weight="a", reuse=True)([3, 4]).flows:
-            assert flow.weight.equal(graph.edata["a"][flow.parent_eid].float())
-
-
 @pytest.mark.parametrize(
     ("name", "error", "words"),
     [

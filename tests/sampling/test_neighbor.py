@@ -222,21 +222,13 @@ def test_bad_fanouts(fanouts, error, words):
         (lambda: NeighborSampler(GRAPH, [2])([1], batch_number="a"), TypeError, "batch_number must be an integer"),
         (lambda: NeighborSampler(GRAPH, [2])([1], batch_number=True), TypeError, "batch_number must be an integer"),
         (lambda: NeighborSampler(Graph([0], []), [2])([0]), IndexError, "there is no node at all"),
+        (lambda: NeighborSampler(GRAPH, [2**62], replace=True), ValueError, r"below 2\*\*31 with replacement"),
+        (lambda: NeighborSampler(GRAPH, [1])({0, 1}), TypeError, r"must be ordered, got a set; pass sorted\(seeds\)"),
     ],
 )
 def test_bad_arguments(make, error, words):
     with pytest.raises(error, match=words):
         make()
-
-
-def test_fanouts_with_replacement_that_no_memory_holds():
-    with pytest.raises(ValueError, match=r"below 2\*\*31 with replacement"):
-        NeighborSampler(Graph.from_edges([4, 5], [0, 1]), [2**62], replace=True)
-
-
-def test_seeds_without_an_order():
-    with pytest.raises(TypeError, match=r"seeds must be ordered, got a set; pass sorted\(seeds\)"):
-        NeighborSampler(Graph.from_edges([0], [1]), [1])({0, 1})
 
 
 @pytest.mark.parametrize(

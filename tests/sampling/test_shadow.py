@@ -137,31 +137,28 @@ def test_weights_and_shared_structure():
 
 
 @pytest.mark.parametrize(
-    ("arguments", "error", "words"),
+    ("arguments", "options", "error", "words"),
     [
-        ((0, 1, 2), ValueError, "num_flows must be at least 1, got 0"),
-        ((2, -1, 2), ValueError, "depth must be at least 0, got -1"),
-        ((2, 1.5, 2), TypeError, "depth must be an integer"),
-        ((2, 1, 0), ValueError, r"fanout must be -1 \(all neighbours\) or at least 1, got 0"),
-        ((2, 1, -2), ValueError, r"fanout must be -1 \(all neighbours\) or at least 1, got -2"),
-        ((2, 2, [5, 5]), TypeError, "fanout must be an integer, got list"),
-        ((2, 2, True), TypeError, "fanout must be an integer, got bool True"),
+        ((0, 1, 2), {}, ValueError, "num_flows must be at least 1, got 0"),
+        ((2, -1, 2), {}, ValueError, "depth must be at least 0, got -1"),
+        ((2, 1.5, 2), {}, TypeError, "depth must be an integer"),
+        ((2, 1, 0), {}, ValueError, r"fanout must be -1 \(all neighbours\) or at least 1, got 0"),
+        ((2, 1, -2), {}, ValueError, r"fanout must be -1 \(all neighbours\) or at least 1, got -2"),
+        ((2, 2, [5, 5]), {}, TypeError, "fanout must be an integer, got list"),
+        ((2, 2, True), {}, TypeError, "fanout must be an integer, got bool True"),
+        ((2, 1, 2), {"direction": "up"}, ValueError, "direction must be 'in', 'out' or 'both'"),
+        ((2, 1, 2**40), {"replace": True}, ValueError, r"below 2\*\*31 with replacement"),
+        ((2, 1, 2), {"include_dst": False}, TypeError, "include_dst"),
     ],
 )
-def test_bad_arguments(arguments, error, words):
+def test_bad_arguments(arguments, options, error, words):
     with pytest.raises(error, match=words):
-        ShadowSampler(random_graph(0), *arguments)
+        ShadowSampler(random_graph(0), *arguments, **options)
 
 
-def test_bad_options_and_seeds():
-    graph = random_graph(0)
-    with pytest.raises(ValueError, match="direction must be 'in', 'out' or 'both'"):
-        ShadowSampler(graph, 2, 1, 2, direction="up")
-    with pytest.raises(ValueError, match=r"below 2\*\*31 with replacement"):
-        ShadowSampler(graph, 2, 1, 2**40, replace=True)
-    with pytest.raises(TypeError, match="include_dst"):
-        ShadowSampler(graph, 2, 1, 2, include_dst=False)
+def test_bad_seeds_and_edges():
+    sampler = ShadowSampler(random_graph(0), 2, 1, 2)
     with pytest.raises(IndexError, match=r"seeds\[1\] is 40, but node ids go from 0 to 39"):
-        ShadowSampler(graph, 2, 1, 2)([3, 40])
+        sampler([3, 40])
     with pytest.raises(IndexError, match=r"eid\[0\] is 200, but edge ids go from 0 to 199"):
-        ShadowSampler(graph, 2, 1, 2).without_edges([200])
+        sampler.without_edges([200])

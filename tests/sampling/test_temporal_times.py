@@ -115,22 +115,19 @@ def test_bad_arguments(options, error, words):
 
 
 @pytest.mark.parametrize(
-    ("since", "error", "words"),
+    ("column", "since", "error", "words"),
     [
-        (-1, ValueError, "since must be at least 0, got -1"),
-        (0.5, TypeError, "since must be an integer, got float 0.5"),
-        (True, TypeError, "since must be an integer"),
-        (2**63, ValueError, "since must be below 2**63"),
+        ("time", -1, ValueError, "since must be at least 0, got -1"),
+        ("time", 0.5, TypeError, "since must be an integer, got float 0.5"),
+        ("time", True, TypeError, "since must be an integer"),
+        ("time", 2**63, ValueError, "since must be below 2**63"),
+        ("w", -0.5, ValueError, "since must be"),
+        ("w", float("nan"), ValueError, "since must be"),
+        ("w", "1", TypeError, "since must be"),
     ],
 )
-def test_bad_windows(since, error, words):
+def test_bad_windows(column, since, error, words):
     with pytest.raises(error, match=re.escape(words)):
-        TemporalNeighborSampler(events(), [2], since=since)
-
-
-def test_bad_windows_over_floats():
-    for since, error in ((-0.5, ValueError), (float("nan"), ValueError), ("1", TypeError)):
-        with pytest.raises(error, match="since must be"):
-            TemporalNeighborSampler(events(), [2], time="w", since=since)
+        TemporalNeighborSampler(events(), [2], time=column, since=since)
     with pytest.raises(TypeError, match=re.escape("pass the time of the seed, estimand(time)")):
         TemporalNeighborSampler(events(), [2], since=1).estimand()
