@@ -133,10 +133,6 @@ def expected_sources(rows: Sequence[Sequence[int]], k: int, iterations: int | st
 # ---- one flow
 
 
-def copies(row: Sequence[int]) -> list[int]:
-    return [list(row[:j]).count(t) for j, t in enumerate(row)]
-
-
 def poisson_probability(rows: Sequence[Sequence[int]], k: int, iterations: int | str) -> list[list[Fraction]]:
     """Probability of every edge; multiples of 2**-32 for LABOR-0."""
     if iterations == 0:
@@ -168,8 +164,7 @@ def draw_sequential(
         if k < 0 or len(row) <= k:
             found.append(dict.fromkeys(range(len(row)), 1))
             continue
-        rank = [(number(t, copy) / pi[t], j) for j, (t, copy) in enumerate(zip(row, copies(row), strict=True))]
-        order = sorted(rank)
+        order = sorted((number(t, list(row[:j]).count(t)) / pi[t], j) for j, t in enumerate(row))
         tau = order[k][0]
         found.append({
             j: Fraction(len(row), k) if iterations == 0 else 1 / min(1, pi[row[j]] * tau)

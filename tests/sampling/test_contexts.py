@@ -247,15 +247,6 @@ def test_which_samplers_hold_a_node_twice(name: str) -> None:
     assert any(twice) == in_contexts
 
 
-DISJOINT_MODES: list[dict[str, Any]] = [
-    {},
-    {"include_dst": False},
-    {"reuse": True},
-    {"direction": "out"},
-    {"replace": True},
-]
-
-
 def of_one_seed(batch: NodeFlow, number: int) -> tuple[Any, ...]:
     """The rows and edges of one context: parent ids by layer, and (edge, source, destination, weight) by flow."""
     layers, flows = [], []
@@ -276,7 +267,7 @@ def disjoint_cases(draw: st.DrawFn):
     graph.edata["p"] = torch.arange(graph.num_edges) % 3 + 0.5
     graph.edata["type"] = torch.arange(graph.num_edges) % 2
     seeds = draw(st.lists(st.integers(0, graph.num_nodes - 1), max_size=6))
-    options = dict(draw(st.sampled_from([*DISJOINT_MODES, {"prob": "p"}, {"edge_type": "type"}])))
+    options = dict(draw(st.sampled_from([*MODES, {"replace": True}, {"prob": "p"}, {"edge_type": "type"}])))
     options["weight"] = draw(st.sampled_from([None, "p"]))
     fanouts = draw(st.lists(st.sampled_from([-1, 1, 2, 3]), min_size=1, max_size=3))
     which = {"epoch": draw(st.integers(0, 9)), "batch_number": draw(st.none() | st.integers(0, 9))}

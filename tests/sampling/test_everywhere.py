@@ -19,7 +19,6 @@ from _support.sampler_families import (
     CERTAIN,
     FAMILIES,
     LAYERED,
-    call_of,
     everything,
     fingerprint,
     golden,
@@ -30,11 +29,9 @@ from _support.sampler_reference import fingerprint as structure_hash
 from _support.sampler_reference import random_graph
 
 from nodeflow import Graph, NeighborSampler, NodeFlowLoader
-from nodeflow.testing import assert_reproducible
 
 GOLDEN = json.loads((Path(__file__).parent / "golden.json").read_text())
 START = [method for method in ("fork", "spawn") if method in multiprocessing.get_all_start_methods()]
-PLAIN = [name for name in FAMILIES if not name.startswith("temporal")]
 
 
 def test_golden_hashes_name_all_families():
@@ -57,11 +54,6 @@ def test_valid_and_told_apart(name):
     prints = {fingerprint(sampled(name, sampler, epoch=e, batch_number=b)) for e in range(3) for b in range(3)}
     hint = "is it named in CERTAIN in _support/sampler_families.py?"
     assert len(prints) == 1 if name in CERTAIN else len(prints) > 6, hint
-
-
-@pytest.mark.parametrize("name", PLAIN)
-def test_reproducible(name):
-    assert_reproducible(FAMILIES[name](graph_of_all()), call_of(name)[0])
 
 
 @pytest.mark.parametrize("name", FAMILIES)

@@ -21,10 +21,13 @@ from nodeflow.testing import seeds as seed_lists
 GRAPH = random_graph(0, 40, 400)
 
 
-def labor_options(draw: st.DrawFn) -> dict:
-    iterations = draw(st.sampled_from([0, 1, 2, "converged"]))
-    include_dst = draw(st.booleans())
-    return {
+@st.composite
+def cases(draw: st.DrawFn):
+    graph = draw(graphs(min_nodes=1, max_nodes=7, max_edges=40))
+    fanouts = draw(st.lists(st.sampled_from([-1, 1, 2, 3]), min_size=1, max_size=3))
+    run = {"epoch": draw(st.integers(0, 2**40)), "batch_number": draw(st.integers(-5, 2**40))}
+    iterations, include_dst = draw(st.sampled_from([0, 1, 2, "converged"])), draw(st.booleans())
+    options = {
         "iterations": iterations,
         "method": draw(st.sampled_from(["poisson", "sequential"])),
         "estimator": draw(st.sampled_from(["horvitz-thompson", "hajek"])),
@@ -35,14 +38,7 @@ def labor_options(draw: st.DrawFn) -> dict:
         "reuse": include_dst and iterations == 0 and draw(st.booleans()),
         "seed": draw(st.integers(-(2**63), 2**63)),
     }
-
-
-@st.composite
-def cases(draw: st.DrawFn):
-    graph = draw(graphs(min_nodes=1, max_nodes=7, max_edges=40))
-    fanouts = draw(st.lists(st.sampled_from([-1, 1, 2, 3]), min_size=1, max_size=3))
-    run = {"epoch": draw(st.integers(0, 2**40)), "batch_number": draw(st.integers(-5, 2**40))}
-    return graph, fanouts, draw(seed_lists(graph)), labor_options(draw), run
+    return graph, fanouts, draw(seed_lists(graph)), options, run
 
 
 @settings(max_examples=80)

@@ -100,14 +100,12 @@ def test_the_law_by_enumeration(kind, score, draw, size):
     assert set(observed) <= set(expected)
     rare = {key for key, p in expected.items() if p * calls < 5}
     cells = [([key], p) for key, p in expected.items() if key not in rare]
-    cells += (
-        [(list(rare), sum(expected[key] for key in rare))] if sum(expected[key] for key in rare) * calls > 1 else []
-    )
+    rest = sum(expected[key] for key in rare)
+    cells += [(list(rare), rest)] if rest * calls > 1 else []
     if len(cells) > 1:
-        counts = [sum(observed[key] for key in keys) for keys, _ in cells]
-        assert (
-            chi_square(np.array(counts), np.array([p for _, p in cells]) * sum(counts) / sum(p for _, p in cells)) < 1
-        )
+        counts = np.array([sum(observed[key] for key in keys) for keys, _ in cells])
+        chances = np.array([p for _, p in cells])
+        assert chi_square(counts, chances * counts.sum() / chances.sum()) < 1
 
 
 # ---- the draws

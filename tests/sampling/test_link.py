@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 from _support.link_reference import assert_equals_reference, excluded, negatives
+from _support.sampler_families import MODES
 from _support.sampler_reference import fingerprint, picked_positions, random_graph, star
 from hypothesis import given
 from hypothesis import strategies as st
@@ -16,14 +17,6 @@ from nodeflow.sampling.base import SamplerBase
 from nodeflow.testing import graphs
 
 GRAPH = random_graph(0)
-OPTIONS = [
-    {},
-    {"include_dst": False},
-    {"reuse": True},
-    {"direction": "out"},
-    {"direction": "out", "reuse": True},
-    {"replace": True},
-]
 
 
 def edge_ids(graph: Graph, max_size: int = 6) -> st.SearchStrategy[list[int]]:
@@ -36,7 +29,7 @@ def test_the_batch_is_that_of_the_reference(exclude, data):
     """The identical NodeFlow, on graphs with loops, parallel edges and isolated nodes, in every mode."""
     graph = data.draw(graphs(min_nodes=1))
     eid = data.draw(edge_ids(graph))
-    options = data.draw(st.sampled_from(OPTIONS))
+    options = data.draw(st.sampled_from(MODES))
     fanouts = data.draw(st.lists(st.sampled_from([-1, 1, 2]), min_size=1, max_size=2))
     epoch, batch = data.draw(st.integers(0, 2)), data.draw(st.none() | st.integers(0, 2))
     count, law = data.draw(st.integers(0, 3)), data.draw(st.sampled_from(["uniform", "degree"]))

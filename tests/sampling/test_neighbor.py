@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 from _support.sampler_families import MODES
-from _support.sampler_reference import assert_equals_reference, fingerprint, picked_positions, random_graph, star
+from _support.sampler_reference import assert_equals_reference, fingerprint, random_graph, star
 
 from nodeflow import FullSampler, Graph, NeighborSampler, NodeFlowLoader
 
@@ -63,14 +63,6 @@ def test_kinds_of_fanouts():
         assert fingerprint(NeighborSampler(graph, fanouts)([1, 2])) == expected
 
 
-def test_short_lists_are_kept_whole_in_their_order():
-    graph = star(5)
-    for fanout in (-1, 5, 6, 2**40, 2**63 - 1):
-        batch = NeighborSampler(graph, [fanout])([0])
-        assert picked_positions(batch) == [[0, 1, 2, 3, 4]]
-        assert batch.flows[0].weight.tolist() == [1.0] * 5
-
-
 def test_a_batch_owns_its_arrays():
     graph = random_graph(2)
     seeds = torch.tensor([3, 4, 5])
@@ -106,7 +98,7 @@ def test_full_neighbourhoods_are_the_same_in_both_modes(direction):
         FullSampler(graph, 3, direction=direction),
         FullSampler(graph, 3, direction=direction, reuse=True),
         NeighborSampler(graph, [-1] * 3, direction=direction, reuse=True, seed=5),
-        NeighborSampler(graph, [10**6] * 3, direction=direction),
+        NeighborSampler(graph, [2**63 - 1] * 3, direction=direction),
     ]
     assert len({fingerprint(sampler(seeds)) for sampler in batches}) == 1
 

@@ -56,6 +56,14 @@ def test_the_same_scopes_as_the_description(graph, data):
     assert_scopes(batch, rows, shadow(rows, asked, depth, fanout, key, replace), asked, num_flows)
 
 
+@pytest.mark.parametrize("which", [{"epoch": 3}, {"batch_number": 2}, {"epoch": 1, "batch_number": 2}], ids=str)
+def test_the_same_scopes_in_a_larger_graph(which):
+    graph, asked = random_graph(1), [3, 17, 3, 0, 39, 22]
+    key = key_of_batch("shadow", asked, seed=4, **which)
+    batch = ShadowSampler(graph, 2, 2, 2, seed=4)(asked, **which)
+    assert_scopes(batch, rows_of(graph), shadow(rows_of(graph), asked, 2, 2, key), asked, 2)
+
+
 @pytest.mark.parametrize("layer", [SAGEConv, GraphConv, "sum"])
 @pytest.mark.parametrize("direction", ["in", "out"])
 def test_full_scopes_give_what_the_whole_graph_gives(layer, direction):

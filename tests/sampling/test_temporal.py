@@ -44,13 +44,9 @@ def reference(
     graph: Graph, column: list[Any], fanouts: list[int], seeds: list[int], times: list[Any], options, which, out
 ):
     """Layers as (time, node), and per flow and destination (edges drawn, size of the past)."""
-    identity = (
-        (0, hash_of(seeds), hash_of(bits_of(times))) if which["batch_number"] is None else (1, which["batch_number"])
-    )
-    root, rank = (
-        key_of("temporal", options["seed"], which["epoch"], *identity),
-        {t: i for i, t in enumerate(sorted(set(times)))},
-    )
+    number, rank = which["batch_number"], {t: i for i, t in enumerate(sorted(set(times)))}
+    identity = (0, hash_of(seeds), hash_of(bits_of(times))) if number is None else (1, number)
+    root = key_of("temporal", options["seed"], which["epoch"], *identity)
     layers, flows = [list(dict.fromkeys(zip(times, seeds, strict=True)))], []
     first: dict[Any, Any] = {}
     recent, ends = options["strategy"] == "recent", ends_of(graph)

@@ -152,11 +152,6 @@ def test_hashed_draws(degree, fanout, hubs):
 # ---- independence
 
 
-def table(first: np.ndarray, second: np.ndarray, size: int) -> float:
-    """Chi-square of a joint table against the uniform one over pairs, relative to its critical value."""
-    return chi_square(np.bincount(first * size + second, minlength=size * size))
-
-
 PAIRS = {
     "ids one power of two apart": lambda: (drawn(7, 1, hubs=131_072)[:65536], drawn(7, 1, hubs=131_072)[65536:]),
     "first and second draw": lambda: tuple(drawn(7, 2, hubs=60_000, replace=True).T),
@@ -168,7 +163,7 @@ PAIRS = {
 def test_draws_are_independent(name):
     # 49 cells, 60,000 pairs: if one draw in 25 copied the other, n r^2 = 60,000 * 6 * 0.04^2 = 576 and it is found
     first, second = PAIRS[name]()
-    assert table(first.ravel(), second.ravel(), 7) < 1
+    assert chi_square(np.bincount(first.ravel() * 7 + second.ravel(), minlength=49)) < 1
 
 
 def test_reshuffled_order_is_uniform():
