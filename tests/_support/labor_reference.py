@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from _support.sampler_reference import GOLDEN, MASK, ends_of, key_of, key_of_batch, mix, picked_positions, stream
+from _support.sampler_reference import GOLDEN, MASK, assert_structure, ends_of, key_of, key_of_batch, mix, stream
 from nodeflow import Graph, NodeFlow
 
 LOW = 2**32 - 1
@@ -133,10 +133,6 @@ def expected_sources(rows: Sequence[Sequence[int]], k: int, iterations: int | st
 # ---- one flow
 
 
-def copies(row: Sequence[int]) -> list[int]:
-    return [list(row[:j]).count(t) for j, t in enumerate(row)]
-
-
 def poisson_probability(rows: Sequence[Sequence[int]], k: int, iterations: int | str) -> list[list[Fraction]]:
     """Probability of every edge; multiples of 2**-32 for LABOR-0."""
     if iterations == 0:
@@ -168,8 +164,7 @@ def draw_sequential(
         if k < 0 or len(row) <= k:
             found.append(dict.fromkeys(range(len(row)), 1))
             continue
-        rank = [(number(t, copy) / pi[t], j) for j, (t, copy) in enumerate(zip(row, copies(row), strict=True))]
-        order = sorted(rank)
+        order = sorted((number(t, list(row[:j]).count(t)) / pi[t], j) for j, t in enumerate(row))
         tau = order[k][0]
         found.append({
             j: Fraction(len(row), k) if iterations == 0 else 1 / min(1, pi[row[j]] * tau)
@@ -247,9 +242,7 @@ def sample(
 
 def assert_is_reference(batch: NodeFlow, graph: Graph, fanouts: list[int], seeds: list[int], /, **options: Any) -> None:
     layers, flows, weights = sample(graph, fanouts, seeds, **options)
-    assert [layer.parent_nid.tolist() for layer in batch.layers] == layers
-    assert [picked_positions(batch, i) for i in range(batch.num_flows)] == flows
+    assert_structure(batch, layers, flows)
     for flow, expected in zip(batch.flows, weights, strict=True):
         torch.testing.assert_close(flow.weight, torch.tensor(expected, dtype=torch.float32), rtol=3e-7, atol=0)
     assert batch.seeds[batch.seed_index].tolist() == seeds
-    batch.validate()

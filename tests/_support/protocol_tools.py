@@ -1,4 +1,4 @@
-"""What the tests of the sampler protocol share: a sampler that asks a function, and the modes to try."""
+"""What the tests of the sampler protocol share: samplers of a user's own, and the modes to try."""
 
 from __future__ import annotations
 
@@ -19,3 +19,15 @@ class With(Sampler):
 
     def choose(self, dst: Tensor, step: Step) -> Choice:
         return self.function(self, dst, step)
+
+
+class Bernoulli(Sampler):
+    """Keeps every edge with probability ``rate``."""
+
+    def __init__(self, graph: Graph, num_flows: int, rate: float, **options) -> None:
+        super().__init__(graph, num_flows, **options)
+        self.rate = rate
+
+    def choose(self, dst: Tensor, step: Step) -> Choice:
+        edges = self.candidates(dst)
+        return edges.select(step.random.uniform(edges.eid) < self.rate, prob=self.rate)

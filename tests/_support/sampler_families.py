@@ -82,17 +82,19 @@ One entry per setting that takes another path in the code.
 """
 
 OTHERS: dict[str, Make] = {
-    "labor, hajek": lambda g: LaborSampler(g, [2, 3], estimator="hajek"),
-    "ladies, normalised": lambda g: LadiesSampler(g, [6, 5], normalize=True),
-    "random walk": lambda g: RandomWalkSampler(g, 2, 3),
-    "temporal": lambda g: TemporalNeighborSampler(g, [2, 3]),
-    "temporal, recent": lambda g: TemporalNeighborSampler(g, [2, 3], strategy="recent"),
-    "saint, node": lambda g: SaintSampler(g, 2, kind="node", budget=12),
-    "saint, edge": lambda g: SaintSampler(g, 2, kind="edge", budget=8, coefficients="presampled", num_presamples=20),
-    "saint, walk": lambda g: SaintSampler(g, 2, kind="walk", budget=4, walk_length=2, num_presamples=20),
-    "cluster": lambda g: ClusterSampler(g, 2, np.arange(NODES) % 7),
-    "shadow": lambda g: ShadowSampler(g, 2, depth=2, fanout=2),
-    "link": lambda g: LinkSampler(NeighborSampler(g, [2, 3]), num_negatives=2, exclude="reverse"),
+    "labor, hajek": lambda g, **o: LaborSampler(g, [2, 3], estimator="hajek", **o),
+    "ladies, normalised": lambda g, **o: LadiesSampler(g, [6, 5], normalize=True, **o),
+    "random walk": lambda g, **o: RandomWalkSampler(g, 2, 3, **o),
+    "temporal": lambda g, **o: TemporalNeighborSampler(g, [2, 3], **o),
+    "temporal, recent": lambda g, **o: TemporalNeighborSampler(g, [2, 3], strategy="recent", **o),
+    "saint, node": lambda g, **o: SaintSampler(g, 2, kind="node", budget=12, **o),
+    "saint, edge": lambda g, **o: SaintSampler(
+        g, 2, kind="edge", budget=8, coefficients="presampled", num_presamples=20, **o
+    ),
+    "saint, walk": lambda g, **o: SaintSampler(g, 2, kind="walk", budget=4, walk_length=2, num_presamples=20, **o),
+    "cluster": lambda g, **o: ClusterSampler(g, 2, np.arange(g.num_nodes) % 7, **o),
+    "shadow": lambda g, **o: ShadowSampler(g, 2, depth=2, fanout=2, **o),
+    "link": lambda g, **o: LinkSampler(NeighborSampler(g, [2, 3], **o), num_negatives=2, exclude="reverse"),
 }
 
 FAMILIES = {**LAYERED, **OTHERS}

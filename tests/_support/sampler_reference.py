@@ -6,7 +6,7 @@ Also what several test files share: a fingerprint of a NodeFlow, and the chi-squ
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import scipy.stats
@@ -98,6 +98,20 @@ def draw(rows: Sequence[int], count: int, replace: bool, key: int, ident: int) -
     return [rows[p] for p in picked]
 
 
+def rows_drawn(
+    graph: Graph,
+    ids: Sequence[int],
+    draw_row: Callable[[list[int], int, int], list[int]],
+    name: str | None = None,
+    direction: str = "in",
+    **call: int,
+) -> list[list[int]]:
+    """The edges that distinct seeds draw through the only flow: ``draw_row`` of their edges, the key and the node."""
+    key, end = key_of(key_of_batch(name, ids, **call), 0), 1 if direction == "in" else 0
+    ends = ends_of(graph)
+    return [draw_row([e for e, both in enumerate(ends) if both[end] == v], key, v) for v in ids]
+
+
 def sample(
     edges: Sequence[tuple[int, int]],
     fanouts: Sequence[int],
@@ -154,9 +168,13 @@ def picked_positions(batch: NodeFlow, flow: int = -1) -> list[list[int]]:
     return [part.tolist() for part in torch.split(one.parent_eid, one.in_degrees.tolist())]
 
 
-def assert_equals_reference(batch: NodeFlow, graph: Graph, fanouts: list[int], seeds: list[int], /, **options) -> None:
-    layers, flows = sample(ends_of(graph), fanouts, seeds, **options)
+def assert_structure(batch: NodeFlow, layers: list[list[int]], flows: list[list[list[int]]]) -> None:
+    """Fail unless a valid batch has these parent ids, and these edge ids per flow and destination."""
     assert [layer.parent_nid.tolist() for layer in batch.layers] == layers
     assert [picked_positions(batch, i) for i in range(batch.num_flows)] == flows
-    assert batch.seeds[batch.seed_index].tolist() == seeds
     batch.validate()
+
+
+def assert_equals_reference(batch: NodeFlow, graph: Graph, fanouts: list[int], seeds: list[int], /, **options) -> None:
+    assert_structure(batch, *sample(ends_of(graph), fanouts, seeds, **options))
+    assert batch.seeds[batch.seed_index].tolist() == seeds

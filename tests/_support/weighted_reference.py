@@ -11,10 +11,11 @@ from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Sequence
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 
-from _support.sampler_reference import MASK, Stream, hash_of, key_of
+from _support.sampler_reference import MASK, Stream, rows_drawn
 from nodeflow import Graph, NodeFlow
 
 Law = dict[tuple[int, ...], Fraction]
@@ -253,17 +254,15 @@ def strata(weights: Sequence[float], count: int, rng: Stream) -> list[int]:
 
 
 def weighted_edges(
-    graph: Graph, column: str, fanout: int, seeds: Sequence[int], *, replace: bool, direction: str = "in", **call: int
+    graph: Graph, column: str, fanout: int, seeds: Sequence[int], *, replace: bool, **call: Any
 ) -> list[list[int]]:
     """The edges that distinct seeds draw through the only flow."""
-    ends = [end.tolist() for end in graph.edges()][:: -1 if direction == "in" else 1]
     weights = graph.edata[column].tolist()
-    key = key_of(key_of(call.get("seed", 0), call.get("epoch", 0), 0, hash_of(seeds)), 0)
-    found = []
-    for v in seeds:
-        rows = [e for e, end in enumerate(ends[0]) if end == v]
-        found.append([rows[p] for p in draw_weighted([weights[e] for e in rows], fanout, replace, key, v)])
-    return found
+
+    def draw_row(rows: list[int], key: int, v: int) -> list[int]:
+        return [rows[p] for p in draw_weighted([weights[e] for e in rows], fanout, replace, key, v)]
+
+    return rows_drawn(graph, seeds, draw_row, **call)
 
 
 def crowd(weights: Sequence[float], hubs: int, dtype: type = np.float32) -> Graph:

@@ -12,12 +12,10 @@ import torch
 from _support.sampler_reference import (
     Stream,
     chi_square,
-    ends_of,
     fingerprint,
-    hash_of,
-    key_of,
     picked_positions,
     random_graph,
+    rows_drawn,
     star,
 )
 from _support.weighted_reference import crowd, subset_table
@@ -47,19 +45,17 @@ def jump(word: int, rejection: float) -> int:
 
 def kept(graph: Graph, ids: list[int], fanout: int = 0, rate: float = 0.0, **call: int) -> list[list[int]]:
     """The edges that distinct seeds keep in the only flow, by jumps from one to the next."""
-    key = key_of(key_of("bernoulli", call.get("seed", 0), call.get("epoch", 0), 0, hash_of(ids)), 0)
-    edges, found = ends_of(graph), []
-    for v in ids:
-        rows = [e for e, (_, end) in enumerate(edges) if end == v]
-        rejection, rng, at = log_rejection(len(rows) or 1, fanout, rate), Stream(key, v), 0
+
+    def draw_row(rows: list[int], key: int, v: int) -> list[int]:
+        rejection, rng, at, found = log_rejection(len(rows) or 1, fanout, rate), Stream(key, v), 0, []
         if rejection == -math.inf:
-            found.append(rows)
-            continue
-        found.append([])
+            return rows
         while (at := at + jump(rng.word(), rejection)) < len(rows):
-            found[-1].append(rows[at])
+            found.append(rows[at])
             at += 1
-    return found
+        return found
+
+    return rows_drawn(graph, ids, draw_row, "bernoulli", **call)
 
 
 RATES = [(0, 0.5), (0, 0.03), (0, 1.0), (1, 0.0), (2, 0.0), (7, 0.0), (50, 0.0), (-1, 0.0), (0, 1e-12)]
@@ -114,24 +110,6 @@ def test_jumps_are_geometric_to_the_last_bits():
                 assert jump((border + slack - 1) << 11, rejection) < m
 
 
-def test_a_hub_of_60_000():
-    """64 parts of the list, and the lowest bits of places: 600,000 kept edges, so 3 % more in a part is found."""
-    degree = 60_000
-    sampler = BernoulliSampler(star(degree), [2000])
-    p = float(chance(degree, 2000))
-    rows = torch.cat([sampler([0], batch_number=k).flows[0].parent_eid for k in range(300)]).numpy()
-    assert abs(len(rows) - 300 * degree * p) < 5 * math.sqrt(300 * degree * p * (1 - p))
-    expected = np.bincount(np.arange(degree) * 64 // degree) / degree * len(rows)
-    assert chi_square(np.bincount(rows * 64 // degree, minlength=64), expected) < 1
-    assert chi_square(np.bincount(rows % 16, minlength=16)) < 1
-    # distances of kept edges are geometric
-    gaps = np.diff(sampler([0]).flows[0].parent_eid.numpy())
-    quartiles = np.ceil(np.log([0.75, 0.5, 0.25]) / math.log1p(-p))
-    counts = np.histogram(gaps, bins=[1, *(quartiles + 1), np.inf])[0]
-    tail = np.concatenate([[1], (1 - p) ** quartiles, [0]])
-    assert chi_square(counts, -np.diff(tail) * len(gaps)) < 1
-
-
 def test_unbiased_exactly_and_its_variance():
     """Enumeration of all subsets; the variance is the sum of (1 - p) / p x^2 (Horvitz and Thompson 1952)."""
     x = [Fraction(v) for v in (3, -1, 4, 1, -5)]
@@ -156,7 +134,6 @@ def test_unbiased_exactly_and_its_variance():
 
 
 def test_numbers_are_in_flow_order():
-    graph = star(2000, hubs=3)
     src = torch.arange(3, 2003)
     graph = Graph.from_edges(torch.cat([src, src]), torch.cat([torch.zeros(2000), torch.full((2000,), 3.0)]).long())
     degrees = [flow.in_degrees for flow in BernoulliSampler(graph, rates=[1.0, 0.01])([0, 3]).flows]
@@ -189,17 +166,6 @@ def test_more_edges_than_expected_find_room():
     assert len(larger) >= 5
     assert larger[:3].tolist() == [7, 8, 9]
     assert len(reserve(full, 2, 1)) == 3
-
-
-def test_left_out_edges_and_filters_count_before_the_degree():
-    graph = star(5)
-    sampler = BernoulliSampler(graph, [2]).without_edges([1, 3])
-    weights = {w for epoch in range(30) for w in sampler([0], epoch=epoch).flows[0].weight.tolist()}
-    assert weights == {np.float32(1 / (1 - Fraction(2, 3) ** 2))}
-    sampler = BernoulliSampler(graph, [2], edge_filter=torch.arange(5) < 2)
-    seen = [picked_positions(sampler([0], epoch=epoch))[0] for epoch in range(100)]
-    assert set(map(tuple, seen)) == {(), (0,), (1,), (0, 1)}
-    assert sampler.estimand().tolist() == [1, 1, 0, 0, 0]
 
 
 @pytest.mark.parametrize(

@@ -12,11 +12,12 @@ from torch import Tensor
 from nodeflow import FullSampler, Graph, NeighborSampler, Sampler
 from nodeflow.sampling.base import Choice, Step
 
+FIVE = Graph.from_edges([0, 2, 0, 1, 3], [1, 1, 2, 2, 0])
+
 # ---- what a sampler chooses from
 
 
 def test_candidates():
-    graph = Graph.from_edges([0, 2, 0, 1, 3], [1, 1, 2, 2, 0])
     found = []
 
     def look(sampler: Sampler, dst: Tensor, step: Step) -> Choice:
@@ -24,12 +25,12 @@ def test_candidates():
         found.append((edges.src, edges.dst, edges.eid, edges.indptr, edges.degrees, edges.dst_nid, len(edges)))
         return edges.select([0])
 
-    With(graph, look)([2, 3, 1])
+    With(FIVE, look)([2, 3, 1])
     src, dst, eid, indptr, degrees, dst_nid, size = found.pop()
     assert (src.tolist(), dst.tolist(), eid.tolist()) == ([0, 1, 0, 2], [2, 2, 1, 1], [2, 3, 0, 1])
     assert (indptr.tolist(), degrees.tolist(), dst_nid.tolist(), size) == ([0, 2, 2, 4], [2, 0, 2], [2, 3, 1], 4)
     assert {t.dtype for t in (src, dst, eid, indptr, degrees, dst_nid)} == {torch.int64}
-    With(graph, look, direction="out")([0])
+    With(FIVE, look, direction="out")([0])
     src, dst, eid, *_ = found.pop()
     assert (src.tolist(), dst.tolist(), eid.tolist()) == ([1, 2], [0, 0], [0, 2])  # src is the neighbour
 
@@ -58,8 +59,7 @@ def test_candidates_of_other_nodes():
     ],
 )
 def test_select(keep):
-    graph = Graph.from_edges([0, 2, 0, 1, 3], [1, 1, 2, 2, 0])
-    batch = With(graph, lambda s, dst, _: s.candidates(dst).select(keep, weight=torch.tensor([1.0, 2.0, 3.0])))(
+    batch = With(FIVE, lambda s, dst, _: s.candidates(dst).select(keep, weight=torch.tensor([1.0, 2.0, 3.0])))(
         [2, 3, 1]
     )
     assert picked_positions(batch) == [[2], [], [0, 1]]
@@ -67,61 +67,42 @@ def test_select(keep):
 
 
 def test_select_repeated_rows():
-    graph = Graph.from_edges([0, 2, 0, 1, 3], [1, 1, 2, 2, 0])
-    batch = With(graph, lambda s, dst, _: s.candidates(dst).select([1, 1, 1, 2], weight=0.5))([2, 3, 1])
+    batch = With(FIVE, lambda s, dst, _: s.candidates(dst).select([1, 1, 1, 2], weight=0.5))([2, 3, 1])
     assert picked_positions(batch) == [[3, 3, 3], [], [0]]
     assert batch.flows[0].weight.tolist() == [0.5] * 4
     batch.validate()
+    # an edge that is drawn twice on average
+    batch = With(FIVE, lambda s, dst, _: s.candidates(dst).select([1, 1], prob=2.0))([2, 3, 1])
+    assert batch.flows[0].weight.tolist() == [0.5, 0.5]
 
 
 @pytest.mark.parametrize(
-    ("keep", "weight", "error", "words"),
+    ("keep", "options", "error", "words"),
     [
-        ([2, 0], None, ValueError, "ascending"),
-        ([0, 4], None, IndexError, r"keep\[1\] is 4"),
-        ([-1], None, IndexError, r"keep\[0\] is -1"),
-        ([0.5], None, TypeError, "keep must"),
-        (torch.tensor([True]), None, ValueError, "one entry per candidate"),
-        (np.array([[True] * 4]), None, ValueError, "one entry per candidate"),
-        ([0, 1], torch.ones(3), ValueError, "weight must have shape"),
-        ([0, 1], torch.ones(2, 1), ValueError, "weight must have shape"),
+        ([2, 0], {}, ValueError, "ascending"),
+        ([0, 4], {}, IndexError, r"keep\[1\] is 4"),
+        ([-1], {}, IndexError, r"keep\[0\] is -1"),
+        ([0.5], {}, TypeError, "keep must"),
+        (torch.tensor([True]), {}, ValueError, "one entry per candidate"),
+        (np.array([[True] * 4]), {}, ValueError, "one entry per candidate"),
+        ([0, 1], {"weight": torch.ones(3)}, ValueError, "weight must have shape"),
+        ([0, 1], {"weight": torch.ones(2, 1)}, ValueError, "weight must have shape"),
+        (torch.ones(4), {"prob": 1.0}, TypeError, "keep must hold integer candidate ids, got dtype float32"),
+        (torch.ones(4, dtype=torch.bool), {"prob": 2.0}, ValueError, "prob must be at most 1 with a mask"),
+        ([0, 3], {"prob": torch.ones(4)}, ValueError, r"per chosen edge \(2\), got .*pass those that were chosen"),
+        ([0, 3], {"prob": torch.ones(1)}, ValueError, r"one number per chosen edge \(2\), got shape \(1,\)"),
     ],
 )
-def test_bad_select(keep, weight, error, words):
-    graph = Graph.from_edges([0, 2, 0, 1, 3], [1, 1, 2, 2, 0])
+def test_bad_select(keep, options, error, words):
     with pytest.raises(error, match=words):
-        With(graph, lambda s, dst, _: s.candidates(dst).select(keep, weight))([2, 3, 1])
-
-
-def test_masks_and_probabilities_that_cannot_be():
-    graph = Graph.from_edges([0, 2, 0, 1, 3], [1, 1, 2, 2, 0])
-    for keep, prob, error, words in (
-        (torch.ones(4), 1.0, TypeError, "keep must hold integer candidate ids, got dtype float32"),
-        (torch.ones(4, dtype=torch.bool), 2.0, ValueError, "prob must be at most 1 with a mask"),
-    ):
-        with pytest.raises(error, match=words):
-            With(graph, lambda s, dst, _, k=keep, p=prob: s.candidates(dst).select(k, prob=p))([2, 3, 1])
-    # row numbers may repeat: an edge that is drawn twice on average
-    batch = With(graph, lambda s, dst, _: s.candidates(dst).select([1, 1], prob=2.0))([2, 3, 1])
-    assert batch.flows[0].weight.tolist() == [0.5, 0.5]
+        With(FIVE, lambda s, dst, _: s.candidates(dst).select(keep, **options))([2, 3, 1])
 
 
 def test_rows_of_candidates():
     found = []
-    graph = Graph.from_edges([0, 2, 0, 1, 3], [1, 1, 2, 2, 0])
-    With(graph, lambda s, dst, _: found.append(s.candidates(dst)) or s.candidates(dst).select([]))([2, 3, 1])
+    With(FIVE, lambda s, dst, _: found.append(s.candidates(dst)) or s.candidates(dst).select([]))([2, 3, 1])
     assert found[0].rows.tolist() == [0, 0, 2, 2]
     assert torch.equal(found[0].dst_nid[found[0].rows], found[0].dst)
-
-
-def test_probabilities_of_a_choice_are_one_per_chosen_edge():
-    graph = Graph.from_edges([0, 2, 0, 1, 3], [1, 1, 2, 2, 0])
-    with pytest.raises(
-        ValueError, match=r"prob must have one number per chosen edge \(2\), got .*pass those that were chosen"
-    ):
-        With(graph, lambda s, dst, _: s.candidates(dst).select([0, 3], prob=torch.ones(4)))([2, 3, 1])
-    with pytest.raises(ValueError, match=r"prob must have one number per chosen edge \(2\), got shape \(1,\)"):
-        With(graph, lambda s, dst, _: s.candidates(dst).select([0, 3], prob=torch.ones(1)))([2, 3, 1])
 
 
 # ---- edges that are no edges of the parent graph
@@ -281,39 +262,30 @@ def test_estimator_weights_of_the_neighbor_sampler_are_made_on_demand(monkeypatc
     assert len(calls) == 1
 
 
-def test_a_choice_may_be_given_again():
+class Listed(Sampler):
+    """Chooses all edges by their sources."""
+
+    def choose(self, dst, step):
+        edges = self.candidates(dst)
+        return Choice(edges.indptr, src=edges.src, eid=edges.eid)
+
+
+@pytest.mark.parametrize(
+    ("base", "arguments", "options"),
+    [(Listed, (2,), {}), (NeighborSampler, ([2, 3],), {}), (NeighborSampler, ([2, 3],), {"reuse": True})],
+)
+def test_a_choice_may_be_given_again(base, arguments, options):
     """Local ids are written over the ids of a kernel's choice; the choice of somebody else must stay as it is."""
-    graph = random_graph(5)
-    kept: dict[int, Choice] = {}
+    kept: dict[tuple, Choice] = {}
 
-    class Again(Sampler):
-        def choose(self, dst, step):
-            if step.flow not in kept:
-                edges = self.candidates(dst)
-                kept[step.flow] = Choice(edges.indptr, src=edges.src, eid=edges.eid)
-            return kept[step.flow]
-
-    sampler = Again(graph, 2)
-    first, second = sampler([1, 2, 3]), sampler([1, 2, 3])
-    for one, two in zip(first.flows, second.flows, strict=True):
-        assert torch.equal(one.indices, two.indices)
-    second.validate()
-
-
-@pytest.mark.parametrize("reuse", [False, True])
-def test_a_choice_of_a_kernel_may_be_given_again(reuse):
-    class Cached(NeighborSampler):
-        def __init__(self, *arguments, **options):
-            super().__init__(*arguments, **options)
-            self.kept: dict[tuple, Choice] = {}
-
+    class Again(base):
         def choose(self, dst, step):
             key = (step.flow, *dst.tolist())
-            if key not in self.kept:
-                self.kept[key] = super().choose(dst, step)
-            return self.kept[key]
+            if key not in kept:
+                kept[key] = super().choose(dst, step)
+            return kept[key]
 
-    sampler = Cached(random_graph(6), [2, 3], reuse=reuse)
+    sampler = Again(random_graph(6), *arguments, **options)
     first = fingerprint(sampler([1, 2, 3]))
     assert fingerprint(sampler([1, 2, 3])) == first
     sampler([1, 2, 3]).validate()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,18 +10,16 @@ import torch
 from _support.sampler_reference import (
     chi_square,
     draw,
-    ends_of,
     fingerprint,
-    hash_of,
-    key_of,
     picked_positions,
     random_graph,
+    rows_drawn,
+    star,
 )
-from hypothesis import given
-from hypothesis import strategies as st
+from _support.weighted_reference import draw_weighted
 
 from nodeflow import Graph, NeighborSampler
-from nodeflow.testing import assert_reproducible, assert_unbiased, graphs, seeds
+from nodeflow.testing import assert_reproducible, assert_unbiased
 
 
 def typed_graph(seed: int, types: list[int], nodes: int = 30, edges: int = 500) -> Graph:
@@ -33,30 +31,35 @@ def typed_graph(seed: int, types: list[int], nodes: int = 30, edges: int = 500) 
 
 
 def typed_draw(
-    graph: Graph, fanouts: dict[int, int] | int, ids: list[int], replace: bool, direction: str = "in", **call: int
+    graph: Graph, fanouts: dict[int, int] | int, ids: list[int], replace: bool, prob: str | None, **call: Any
 ) -> list[list[int]]:
     """The edges that distinct seeds draw through the only flow: type by type, each from a stream of its own."""
-    key = key_of(key_of(call.get("seed", 0), call.get("epoch", 0), 0, hash_of(ids)), 0)
     column = graph.edata["t"].tolist()
-    types, end = sorted(set(column)), 1 if direction == "in" else 0
-    found = []
-    for v in ids:
-        found.append([])
-        rows = [e for e, ends in enumerate(ends_of(graph)) if ends[end] == v]
+    types = sorted(set(column))
+
+    def draw_row(rows: list[int], key: int, v: int) -> list[int]:
+        found = []
         for place, kind in enumerate(types):
             count = fanouts if isinstance(fanouts, int) else fanouts.get(kind, 0)
-            own = [e for e in rows if column[e] == kind]
-            found[-1] += draw(own, count, replace, key, v * len(types) + place) if count else []
-    return found
+            own, ident = [e for e in rows if column[e] == kind], v * len(types) + place
+            if own and count and prob is not None:
+                own = [own[p] for p in draw_weighted(graph.edata[prob][own].tolist(), count, replace, key, ident)]
+            elif own and count:
+                own = draw(own, count, replace, key, ident)
+            found += own if count else []
+        return found
+
+    return rows_drawn(graph, ids, draw_row, **call)
 
 
 @pytest.mark.parametrize("replace", [False, True])
 @pytest.mark.parametrize("direction", ["in", "out"])
+@pytest.mark.parametrize("prob", [None, "w"])
 @pytest.mark.parametrize("fanouts", [2, -1, {0: 1, 7: 3}, {-4: -1, 0: 2}, {7: 0, 0: 1, -4: 40}, {7: 0}, {}], ids=str)
-def test_equals_pure_python(fanouts, direction, replace):
+def test_equals_pure_python(fanouts, prob, direction, replace):
     for number, ids in enumerate([[5], [7, 1, 29, 0], list(range(30))]):
         graph = typed_graph(number, [0, 7, -4])
-        options = {"replace": replace, "direction": direction, "seed": number}
+        options = {"replace": replace, "direction": direction, "seed": number, "prob": prob}
         batch = NeighborSampler(graph, [fanouts], edge_type="t", **options)(ids, epoch=number)
         batch.validate()
         assert picked_positions(batch) == typed_draw(graph, fanouts, ids, epoch=number, **options)
@@ -95,9 +98,8 @@ def test_types_are_uniform_and_independent(replace):
     If one node in 25 drew the same place for both types, n r^2 would be about 290, and it would be found.
     """
     hubs, d = 60_000, 7
-    indptr, near = np.arange(hubs + d + 1).clip(max=hubs) * d, np.tile(np.arange(hubs, hubs + d), hubs)
-    kinds = torch.tensor([0, 1, 0, 1, 1, 0, 1]).repeat(hubs)
-    graph = Graph(indptr, near, edata={"t": kinds})
+    graph = star(d, hubs)
+    graph.edata["t"] = torch.tensor([0, 1, 0, 1, 1, 0, 1]).repeat(hubs)
     batch = NeighborSampler(graph, [{0: 1, 1: 2}], edge_type="t", replace=replace)(range(hubs))
     rows = batch.flows[0].parent_eid.numpy().reshape(hubs, 3) % d
     zeros, ones = np.array([0, 2, 5]), np.array([1, 3, 4, 6])
@@ -145,66 +147,6 @@ def test_estimand_is_0_for_types_that_no_flow_draws():
     sampler = NeighborSampler(graph, [{0: 2, 2: 0}, {1: 1}], edge_type="t", edge_filter=torch.arange(500) < 400)
     assert sampler.estimand().equal(((kinds < 2) & (torch.arange(500) < 400)).double())
     assert NeighborSampler(graph, [2, {1: 1}], edge_type="t").estimand().equal(torch.ones(500).double())
-
-
-@pytest.mark.parametrize("replace", [False, True])
-def test_with_prob_each_type_draws_in_proportion(replace):
-    hubs, d = 40_000, 6
-    indptr, near = np.arange(hubs + d + 1).clip(max=hubs) * d, np.tile(np.arange(hubs, hubs + d), hubs)
-    w = np.array([1, 2, 0, 3, 4, 1.0])
-    kinds = np.array([0, 1, 0, 1, 1, 0])
-    edata = {"t": torch.from_numpy(np.tile(kinds, hubs)), "w": torch.from_numpy(np.tile(w, hubs))}
-    graph = Graph(indptr, near, edata=edata)
-    batch = NeighborSampler(graph, [{0: 1, 1: 1}], edge_type="t", prob="w", replace=replace)(range(hubs))
-    rows = batch.flows[0].parent_eid.numpy().reshape(hubs, 2) % d
-    expected = np.outer(w * (kinds == 0) / 2, w * (kinds == 1) / 9).ravel() * hubs
-    counts = np.bincount(rows[:, 0] * d + rows[:, 1], minlength=d * d)
-    assert not counts[expected == 0].any()
-    assert chi_square(counts[expected > 0], expected[expected > 0]) < 1
-    batch = NeighborSampler(graph, [{0: -1, 1: 2}], edge_type="t", prob="w", replace=replace)([0, 1])
-    assert [p[:2] for p in picked_positions(batch)] == [[0, 5], [6, 11]]  # all that are not 0, once
-    assert batch.flows[0].weight.view(2, 4)[:, :2].eq(1).all()
-
-
-def test_filters_and_left_out_edges():
-    graph = typed_graph(6, [0, 1])
-    keep = torch.arange(500) % 3 > 0
-    for options in ({}, {"replace": True}, {"prob": "w"}):
-        sampler = NeighborSampler(graph, [{0: 2, 1: 1}], edge_type="t", edge_filter=keep, **options)
-        plain = sampler(range(30))
-        assert keep[plain.flows[0].parent_eid].all()
-        out = plain.flows[0].parent_eid[::5]
-        batch = sampler.without_edges(out)(range(30))
-        batch.validate()
-        assert not torch.isin(batch.flows[0].parent_eid, out).any()
-        assert keep[batch.flows[0].parent_eid].all()
-        for v, (before, after) in enumerate(zip(picked_positions(plain), picked_positions(batch), strict=True)):
-            for kind in (0, 1):
-                rows = graph.in_edges([v])[2]
-                if not torch.isin(rows[graph.edata["t"][rows] == kind], out).any():
-                    same = [[e for e in picked if graph.edata["t"][e] == kind] for picked in (before, after)]
-                    assert same[0] == same[1]
-
-
-@given(st.data())
-def test_structure(data):
-    graph = data.draw(graphs())
-    kinds = data.draw(st.lists(st.integers(0, 2), min_size=graph.num_edges, max_size=graph.num_edges))
-    graph.edata["t"] = torch.tensor(kinds, dtype=torch.int64)
-    ids = data.draw(seeds(graph))
-    fanouts = [{t: data.draw(st.sampled_from([-1, 0, 1, 2])) for t in set(kinds)}, data.draw(st.sampled_from([-1, 1]))]
-    options = {"replace": data.draw(st.booleans()), "include_dst": data.draw(st.booleans())}
-    batch = NeighborSampler(graph, fanouts, edge_type="t", **options)(ids)
-    batch.validate()
-    for i, flow in enumerate(batch.flows):
-        for v, picked in zip(flow.dst_layer.parent_nid.tolist(), picked_positions(batch, i), strict=True):
-            rows = graph.in_edges([v])[2].tolist()
-            assert set(picked) <= set(rows)
-            for kind, group in itertools.groupby(picked, key=kinds.__getitem__):
-                number = fanouts[i].get(kind) if isinstance(fanouts[i], dict) else fanouts[i]
-                every = [e for e in rows if kinds[e] == kind]
-                size = len(list(group))
-                assert size == (len(every) if number < 0 else number if options["replace"] else min(number, len(every)))
 
 
 def test_graph_without_edges():

@@ -19,7 +19,6 @@ from _support.sampler_families import (
     CERTAIN,
     FAMILIES,
     LAYERED,
-    call_of,
     everything,
     fingerprint,
     golden,
@@ -30,11 +29,9 @@ from _support.sampler_reference import fingerprint as structure_hash
 from _support.sampler_reference import random_graph
 
 from nodeflow import Graph, NeighborSampler, NodeFlowLoader
-from nodeflow.testing import assert_reproducible
 
 GOLDEN = json.loads((Path(__file__).parent / "golden.json").read_text())
 START = [method for method in ("fork", "spawn") if method in multiprocessing.get_all_start_methods()]
-PLAIN = [name for name in FAMILIES if not name.startswith("temporal")]
 
 
 def test_golden_hashes_name_all_families():
@@ -57,11 +54,6 @@ def test_valid_and_told_apart(name):
     prints = {fingerprint(sampled(name, sampler, epoch=e, batch_number=b)) for e in range(3) for b in range(3)}
     hint = "is it named in CERTAIN in _support/sampler_families.py?"
     assert len(prints) == 1 if name in CERTAIN else len(prints) > 6, hint
-
-
-@pytest.mark.parametrize("name", PLAIN)
-def test_reproducible(name):
-    assert_reproducible(FAMILIES[name](graph_of_all()), call_of(name)[0])
 
 
 @pytest.mark.parametrize("name", FAMILIES)
@@ -135,12 +127,17 @@ REFUSE = {
 }
 
 
-@pytest.mark.parametrize("name", FAMILIES)
-def test_a_graph_without_edges(name):
-    """Every seed is isolated: no edges, no hang, and an error only where edges are what is drawn or named."""
+def graph_without_edges() -> Graph:
     none = np.zeros(0, np.int64)
     graph = Graph.from_edges(none, none, num_nodes=60, edata={"type": none, "time": none, "old": none.astype(np.bool_)})
     graph.edata["w"] = graph.edata["p"] = torch.zeros(0)
+    return graph
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_a_graph_without_edges(name):
+    """Every seed is isolated: no edges, no hang, and an error only where edges are what is drawn or named."""
+    graph = graph_without_edges()
     if name in REFUSE:
         with pytest.raises((ValueError, IndexError), match=REFUSE[name]):
             sampled(name, FAMILIES[name](graph))
@@ -164,14 +161,18 @@ def test_a_filter_that_removes_every_edge(name):
 
 @pytest.mark.parametrize("name", FAMILIES)
 def test_no_seeds(name):
-    sampler = FAMILIES[name](graph_of_all())
-    if name.startswith("saint"):
-        with pytest.raises(ValueError, match="one"):
-            sampler([])
-        return
-    batch = sampler([], **({"times": []} if name.startswith("temporal") else {}))
-    batch.validate()
-    assert sum(batch.layer_sizes) == 0
+    """Also of a graph without nodes, where that is no mistake."""
+    nothing = Graph([0], [], edata=graph_without_edges().edata)
+    for graph in (graph_of_all(), nothing):
+        if name.startswith("saint"):
+            with pytest.raises(ValueError, match=r"draws|starts at nodes" if graph is nothing else "one"):
+                FAMILIES[name](graph)([])
+        elif graph is not nothing or name != "neighbor, types":
+            batch = FAMILIES[name](graph)([], **({"times": []} if name.startswith("temporal") else {}))
+            batch.validate()
+            assert sum(batch.layer_sizes) == 0
+            assert batch.seed_index.dtype == torch.int64
+            assert [flow.weight.shape for flow in batch.flows] == [(0,)] * batch.num_flows
 
 
 OPTIONS: dict[str, tuple[dict[str, object], dict[str, int], str]] = {

@@ -11,7 +11,7 @@ from _support.sampler_reference import ends_of
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nodeflow import FullSampler, Graph, LinkSampler, NeighborSampler, NodeFlow, NodeFlowLoader, ShadowSampler
+from nodeflow import Graph, LinkSampler, NeighborSampler, NodeFlow, NodeFlowLoader, ShadowSampler
 from nodeflow import TemporalNeighborSampler as Temporal
 from nodeflow.sampling import induced
 from nodeflow.sampling.base import BoundSampler
@@ -87,15 +87,6 @@ def test_all_edges_among_the_layers(case):
     assert result.ldata[0]["x"].equal(batch.ldata[0]["x"])
     assert result.seed_data["y"].equal(batch.seed_data["y"])
     assert result.seed_index is batch.seed_index
-
-
-def test_whole_neighbourhoods_have_all_edges_already():
-    graph = random_graph()
-    sampler = FullSampler(graph, 2)
-    batch = sampler([3, 7])
-    result = induced(batch, sampler)
-    assert_same_node_flow(result[1:], batch[1:])
-    assert result.flow_sizes[0] == batch.flow_sizes[0]  # the destinations of flow 0 have all their neighbours below
 
 
 def test_of_a_scope_it_is_the_scope():

@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 import itertools
-import math
 from collections import Counter
 from fractions import Fraction
-from pathlib import Path
 
 import numpy as np
 import pytest
-import scipy.sparse
 import torch
 from _support.layerwise_reference import DRAWS, assert_equals_reference, drawn_edges, in_order, inclusion, law, means
-from _support.sampler_reference import chi_square, key_of, star
+from _support.sampler_reference import chi_square, key_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nodeflow import Graph
 from nodeflow.sampling import FastGCNSampler, LadiesSampler, LayerSampler
-from nodeflow.testing import assert_reproducible, assert_unbiased, graphs, seeds
-from nodeflow.transform import edge_norm
+from nodeflow.testing import assert_unbiased, graphs, seeds
 
 KINDS = [LayerSampler, LadiesSampler, FastGCNSampler]
 
@@ -104,14 +100,12 @@ def test_the_law_by_enumeration(kind, score, draw, size):
     assert set(observed) <= set(expected)
     rare = {key for key, p in expected.items() if p * calls < 5}
     cells = [([key], p) for key, p in expected.items() if key not in rare]
-    cells += (
-        [(list(rare), sum(expected[key] for key in rare))] if sum(expected[key] for key in rare) * calls > 1 else []
-    )
+    rest = sum(expected[key] for key in rare)
+    cells += [(list(rare), rest)] if rest * calls > 1 else []
     if len(cells) > 1:
-        counts = [sum(observed[key] for key in keys) for keys, _ in cells]
-        assert (
-            chi_square(np.array(counts), np.array([p for _, p in cells]) * sum(counts) / sum(p for _, p in cells)) < 1
-        )
+        counts = np.array([sum(observed[key] for key in keys) for keys, _ in cells])
+        chances = np.array([p for _, p in cells])
+        assert chi_square(counts, chances * counts.sum() / chances.sum()) < 1
 
 
 # ---- the draws
@@ -147,114 +141,7 @@ def test_batches_of_a_larger_graph_are_what_the_reference_says(kind, draw, weigh
         assert_equals_reference(kind, graph, [7, 3, 4], [2, 3, 4], left_out, options, {"epoch": epoch})
 
 
-@pytest.mark.parametrize(
-    ("kind", "draw"),
-    [
-        pytest.param(kind, draw, marks=[] if i == j else pytest.mark.slow)  # each kind, and each way to draw, once
-        for i, kind in enumerate(KINDS)
-        for j, draw in enumerate(DRAWS)
-    ],
-)
-def test_unbiased_and_reproducible(kind, draw):
-    rng = np.random.default_rng(3)
-    graph = Graph.from_edges(rng.integers(30, size=150), rng.integers(30, size=150), num_nodes=30,
-                             edata={"w": torch.from_numpy(rng.normal(size=150))})  # fmt: skip
-    sampler = kind(graph, [6, 5], draw=draw, weight="w", seed=1)
-    assert_reproducible(sampler, range(10))
-    assert_unbiased(sampler, range(10), draws=300)
-    assert_unbiased(sampler.without_edges([]), range(3), draws=100)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("draw", DRAWS)
-def test_draws_of_epochs_batches_and_flows_are_independent(draw):
-    """Pairs of draws, 1 of 5 each: 25 cells, 500 pairs; one pair in 4 that were a copy would surely be found."""
-    sampler, calls = LayerSampler(star(5), [1], draw=draw), 500
-    # with "poisson" any number of nodes may be drawn: the first of them counts, and none is a case of its own
-    chance = np.append(0.2 * 0.8 ** np.arange(5), 0.8**5) if draw == "poisson" else np.full(5, 0.2)
-
-    def table(first: list[int], second: list[int]) -> float:
-        counts = Counter(zip(first, second, strict=True))
-        places = range(len(chance))
-        assert set(first) | set(second) <= set(places)
-        return chi_square(
-            np.array([counts[a, b] for a in places for b in places]), np.outer(chance, chance).ravel() * calls
-        )
-
-    first = {}
-    for epoch in range(2):
-        for number in range(2):
-            run = (
-                sampler([0], epoch=2 * k + epoch, batch_number=number).flows[0].parent_eid.tolist()
-                for k in range(calls)
-            )
-            first[epoch, number] = [min(picked, default=5) for picked in run]
-    assert table(first[0, 0], first[1, 0]) < 1
-    assert table(first[0, 0], first[0, 1]) < 1
-    loops = Graph.from_edges([0, 1, 2, 3, 4], [0] * 5, num_nodes=5)
-    both = [LayerSampler(loops, [1, 1], draw=draw)([0], epoch=k).flows for k in range(calls)]
-    eids = [[min(flow.parent_eid[: int(flow.indptr[1])].tolist(), default=5) for flow in flows] for flows in both]
-    assert table([a for a, _ in eids], [b for _, b in eids]) < 1
-
-
-@pytest.mark.parametrize("draw", DRAWS)
-@pytest.mark.parametrize("kind", KINDS)
-def test_hub_of_70_000(kind, draw):
-    """64 bins of neighbours of a hub, 40,000 draws: a bin drawn half as often again is found (625 * 0.5^2 = 156)."""
-    degree = 70_000
-    sampler = kind(star(degree), [2000], draw=draw)
-    eids = np.concatenate([sampler([0], epoch=k).flows[0].parent_eid.numpy() for k in range(20)])
-    edges = np.linspace(0, degree, 65).astype(np.int64)
-    assert chi_square(np.histogram(eids, bins=edges)[0], np.diff(edges) / degree * len(eids)) < 1
-    assert chi_square(np.bincount(eids % 16, minlength=16)) < 1
-
-
 # ---- bias on a real graph
-
-
-def authors_program(rows: scipy.sparse.csr_array, dst: np.ndarray, size: int, rng: np.random.Generator) -> np.ndarray:
-    """What the published program of LADIES does: no replacement, weights 1 / p, destinations put in, rows scaled."""
-    p = np.asarray(rows.power(2).sum(0)).ravel()
-    p /= p.sum()
-    picked = np.union1d(rng.choice(len(p), min(size, np.count_nonzero(p)), replace=False, p=p), dst)
-    weights = np.zeros(len(p))
-    weights[picked] = 1 / np.maximum(p[picked], 1e-30) * (p[picked] > 0)
-    estimate = rows.multiply(weights).tocsr()
-    scale = np.asarray(estimate.sum(1)).ravel()
-    return estimate.multiply(1 / np.where(scale > 0, scale, 1)[:, None]).tocsr()
-
-
-@pytest.mark.slow
-def test_no_bias_on_cora(shared_data: Path):
-    """Mean over 300 draws against the full sum: 256 of the neighbours of 256 nodes, mean aggregation.
-
-    The squared error of an unbiased mean is on average the summed variance / 300: more than twice that does not occur.
-    The published program, held to the same, fails by far.
-    """
-    adjacency = scipy.sparse.load_npz(shared_data / "cora" / "adjacency.npz").tocoo()
-    graph = Graph.from_edges(adjacency.row, adjacency.col, num_nodes=adjacency.shape[0])
-    graph.edata["p"] = edge_norm(graph, "right")
-    rng, draws = np.random.default_rng(0), 300
-    h = torch.from_numpy(rng.random(graph.num_nodes) + 1)
-    dst = rng.permutation(graph.num_nodes)[:256]
-    src, end = (ends.numpy() for ends in graph.edges())
-    shape = (graph.num_nodes,) * 2
-    rows = scipy.sparse.csr_array((graph.edata["p"].double().numpy(), (end, src)), shape=shape)[dst]
-    exact = rows @ h.numpy()
-
-    def excess(estimates: np.ndarray) -> tuple[float, float]:
-        error = np.square(estimates.mean(0) - exact).sum()
-        return error / (estimates.var(0).sum() / draws), math.sqrt(error / np.square(exact).sum())
-
-    flawed = np.array([authors_program(rows, dst, 256, rng) @ h.numpy() for _ in range(draws)])
-    ratio, bias = excess(flawed)
-    assert ratio > 10
-    assert bias > 0.02
-    for draw in DRAWS:
-        sampler = LadiesSampler(graph, [256], draw=draw, weight="p")
-        flows = (sampler(dst, epoch=k).flows[0] for k in range(draws))
-        sums = [f.aggregate(h[f.src_layer.parent_nid], "sum", weight=f.weight.double()).numpy() for f in flows]
-        assert excess(np.array(sums))[0] < 2
 
 
 # ---- options and corner cases
@@ -274,28 +161,14 @@ def test_layers_larger_than_the_candidates_keep_all(kind, draw):
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("draw", DRAWS)
 def test_where_there_is_nothing_to_draw(kind, draw):
-    empty = Graph.from_edges([], [], num_nodes=3)
-    isolated = Graph.from_edges([0], [1], num_nodes=3, edata={"w": torch.zeros(1)})
-    for graph, nodes, weight in ((empty, [0, 2], None), (isolated, [0, 2], None), (isolated, [], None),
-                                 (Graph([0], []), [], None), (isolated, [1], "w")):  # fmt: skip
-        for include_dst in (True, False):
-            batch = kind(graph, [2, 2], draw=draw, weight=weight, include_dst=include_dst)(nodes)
-            batch.validate()
-            if weight is None or kind is not LayerSampler:
-                assert batch.flow_sizes == (0, 0)
-            assert batch.flows[0].weight.sum() == 0
-    assert kind(isolated, [2], draw=draw).without_edges([0])([1]).flow_sizes == (0,)
-
-
-@pytest.mark.parametrize("draw", [*(pytest.param(draw, marks=pytest.mark.slow) for draw in DRAWS[:-1]), DRAWS[-1]])
-def test_destinations_are_sources_only_where_drawn(draw):
-    """Node 0 is its own neighbour, among 40: the row is there, the edge comes as often as for any other."""
-    graph = Graph.from_edges(range(40), [0] * 40)
-    sampler = LadiesSampler(graph, [4], draw=draw)
-    times = sum(0 in sampler([0], epoch=k).flows[0].parent_eid.tolist() for k in range(2000))
-    assert all(sampler([0], epoch=k).layers[0].parent_nid[0] == 0 for k in range(20))
-    chance = 1 - (39 / 40) ** 4 if draw == "replacement" else 0.1
-    assert abs(times - 2000 * chance) < 5.5 * math.sqrt(2000 * chance * (1 - chance))
+    """All weights are 0."""
+    graph = Graph.from_edges([0], [1], num_nodes=3, edata={"w": torch.zeros(1)})
+    for include_dst in (True, False):
+        batch = kind(graph, [2, 2], draw=draw, weight="w", include_dst=include_dst)([1])
+        batch.validate()
+        if kind is not LayerSampler:
+            assert batch.flow_sizes == (0, 0)
+        assert batch.flows[0].weight.sum() == 0
 
 
 @pytest.mark.parametrize("draw", DRAWS)

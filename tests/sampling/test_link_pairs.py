@@ -6,34 +6,19 @@ False alarms: 1e-6 for every chi-square test (about 15 here); seeds are fixed, s
 from __future__ import annotations
 
 import pickle
-from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from _support.sampler_reference import chi_square
+from _support.link_reference import DST, SRC, assert_law, negatives_of
 
 from nodeflow import Graph, LinkSampler, NeighborSampler, NodeFlowLoader, TemporalNeighborSampler
 
-SRC = [0, 0, 0, 0, 5, 5, 6, 2, 2, 4]
-DST = [1, 1, 3, 0, 3, 2, 3, 4, 5, 6]
 SMALL = Graph.from_edges(SRC, DST, num_nodes=9, ndata={"w": torch.tensor([0, 1, 2, 3, 4, 5, 6, 7, 8.0])})
 TIMES = torch.tensor([10, 10, 20, 20, 30, 30, 40, 50, 50, 60])
 EVENTS = Graph.from_edges(SRC, DST, num_nodes=9, edata={"time": TIMES})
 BIRTH = np.array([10, 10, 30, 20, 50, 30, 40, np.inf, np.inf])  # first edges of the nodes of EVENTS
 MANY = 20_000
-
-
-def negatives(links: LinkSampler, seed: int, **options: Any) -> np.ndarray:
-    batch = links([seed] * MANY, **options)
-    return batch.seeds[batch.seed_index][:, 2:].numpy()
-
-
-def assert_law(found: np.ndarray, chance: np.ndarray) -> None:
-    counts = np.bincount(found.ravel(), minlength=len(chance))
-    assert (counts[chance == 0] == 0).all()
-    expected = chance[chance > 0] / chance.sum() * found.size
-    assert chi_square(counts[chance > 0], expected) < 1
 
 
 def known(end: int, side: str) -> np.ndarray:
@@ -68,7 +53,7 @@ def test_the_law_of_negatives_at_a_time(law, filter_known, corrupt):
     chance = {"uniform": np.ones(9), "degree": degrees.numpy() ** 0.75, "weights": weights}[law] * (BIRTH <= 40)
     if filter_known:
         chance = chance * known(5 if corrupt == "destination" else 2, corrupt)
-    assert_law(negatives(links, 5, times=[40] * MANY), chance)  # edge 5 -> 2
+    assert_law(negatives_of(links, [5] * MANY, times=[40] * MANY), chance)  # edge 5 -> 2
 
 
 def test_births_of_the_users_own():
@@ -76,7 +61,7 @@ def test_births_of_the_users_own():
     graph = Graph.from_edges(SRC, DST, num_nodes=9, ndata={"birth": births}, edata={"time": TIMES})
     sampler = TemporalNeighborSampler(graph, [1])
     for birth in ("birth", births, births.double()):
-        assert_law(negatives(LinkSampler(sampler, birth=birth), 0, times=[15] * MANY), np.arange(9) < 4)
+        assert_law(negatives_of(LinkSampler(sampler, birth=birth), [0] * MANY, times=[15] * MANY), np.arange(9) < 4)
     with pytest.raises(ValueError, match="no negative is left for edge 3: no node with a weight above 0 exists"):
         LinkSampler(sampler, birth=births)([3], times=[-1])
     with pytest.raises(ValueError, match=r"birth must hold a time per node \(9\)"):
@@ -127,9 +112,9 @@ def test_weights_of_the_users_own(filter_known):
     sampler, chance = NeighborSampler(SMALL, [1]), np.arange(9.0) * (known(5, "destination") if filter_known else 1)
     column = LinkSampler(sampler, negatives="w", filter_known=filter_known)
     given = LinkSampler(sampler, negatives=SMALL.ndata["w"] * 1e-3, filter_known=filter_known)
-    found = negatives(column, 5)
+    found = negatives_of(column, [5] * MANY)
     assert_law(found, chance)
-    assert_law(negatives(given, 5), chance)
+    assert_law(negatives_of(given, [5] * MANY), chance)
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import pickle
 import numpy as np
 import pytest
 import torch
-from _support.sampler_reference import chi_square
+from _support.link_reference import DST, SRC, assert_law, negatives_of
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -20,8 +20,6 @@ from nodeflow._links.links import Links
 from nodeflow.sampling._negative import Known
 from nodeflow.testing import graphs
 
-SRC = [0, 0, 0, 0, 5, 5, 6, 2, 2, 4]
-DST = [1, 1, 3, 0, 3, 2, 3, 4, 5, 6]
 REL = [0, 1, 0, 2, 0, 0, 2, 1, 1, 0]
 GRAPH = Graph.from_edges(SRC, DST, num_nodes=7, edata={"kind": torch.tensor(REL, dtype=torch.int8)})
 SAMPLER = NeighborSampler(GRAPH, [1])
@@ -43,11 +41,6 @@ def chances(law: str, side: str, left_out: set[int]) -> np.ndarray:
     chance = np.ones(7) if law == "uniform" else degrees.numpy().astype(np.float64) ** 0.75
     chance[list(left_out)] = 0
     return chance / chance.sum()
-
-
-def drawn(links: LinkSampler, seeds, **options) -> np.ndarray:
-    batch = links(seeds, **options)
-    return batch.seeds[batch.seed_index][:, 2:].numpy()
 
 
 # ---- which nodes are known
@@ -102,7 +95,7 @@ def test_no_negative_is_known(data):
     }
     ask = [i for i in range(len(seeds)) if all(len(left[side][i]) < n for side in sides)]
     sampler = NeighborSampler(graph, [1])
-    negatives = drawn(LinkSampler(sampler, num_negatives=6, filter_known=True, **options), ask)
+    negatives = negatives_of(LinkSampler(sampler, num_negatives=6, filter_known=True, **options), ask)
     chunk = data.draw(st.none() | st.integers(1, 4))
     marked = LinkSampler(sampler, num_negatives=6, filter_known="mark", chunk=chunk, **options)
     plain = LinkSampler(sampler, num_negatives=6, chunk=chunk, **{k: v for k, v in options.items() if k != "known"})
@@ -157,9 +150,7 @@ def test_the_law_of_negatives_by_relation(side, law, filter_known):
     wanted = chances(law, side, left_out)
     batch = links([2] * MANY)
     found = batch.seeds[batch.seed_index][:, 2]
-    counts = np.bincount(found.numpy(), minlength=7)
-    assert (counts[wanted == 0] == 0).all()
-    assert chi_square(counts[wanted > 0], MANY * wanted[wanted > 0]) < 1
+    assert_law(found.numpy(), wanted)
     log_chance = links.log_proposal(batch)[:, 0]
     np.testing.assert_allclose(log_chance.exp(), wanted[found.numpy()], rtol=1e-5)
 
@@ -176,9 +167,7 @@ def test_the_law_of_shared_negatives_that_none_of_a_chunk_knows(side, law):
     batch = links([2, 4] * MANY)
     found = batch.seeds[batch.seed_index][:, 2]
     assert (found[::2] == found[1::2]).all()
-    counts = np.bincount(found[::2].numpy(), minlength=7)
-    assert (counts[wanted == 0] == 0).all()
-    assert chi_square(counts[wanted > 0], MANY * wanted[wanted > 0]) < 1
+    assert_law(found[::2].numpy(), wanted)
     log_chance = links.log_proposal(batch)[:, 0]
     np.testing.assert_allclose(log_chance.exp(), wanted[found.numpy()], rtol=1e-5)
 
@@ -195,21 +184,19 @@ def test_known_pairs_without_relations(side):
     pairs = [[0, 5], [0, 6], [4, 3]]
     links = LinkSampler(SAMPLER, filter_known=True, known=pairs, corrupt=side)
     wanted = chances("uniform", side, known([[u, 0, v] for u, v in pairs], 0 if side == "destination" else 3, 0, side))
-    counts = np.bincount(drawn(links, [2] * MANY).ravel(), minlength=7)
-    assert (counts[wanted == 0] == 0).all()
-    assert chi_square(counts[wanted > 0], MANY * wanted[wanted > 0]) < 1
+    assert_law(negatives_of(links, [2] * MANY), wanted)
 
 
 def test_without_given_positives_the_filter_is_as_before():
     """The general way and the one for edges alone draw the same negatives."""
     same = [LinkSampler(SAMPLER, num_negatives=5, filter_known=True, corrupt="both", known=k)
             for k in (None, np.stack([SRC, DST], 1))]  # fmt: skip
-    assert (drawn(same[0], range(10)) == drawn(same[1], range(10))).all()
+    assert (negatives_of(same[0], range(10)) == negatives_of(same[1], range(10))).all()
     one = Graph.from_edges(SRC, DST, num_nodes=7, edata={"kind": torch.zeros(10, dtype=torch.int64)})
     by_relation = LinkSampler(
         NeighborSampler(one, [1]), num_negatives=5, filter_known=True, corrupt="both", relation="kind"
     )
-    assert (drawn(same[0], range(10)) == drawn(by_relation, range(10))).all()
+    assert (negatives_of(same[0], range(10)) == negatives_of(by_relation, range(10))).all()
 
 
 def test_negatives_at_times_are_unknown_by_relation():
@@ -218,7 +205,7 @@ def test_negatives_at_times_are_unknown_by_relation():
     links = LinkSampler(TemporalNeighborSampler(graph, [2]), num_negatives=40, filter_known=True, relation="kind")
     birth = [10, 10, 30, 20, 50, 30, 40]
     exist = {v for v in range(7) if birth[v] <= 40}
-    for e, row in enumerate(drawn(links, range(10), times=[40] * 10).tolist()):
+    for e, row in enumerate(negatives_of(links, range(10), times=[40] * 10).tolist()):
         assert set(row) == exist - known(TRIPLES, SRC[e], REL[e], "destination")
     with pytest.raises(TypeError, match="log_proposal is not there for negatives at times"):
         links.log_proposal(links([0], times=[60]))
@@ -280,7 +267,7 @@ def test_chunks_stay_with_a_batch():
 def test_settings_and_pickles():
     links = LinkSampler(SAMPLER, num_negatives=3, filter_known=True, relation="kind", known=EXTRA, pairs=EXTRA)
     again = pickle.loads(pickle.dumps(links))
-    assert (drawn(links, [0, 1, 2]) == drawn(again, [0, 1, 2])).all()
+    assert (negatives_of(links, [0, 1, 2]) == negatives_of(again, [0, 1, 2])).all()
     assert links.settings == again.settings
     assert links.settings["known"].startswith("3 rows")
     assert "relation='kind'" in repr(links)

@@ -9,6 +9,7 @@ import pickle
 import numpy as np
 import pytest
 import torch
+from _support.protocol_tools import Bernoulli
 from _support.sampler_families import CERTAIN, CONSTANT, FAMILIES, LAYERED, NODES, graph_of_all, sampled
 
 from nodeflow import (
@@ -18,9 +19,7 @@ from nodeflow import (
     Graph,
     LayerSampler,
     NeighborSampler,
-    SaintSampler,
     Sampler,
-    ShadowSampler,
     create_full_node_flow,
     flow_from_edges,
 )
@@ -143,13 +142,6 @@ def test_the_lists_of_families_name_families():
     assert FAMILIES.keys() > CONSTANT | CERTAIN
 
 
-MORE = {
-    "saint": lambda g, **o: SaintSampler(g, 1, kind="edge", budget=12, **o),
-    "cluster": lambda g, **o: ClusterSampler(g, 1, list(range(g.num_nodes)), **o),
-    "shadow": lambda g, **o: ShadowSampler(g, 2, depth=1, fanout=2, **o),
-}
-
-
 def graph_with_columns():
     graph = graph_of_all()
     graph.edata["exact"] = 1 + torch.arange(graph.num_edges, dtype=torch.float64) * 2.0**-40
@@ -161,11 +153,10 @@ def graph_with_columns():
 COLUMNS = graph_with_columns()
 
 
-@pytest.mark.parametrize("name", [*LAYERED, *MORE])
+@pytest.mark.parametrize("name", [name for name in FAMILIES if name != "random walk"])
 def test_weights_have_the_precision_of_their_column(name):
-    make = {**LAYERED, **MORE}[name]
     for column, kind in (("exact", torch.float64), ("rounded", torch.float32), ("whole", torch.float32)):
-        batch = sampled(name, make(COLUMNS, weight=column))
+        batch = sampled(name, FAMILIES[name](COLUMNS, weight=column))
         assert {flow.weight.dtype for flow in batch.flows} == {kind}
     # weights are A times a factor that has nothing to do with the column's last digits where these decide nothing
     exact = sampled("full", LAYERED["full"](COLUMNS, weight="exact"))
@@ -184,17 +175,9 @@ def test_a_fanout_leaves_all_digits():
     torch.testing.assert_close(flow.weight, wanted, rtol=1e-15, atol=0)
 
 
-class Half(Sampler):
-    """A sampler of a user's own."""
-
-    def choose(self, dst, step):
-        edges = self.candidates(dst)
-        return edges.select(step.random.uniform(edges.eid) < 0.5, prob=0.5)
-
-
 def test_a_sampler_of_ones_own_and_the_whole_graph():
-    flow = Half(COLUMNS, 1, weight="exact")(range(20)).flows[0]
+    flow = Bernoulli(COLUMNS, 1, 0.5, weight="exact")(range(20)).flows[0]
     assert torch.equal(flow.weight, 2 * COLUMNS.edata["exact"][flow.parent_eid])
-    assert Half(COLUMNS, 1, weight="rounded")(range(20)).flows[0].weight.dtype == torch.float32
+    assert Bernoulli(COLUMNS, 1, 0.5, weight="rounded")(range(20)).flows[0].weight.dtype == torch.float32
     whole = create_full_node_flow(COLUMNS, 1, weight="exact").flows[0]
     assert torch.equal(whole.weight, COLUMNS.edata["exact"][whole.parent_eid])

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 from _support.sampler_families import MODES
-from _support.sampler_reference import assert_equals_reference, fingerprint, picked_positions, random_graph, star
+from _support.sampler_reference import assert_equals_reference, fingerprint, random_graph, star
 
 from nodeflow import FullSampler, Graph, NeighborSampler, NodeFlowLoader
 
@@ -63,56 +63,6 @@ def test_kinds_of_fanouts():
         assert fingerprint(NeighborSampler(graph, fanouts)([1, 2])) == expected
 
 
-def test_short_lists_are_kept_whole_in_their_order():
-    graph = star(5)
-    for fanout in (-1, 5, 6, 2**40, 2**63 - 1):
-        batch = NeighborSampler(graph, [fanout])([0])
-        assert picked_positions(batch) == [[0, 1, 2, 3, 4]]
-        assert batch.flows[0].weight.tolist() == [1.0] * 5
-
-
-def test_with_replacement_draws_the_fanout_from_short_lists_too():
-    batch = NeighborSampler(star(2), [7], replace=True)([0, 1])
-    assert batch.flows[0].in_degrees.tolist() == [7, 0]
-    assert set(batch.flows[0].parent_eid.tolist()) <= {0, 1}
-    assert batch.flows[0].weight.tolist() == [np.float32(2 / 7)] * 7
-    assert picked_positions(NeighborSampler(star(4), [-1], replace=True)([0])) == [[0, 1, 2, 3]]
-
-
-def test_multi_edges_and_self_loops_are_edges_of_their_own():
-    graph = Graph.from_edges([1, 1, 1, 0, 2], [0, 0, 0, 0, 1])
-    seen = set()
-    for epoch in range(200):
-        batch = NeighborSampler(graph, [2])([0], epoch=epoch)
-        seen.add(frozenset(batch.flows[0].parent_eid.tolist()))
-        assert batch.layers[0].parent_nid.tolist()[0] == 0
-    assert seen == {frozenset(pair) for pair in itertools.combinations(range(4), 2)}
-
-
-# ---- seeds
-
-
-def test_repeated_isolated_and_empty_seeds():
-    graph = Graph.from_edges([0, 1, 2], [1, 2, 0], num_nodes=6)
-    for options in MODES:
-        assert NeighborSampler(Graph([0], []), [1, 1], **options)([]).layer_sizes == (0, 0, 0)
-        sampler = NeighborSampler(graph, [1, 1], **options)
-        batch = sampler([2, 5, 2, 4, 2])
-        assert batch.seeds.tolist() == [2, 5, 4]
-        assert batch.seed_index.tolist() == [0, 1, 0, 2, 0]
-        assert batch.flows[-1].in_degrees.tolist() == [1, 0, 0]
-        batch.validate()
-        alone = sampler([5])
-        assert alone.flow_sizes == (0, 0)
-        assert alone.layer_sizes == ((1, 1, 1) if sampler.include_dst else (0, 0, 1))
-        alone.validate()
-        empty = sampler([])
-        assert empty.layer_sizes == (0, 0, 0)
-        assert empty.seed_index.dtype == torch.int64
-        assert [flow.weight.shape for flow in empty.flows] == [(0,), (0,)]
-        empty.validate()
-
-
 def test_a_batch_owns_its_arrays():
     graph = random_graph(2)
     seeds = torch.tensor([3, 4, 5])
@@ -122,9 +72,6 @@ def test_a_batch_owns_its_arrays():
         seeds += 1
         assert fingerprint(batch) == expected
         seeds -= 1
-
-
-# ---- order
 
 
 # ---- reuse
@@ -143,13 +90,6 @@ def test_reuse_shares_one_structure():
     batch.validate()
 
 
-def test_resample_draws_afresh():
-    # six flows down from a hub: the chance that six draws of 3 of 100 agree is (1/161700)**5
-    graph = star(100)
-    batch = NeighborSampler(graph, [3] * 6)([0])
-    assert len({tuple(picked_positions(batch, i)[0]) for i in range(6)}) > 1
-
-
 @pytest.mark.parametrize("direction", ["in", "out"])
 def test_full_neighbourhoods_are_the_same_in_both_modes(direction):
     graph = random_graph(8)
@@ -158,15 +98,9 @@ def test_full_neighbourhoods_are_the_same_in_both_modes(direction):
         FullSampler(graph, 3, direction=direction),
         FullSampler(graph, 3, direction=direction, reuse=True),
         NeighborSampler(graph, [-1] * 3, direction=direction, reuse=True, seed=5),
-        NeighborSampler(graph, [10**6] * 3, direction=direction),
+        NeighborSampler(graph, [2**63 - 1] * 3, direction=direction),
     ]
     assert len({fingerprint(sampler(seeds)) for sampler in batches}) == 1
-
-
-# ---- directions
-
-
-# ---- graphs are never written to
 
 
 def test_pickled_memory_mapped_sampler_is_small(tmp_path):
@@ -176,9 +110,6 @@ def test_pickled_memory_mapped_sampler_is_small(tmp_path):
     data = pickle.dumps(NeighborSampler(graph, [2]))
     assert len(data) < 5000  # the files travel by name
     assert fingerprint(pickle.loads(data)([7])) == fingerprint(NeighborSampler(graph, [2])([7]))
-
-
-# ---- one result everywhere
 
 
 def test_torch_defaults_are_not_read():
@@ -201,15 +132,11 @@ BAD_SEEDS = [
     ([40], IndexError, r"seeds\[0\] is 40, but node ids go from 0 to 39"),
     ([3, -1], IndexError, r"seeds\[1\] is -1, but node ids go from 0 to 39"),
     (torch.tensor([0, 1, 2**40]), IndexError, rf"seeds\[2\] is {2**40}"),
-    (np.array([2**63], np.uint64), IndexError, rf"seeds\[0\] is {2**63}"),
-    (np.array([-1], np.int8), IndexError, r"seeds\[0\] is -1"),
     ([1.0, 2.0], TypeError, "seeds must .*float"),
     ([1, True], TypeError, "seeds must .*bool"),
-    ([np.bool_(True), 2], TypeError, "seeds must .*bool"),
     (torch.ones(39, dtype=torch.bool), ValueError, r"a mask of seeds must have one entry per node \(40\), got shape"),
     (torch.zeros(0, dtype=torch.bool), ValueError, "a mask of seeds"),
     ([torch.tensor(True), torch.tensor(False)], TypeError, "bool"),
-    ([torch.tensor(1.5)], TypeError, "seeds must .*float"),
     (3, TypeError, "seeds must be"),
     (None, TypeError, "seeds must be"),
     (torch.tensor([[[1, 2]]]), ValueError, "seeds must be one-dimensional"),
@@ -253,13 +180,9 @@ def test_bad_seeds(seeds, error, words):
         ({1, 2}, TypeError, "fanouts must be a list"),
         (np.ones((1, 2), np.int64), TypeError, "fanouts must be a list"),
         ([2.0], TypeError, r"fanouts\[0\] must be an integer, got float 2.0"),
-        (np.array([2.0]), TypeError, r"fanouts\[0\] must be an integer"),
         (torch.tensor([2.0]), TypeError, r"fanouts\[0\] must be an integer"),
         ([1, True], TypeError, r"fanouts\[1\] must be an integer, got bool True"),
-        (np.array([True]), TypeError, r"fanouts\[0\] must be an integer"),
-        (torch.tensor([True]), TypeError, r"fanouts\[0\] must be an integer"),
         ([[1, 2]], TypeError, r"fanouts\[0\] must be an integer"),
-        ([None], TypeError, r"fanouts\[0\] must be an integer"),
     ],
 )
 def test_bad_fanouts(fanouts, error, words):
@@ -291,21 +214,13 @@ def test_bad_fanouts(fanouts, error, words):
         (lambda: NeighborSampler(GRAPH, [2])([1], batch_number="a"), TypeError, "batch_number must be an integer"),
         (lambda: NeighborSampler(GRAPH, [2])([1], batch_number=True), TypeError, "batch_number must be an integer"),
         (lambda: NeighborSampler(Graph([0], []), [2])([0]), IndexError, "there is no node at all"),
+        (lambda: NeighborSampler(GRAPH, [2**62], replace=True), ValueError, r"below 2\*\*31 with replacement"),
+        (lambda: NeighborSampler(GRAPH, [1])({0, 1}), TypeError, r"must be ordered, got a set; pass sorted\(seeds\)"),
     ],
 )
 def test_bad_arguments(make, error, words):
     with pytest.raises(error, match=words):
         make()
-
-
-def test_fanouts_with_replacement_that_no_memory_holds():
-    with pytest.raises(ValueError, match=r"below 2\*\*31 with replacement"):
-        NeighborSampler(Graph.from_edges([4, 5], [0, 1]), [2**62], replace=True)
-
-
-def test_seeds_without_an_order():
-    with pytest.raises(TypeError, match=r"seeds must be ordered, got a set; pass sorted\(seeds\)"):
-        NeighborSampler(Graph.from_edges([0], [1]), [1])({0, 1})
 
 
 @pytest.mark.parametrize(

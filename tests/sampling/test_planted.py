@@ -28,11 +28,6 @@ from nodeflow.flow import Flow
 from nodeflow.sampling import _sampler as sampler
 from nodeflow.testing import assert_unbiased
 
-MODULO = (
-    "return product >> _HALF, state",
-    "return (mix(state) & U64(0xFFFF)) % bound, state",
-)
-
 
 def check_subsets() -> None:
     """Chi-square over the subsets that nodes draw, as in test_uniform."""
@@ -124,11 +119,46 @@ def test_faults_in_weighted_draws(name, monkeypatch):
 @pytest.mark.slow
 def test_a_modulo_instead_of_a_bounded_draw(monkeypatch):
     """16 random bits modulo the degree: 4,464 of 70,000 edges are never drawn."""
-    fault = mutated(random_kernels, MODULO)["bounded"]
-    monkeypatch.setattr(random_kernels, "bounded", fault)
+    modulo = ("return product >> _HALF, state", "return (mix(state) & U64(0xFFFF)) % bound, state")
+    monkeypatch.setattr(random_kernels, "bounded", mutated(random_kernels, modulo)["bounded"])
     monkeypatch.setattr(draw_kernels, "draw_without", mutated(draw_kernels)["draw_without"])
     with pytest.raises(AssertionError):
         check_hub()
+
+
+def faulty(draw: str, degree: int, count: int, number: int = 20_000) -> np.ndarray:
+    """Subsets from Floyd's method in Python, with one of the faults that are quick to plant."""
+    rows = []
+    for ident in range(number):
+        rng, picked = Stream(1, ident), list[int]()
+        for last in range(degree - count, degree):
+            bound = {"one too few": max(last, 1), "right": last + 1}.get(draw, degree)
+            t = rng.below(bound)
+            while draw == "the next free one" and t in picked:
+                t = (t + 1) % degree
+            picked.append(last if t in picked else t)
+        rows.append(picked)
+    return np.array(rows)
+
+
+@pytest.mark.parametrize("draw", ["right", "one too few", "the whole list", "the next free one"])
+def test_faults_in_floyds_method(draw):
+    rows = faulty(draw, 7, 3)
+    repeats = any(len(set(row)) < 3 for row in rows.tolist())
+    assert (repeats or chi_square(subset_counts(rows, 7, 3)) > 1) == (draw != "right")
+
+
+def test_faults_in_numbers():
+    """What rounding to float32 leaves out, few bits multiplied without a rejection, and a stream that two share."""
+    words = np.array([Stream(3, ident).word() for ident in range(20_001)], np.uint64)
+    rounded = (words >> np.uint64(40)).astype(np.float32) / np.float32(2**24) * np.float32(3 * 2**23)
+    few_bits = ((words >> np.uint64(56)) * np.uint64(192)) >> np.uint64(8)
+    exact = np.array([Stream(3, ident).below(3 * 2**23) for ident in range(20_000)])
+    for numbers, wrong in ((rounded.astype(np.int64), True), (few_bits.astype(np.int64), True), (exact, False)):
+        assert (chi_square(np.bincount(numbers % 3, minlength=3)) > 1) == wrong
+    sevens = np.array([Stream(4, ident).below(7) for ident in range(20_001)])
+    for other, wrong in ((sevens[:-1], True), (sevens[1:], False)):
+        assert (chi_square(np.bincount(sevens[:-1] * 7 + other, minlength=49)) > 1) == wrong
 
 
 def test_seeds_reversed(monkeypatch):
@@ -208,109 +238,3 @@ def test_the_destinations_forced_in_without_a_draw():
 
     with pytest.raises(AssertionError, match="biased"):
         assert_unbiased(Forced(graph_of_all(), 1), range(12), draws=1000)
-
-
-Below = Callable[[Stream, int], int]
-
-
-def fair(rng: Stream, bound: int) -> int:
-    return rng.below(bound)
-
-
-def modulo_of_16_bits(rng: Stream, bound: int) -> int:
-    return (rng.word() & 0xFFFF) % bound
-
-
-def float32_scaling(rng: Stream, bound: int) -> int:
-    return min(int(np.float32(rng.word() >> 40) / np.float32(2**24) * np.float32(bound)), bound - 1)
-
-
-def multiply_without_rejection(rng: Stream, bound: int, width: int = 8) -> int:
-    # few bits, so that what 32 bits hide well is large enough to be seen
-    return ((rng.word() >> (64 - width)) * bound) >> width
-
-
-def floyd(rng: Stream, degree: int, count: int, below: Below = fair) -> list[int]:
-    picked: list[int] = []
-    for last in range(degree - count, degree):
-        t = below(rng, last + 1)
-        picked.append(last if t in picked else t)
-    return picked
-
-
-def one_too_few(rng: Stream, degree: int, count: int) -> list[int]:
-    """The bound is ``last``, not ``last + 1``."""
-    picked: list[int] = []
-    for last in range(degree - count, degree):
-        t = rng.below(max(last, 1))
-        picked.append(last if t in picked else t)
-    return picked
-
-
-def always_the_whole_list(rng: Stream, degree: int, count: int) -> list[int]:
-    """The bound is the degree in every step, so that a replacement may be an edge drawn before."""
-    picked: list[int] = []
-    for j in range(count):
-        t = rng.below(degree)
-        picked.append(degree - count + j if t in picked else t)
-    return picked
-
-
-def linear_probe(rng: Stream, degree: int, count: int) -> list[int]:
-    """A pick made before is replaced by the next free edge."""
-    picked: list[int] = []
-    for _ in range(count):
-        t = rng.below(degree)
-        while t in picked:
-            t = (t + 1) % degree
-        picked.append(t)
-    return picked
-
-
-def counts(draw: Callable[[Stream, int, int], list[int]], degree: int, fanout: int, number: int = 20_000) -> np.ndarray:
-    rows = np.array([draw(Stream(1, ident), degree, fanout) for ident in range(number)])
-    return subset_counts(rows, degree, fanout)
-
-
-def found(draw: Callable[[Stream, int, int], list[int]], degree: int, fanout: int) -> bool:
-    try:
-        return chi_square(counts(draw, degree, fanout)) > 1
-    except AssertionError:  # an edge was drawn twice
-        return True
-
-
-def test_the_true_method_passes():
-    assert chi_square(counts(floyd, 7, 3)) < 1
-    assert chi_square(counts(floyd, 5, 1)) < 1
-
-
-@pytest.mark.parametrize("fault", [one_too_few, always_the_whole_list, linear_probe])
-def test_faults_in_floyds_method_are_found(fault):
-    assert found(fault, 7, 3)
-
-
-@pytest.mark.parametrize("below", [modulo_of_16_bits, multiply_without_rejection])
-def test_biased_bounded_draws_are_found(below):
-    degree = 70_000 if below is modulo_of_16_bits else 192
-    numbers = np.array([below(Stream(2, ident), degree) for ident in range(20_000)])
-    edges = np.linspace(0, degree, 65).astype(np.int64)
-    by_place = chi_square(np.histogram(numbers, bins=edges)[0], np.diff(edges) / degree * len(numbers))
-    by_residue = chi_square(np.bincount(numbers % 3, minlength=3))
-    assert max(by_place, by_residue) > 1
-
-
-def test_float32_scaling_is_found():
-    """With 24 bits, a bound of 3 * 2**23 leaves every third number out of reach."""
-    bound = 3 * 2**23
-    numbers = np.array([float32_scaling(Stream(3, ident), bound) for ident in range(20_000)])
-    assert chi_square(np.bincount(numbers % 3, minlength=3)) > 1
-    numbers = np.array([fair(Stream(3, ident), bound) for ident in range(20_000)])
-    assert chi_square(np.bincount(numbers % 3, minlength=3)) < 1
-
-
-def test_a_shared_stream_is_found():
-    """Two destinations that draw from one stream: the joint table sees it."""
-    first = np.array([Stream(4, ident).below(7) for ident in range(20_000)])
-    assert chi_square(np.bincount(first * 7 + first, minlength=49)) > 1
-    second = np.array([Stream(4, ident + 1).below(7) for ident in range(20_000)])
-    assert chi_square(np.bincount(first * 7 + second, minlength=49)) < 1

@@ -68,18 +68,6 @@ def test_the_draws_are_those_of_the_reference(scores, size, draw, data):
     assert dict(zip(np.array(ids)[picked.places].tolist(), picked.times.tolist(), strict=True)) == dict(wanted)
 
 
-@settings(deadline=None)
-@given(st.lists(st.integers(1, 30), min_size=2, max_size=9), st.integers(1, 5))
-def test_pivotal_sampling_keeps_its_promise(scores, size):
-    """The law that systematic draws are compared with: fixed size, and each unit with its own probability."""
-    prob = inclusion(scores, size)
-    table = pivotal(dict(enumerate(prob)))
-    assert sum(table.values()) == 1
-    assert {len(outcome) for outcome in table} == {min(size, len(scores))}
-    for u, p in enumerate(prob):
-        assert sum(chance for outcome, chance in table.items() if (u, 1) in outcome) == p
-
-
 SHAPES = [([3, 1, 1, 5, 2, 2], 3), ([1, 1, 1, 1, 1, 1], 3), ([2, 3, 4, 3, 3], 2), ([5, 4, 3, 2, 1, 1], 4), ([1] * 6, 5)]
 
 

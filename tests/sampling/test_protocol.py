@@ -7,25 +7,12 @@ import math
 
 import pytest
 import torch
-from _support.protocol_tools import MODES, With
+from _support.protocol_tools import MODES, Bernoulli, With
 from _support.sampler_reference import fingerprint, picked_positions, random_graph, star
 from torch import Tensor
 
 from nodeflow import FullSampler, Graph, NeighborSampler, NodeFlowLoader, Sampler
 from nodeflow.sampling.base import Choice, Step
-
-
-class Bernoulli(Sampler):
-    """Keeps every edge with probability ``rate``."""
-
-    def __init__(self, graph: Graph, num_flows: int, rate: float, **options) -> None:
-        super().__init__(graph, num_flows, **options)
-        self.rate = rate
-
-    def choose(self, dst: Tensor, step: Step) -> Choice:
-        edges = self.candidates(dst)
-        return edges.select(step.random.uniform(edges.eid) < self.rate, weight=1 / self.rate)
-
 
 # ---- a Bernoulli sampler in every mode
 
@@ -43,6 +30,10 @@ def test_bernoulli(options):
             assert [e for e in every if e in picked] == picked  # a subset, in the graph's order
         assert flow.weight.equal(torch.full((flow.num_edges,), 2.0))
         assert 0 < flow.num_edges < int(all_edges(flow.dst_layer.parent_nid)[2].numel())
+    sampler = Bernoulli(graph, 2, 0.5, **options)
+    alone = [fingerprint(sampler(seeds)) for seeds in torch.arange(60).split(16)]
+    for workers in (0, 2):
+        assert [fingerprint(b) for b in NodeFlowLoader(sampler, range(60), 16, num_workers=workers)] == alone
 
 
 def test_bernoulli_keeps_all_or_nothing_at_the_ends():
@@ -56,16 +47,6 @@ def test_bernoulli_rate():
     # 40,000 independent edges at rate 0.3: within 5 standard errors
     kept = Bernoulli(star(40_000), 1, 0.3)([0]).flow_sizes[0]
     assert abs(kept / 40_000 - 0.3) < 5 * math.sqrt(0.3 * 0.7 / 40_000)
-
-
-@pytest.mark.parametrize("options", MODES, ids=str)
-def test_bernoulli_in_the_loader(options):
-    graph = random_graph(2, 60, 900)
-    sampler = Bernoulli(graph, 2, 0.5, **options)
-    alone = [fingerprint(sampler(seeds)) for seeds in torch.arange(60).split(16)]
-    for workers in (0, 2):
-        loader = NodeFlowLoader(sampler, range(60), 16, num_workers=workers)
-        assert [fingerprint(batch) for batch in loader] == alone
 
 
 # ---- what choose is called with
@@ -173,26 +154,6 @@ def test_a_sampler_whose_init_forgets_the_base():
         Forgets(star(2))([0])
     with pytest.raises(TypeError, match="must call super"):
         NodeFlowLoader(Forgets(star(2)), [0])
-
-
-def test_numbers_that_a_sampler_sets_are_its_settings():
-    class Own(Sampler):
-        def __init__(self, graph, k, scale, **options):
-            super().__init__(graph, 1, **options)
-            self.k, self.scale, self._cache, self.table = k, [scale, None], 7, torch.ones(2)
-
-        def choose(self, dst, step):
-            return self.candidates(dst).select([])
-
-    own = Own(star(3), 2, 0.5, seed=4)
-    assert own.settings == {
-        "num_flows": 1, "direction": "in", "include_dst": True, "reuse": False, "seed": 4, "k": 2, "scale": [0.5, None],
-    }  # fmt: skip
-    assert "k=2, scale=[0.5, None]" in repr(own)
-    state = NodeFlowLoader(own, [0]).state_dict()
-    NodeFlowLoader(Own(star(3), 2, 0.5, seed=4), [0]).load_state_dict(state)
-    with pytest.raises(ValueError, match="the state is of another sampler: k is 2 there, and 3 here"):
-        NodeFlowLoader(Own(star(3), 3, 0.5, seed=4), [0]).load_state_dict(state)
 
 
 def test_a_sampler_without_choose_cannot_be_made():

@@ -105,6 +105,9 @@ def test_a_sampler_that_hides_the_arguments_of_its_base():
     assert sampler.text() == f"Two({sampler.graph})"
     state = NodeFlowLoader(sampler, [0]).state_dict()
     NodeFlowLoader(Two(star(3)), [0]).load_state_dict(state)
+    state = NodeFlowLoader(Own(star(3), 2), [0]).state_dict()
+    with pytest.raises(ValueError, match="the state is of another sampler: k is 2 there, and 3 here"):
+        NodeFlowLoader(Own(star(3), 3), [0]).load_state_dict(state)
 
 
 def test_functions_are_shown_by_name():

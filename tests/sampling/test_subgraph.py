@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 from _support.sampler_reference import random_graph
-from _support.subgraph_reference import assert_is_induced, edges_in, induced, rows_of
+from _support.subgraph_reference import assert_is_induced, induced, rows_of
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -87,11 +87,6 @@ def test_a_dense_subgraph():
     assert_is_induced(Given(graph, 1)(chosen), rows_of(graph), chosen.tolist())
 
 
-def test_every_node():
-    graph = random_graph(1)
-    assert_is_induced(Given(graph, 3)(range(40)), rows_of(graph), range(40))
-
-
 def test_weights_are_those_of_the_edges():
     graph = random_graph(2)
     graph.edata["w"] = torch.linspace(-1, 2, 200)
@@ -141,14 +136,6 @@ def test_a_random_sampler_of_users():
     copy = pickle.loads(pickle.dumps(sampler))
     assert_same_node_flow(copy([1]), sampler([1]))
     assert repr(copy) == repr(sampler) == f"Half({graph}, num_flows=2, direction='in', seed=3)"
-
-
-@pytest.mark.parametrize("count", [0, 1])
-def test_almost_nothing(count):
-    graph = Graph.from_edges([], [], num_nodes=count)
-    batch = Given(graph, 2)(range(count))
-    assert_is_induced(batch, rows_of(graph), range(count))
-    assert edges_in(batch, 0) == [[]] * count
 
 
 @pytest.mark.parametrize(

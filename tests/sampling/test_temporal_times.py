@@ -2,52 +2,18 @@
 
 from __future__ import annotations
 
-import itertools
 import pickle
 import re
-from functools import partial
 
 import numpy as np
 import pytest
 import torch
-from _support.events import VALUES, events
+from _support.events import events
 from _support.sampler_reference import picked_positions
 
 from nodeflow import Graph
 from nodeflow.sampling import TemporalNeighborSampler
 from nodeflow.testing import assert_same_node_flow
-
-
-def test_a_window_by_hand():
-    """Times of the edges: 5, 1, 9, 3, 3, 8, 2."""
-    window = partial(TemporalNeighborSampler, events(), [-1])
-    assert picked_positions(window(since=2)([0, 0, 0], times=[5, 9, 0])) == [[3, 4, 0], [5, 2], []]
-    assert picked_positions(window(since=2, strict=True)([0, 0], times=[5, 9])) == [[3, 4], [5]]
-    assert picked_positions(window(since=0)([0, 0], times=[3, 4])) == [[3, 4], []]
-    assert picked_positions(window(since=100)([0], times=[5])) == picked_positions(window()([0], times=[5]))
-    recent = TemporalNeighborSampler(events(), [2], strategy="recent", since=3)
-    assert picked_positions(recent([0, 0], times=[5, 8])) == [[4, 0], [0, 5]]
-
-
-def test_the_window_holds_on_every_hop():
-    """A path 3 -> 2 -> 1 -> 0 at times 1, 2, 3: what is older than the window of the seed is behind a wall."""
-    graph = Graph.from_edges([1, 2, 3], [0, 1, 2], edata={"time": torch.tensor([3, 2, 1])})
-    sampler = TemporalNeighborSampler(graph, [-1] * 3, since=1)
-    assert [flow.parent_eid.tolist() for flow in sampler([0], times=[3]).flows] == [[0, 1], [0, 1], [0]]
-
-
-def test_sums_are_unbiased_for_the_window():
-    """Over every pair of the four edges from time 2 to 5."""
-    sampler = TemporalNeighborSampler(events(), [2], since=3)
-    seen = [6, 3, 4, 0]
-    assert sampler.estimand(time=5).nonzero().flatten().tolist() == sorted(seen)
-    estimates = {}
-    for epoch in range(200):
-        flow = sampler([0], times=[5], epoch=epoch).flows[0]
-        sums = flow.aggregate(VALUES[flow.src_layer.parent_nid], "sum", weight=flow.weight.double()).item()
-        estimates[frozenset(flow.parent_eid.tolist())] = sums
-    assert set(estimates) == set(map(frozenset, itertools.combinations(seen, 2)))
-    assert sum(estimates.values()) / 6 == float((sampler.estimand(time=5) * VALUES[1:]).sum())
 
 
 def test_the_smallest_times():
@@ -149,22 +115,19 @@ def test_bad_arguments(options, error, words):
 
 
 @pytest.mark.parametrize(
-    ("since", "error", "words"),
+    ("column", "since", "error", "words"),
     [
-        (-1, ValueError, "since must be at least 0, got -1"),
-        (0.5, TypeError, "since must be an integer, got float 0.5"),
-        (True, TypeError, "since must be an integer"),
-        (2**63, ValueError, "since must be below 2**63"),
+        ("time", -1, ValueError, "since must be at least 0, got -1"),
+        ("time", 0.5, TypeError, "since must be an integer, got float 0.5"),
+        ("time", True, TypeError, "since must be an integer"),
+        ("time", 2**63, ValueError, "since must be below 2**63"),
+        ("w", -0.5, ValueError, "since must be"),
+        ("w", float("nan"), ValueError, "since must be"),
+        ("w", "1", TypeError, "since must be"),
     ],
 )
-def test_bad_windows(since, error, words):
+def test_bad_windows(column, since, error, words):
     with pytest.raises(error, match=re.escape(words)):
-        TemporalNeighborSampler(events(), [2], since=since)
-
-
-def test_bad_windows_over_floats():
-    for since, error in ((-0.5, ValueError), (float("nan"), ValueError), ("1", TypeError)):
-        with pytest.raises(error, match="since must be"):
-            TemporalNeighborSampler(events(), [2], time="w", since=since)
+        TemporalNeighborSampler(events(), [2], time=column, since=since)
     with pytest.raises(TypeError, match=re.escape("pass the time of the seed, estimand(time)")):
         TemporalNeighborSampler(events(), [2], since=1).estimand()
