@@ -58,25 +58,12 @@ class Table:
             if text.strip():
                 yield at, [field.strip() for field in text.strip("\r\n").split(self.delimiter)]
 
-    def load(
-        self,
-        dtype: Any,
-        use: Sequence[int] | None = None,
-        rows: Iterable[list[str]] | None = None,
-        lines: Iterable[str] | None = None,
-    ) -> Array:
+    def load(self, dtype: Any, use: Sequence[int] | None = None, lines: Iterable[str] | None = None) -> Array:
         """Return the table as an array; the columns ``use`` only, if given. Raises ValueError as numpy words it.
 
-        A plain ``dtype`` gives a matrix ``[rows, columns]``, a structured one ``[rows]``. ``rows``, as ``self.rows``
-        splits them, stand in for the file: slow, but they may hold lines that numpy itself cannot read, such as
-        a line of blanks between rows of commas. ``lines``, as ``self.blocks`` gives them, stand in for it too.
+        A plain ``dtype`` gives a matrix ``[rows, columns]``, a structured one ``[rows]``. ``lines``, as ``self.blocks``
+        gives them, stand in for the file.
         """
-        source: Any = str(self.path)
-        comments, skip = self.comments, self.skip
-        if lines is not None:
-            source, skip = lines, 0
-        elif rows is not None:
-            source, comments, skip = map((self.delimiter or " ").join, rows), None, 0
         structured = np.dtype(dtype).names is not None
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message=".*input contained no data.*")
@@ -84,11 +71,11 @@ class Table:
             warnings.filterwarnings("error", category=DeprecationWarning)
             try:
                 return np.loadtxt(
-                    source,
+                    str(self.path) if lines is None else lines,
                     dtype=dtype,
-                    comments=comments,
+                    comments=self.comments,
                     delimiter=self.delimiter,
-                    skiprows=skip,
+                    skiprows=self.skip if lines is None else 0,
                     usecols=use,
                     ndmin=1 if structured else 2,
                     encoding="utf-8-sig",
