@@ -149,22 +149,6 @@ def take_room(descriptor: int, start: int, size: int) -> None:
         size -= os.write(descriptor, zeros[:size])
 
 
-def write_array(file: Path, values: Tensor | Array) -> None:
-    """Write a dense tensor or array into a ``.npy`` file, bfloat16 as uint16, and flush it to the disk.
-
-    Raises OSError where the disk cannot hold it.
-    """
-    if isinstance(values, Tensor):
-        values = as_array(values.detach().cpu().contiguous())
-    file.parent.mkdir(parents=True, exist_ok=True)
-    with file.open("wb") as opened:
-        values = np.ascontiguousarray(values)
-        write_header(opened, values.dtype, values.shape)
-        opened.write(values.reshape(-1).view(np.uint8).data)
-        opened.flush()
-        os.fsync(opened.fileno())
-
-
 def describe_array(folder: Path, file: str, dtype: torch.dtype | None = None) -> ArrayFile:
     """Return the description of a ``.npy`` file of a folder, which is read once for its checksum.
 

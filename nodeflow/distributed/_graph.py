@@ -19,12 +19,11 @@ from nodeflow._edges.stored import Between
 from nodeflow._peers.routes import Routes, fetch_from_owners
 from nodeflow._rows.rows import take_rows
 from nodeflow._runtime import objects
-from nodeflow.distributed._graph_parts import GraphPart, GraphParts
 from nodeflow.distributed._held import DistributedRows, HeldEnds, HeldPart
 from nodeflow.distributed._peers import PeerGroup
 from nodeflow.distributed._transport import GroupTransport, Watch
 from nodeflow.graph import Graph, GraphFrame
-from nodeflow.partitions import sums
+from nodeflow.partitions import GraphPart, GraphParts, sums
 
 
 class DistributedGraph(Graph):

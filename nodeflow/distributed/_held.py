@@ -17,7 +17,7 @@ from nodeflow._peers.held import Held, Peers, WholeIds
 from nodeflow._peers.routes import fetch_from_owners
 from nodeflow._rows.base import RowsBase
 from nodeflow._rows.rows import Rows, fetch_rows, layout_of
-from nodeflow.distributed._graph_parts import GraphPart, GraphParts
+from nodeflow.partitions import GraphPart, GraphParts
 
 
 class PartIds(WholeIds):

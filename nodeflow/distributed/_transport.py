@@ -20,19 +20,27 @@ from typing import Any
 import numpy as np
 import torch
 import torch.distributed as dist
+from numpy.typing import NDArray
 
 from nodeflow._base.checks import Ints
 from nodeflow._rows.rows import new_rows
-from nodeflow.distributed._peers import Bytes, PeerError
 
+Bytes = NDArray[np.uint8]
 PERIOD = 1.0
 """Seconds between two signs of life."""
 _CHANNELS = 64  # a sign of life lists this many of the newest channels
 _threads = weakref.WeakKeyDictionary[threading.Thread, threading.Event]()
 
 
+class PeerError(RuntimeError):
+    """Another process failed, does not answer, or does something else than this one."""
+
+
 class GroupTransport:
-    """Moves bytes between the processes of the default group, over a gloo group of its own. See ``Transport``.
+    """Moves bytes between the processes of the default group, over a gloo group of its own; their meaning is others'.
+
+    ``rank`` and ``size`` are the number of this process and of processes. ``broken`` are words where an operation did
+    not end, after which no other one can.
 
     Args:
         watch: the signs of life of the processes.
@@ -59,7 +67,7 @@ class GroupTransport:
         return heard
 
     def send(self, parcels: Sequence[Bytes], sizes: Sequence[int]) -> list[Bytes]:
-        """Send ``parcels[r]`` to process r; return what each process sent, ``sizes[r]`` bytes."""
+        """Send ``parcels[r]`` to process r; return what each process sent, ``sizes[r]`` bytes; to itself nothing."""
         sent = [len(parcel) for parcel in parcels]
         mine, theirs = (new_rows(size, (), torch.uint8) for size in (sum(sent), sum(sizes)))
         np.concatenate(parcels, out=mine.numpy())
@@ -67,7 +75,7 @@ class GroupTransport:
         return [part.numpy() for part in theirs.split(list(sizes))]
 
     def beside(self) -> GroupTransport:
-        """Return a transport of a further group; collective."""
+        """Return a transport of a further group, for exchanges of another thread; collective."""
         return GroupTransport(self._watch, self._timeout)
 
     def enter(self, what: str) -> None:

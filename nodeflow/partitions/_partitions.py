@@ -29,16 +29,12 @@ class Partitions(CutGraph):
     number of edges from partition i to partition j. ``epoch`` is the number of epochs whose learned rows a
     ``PartitionBuffer`` has committed.
 
-    >>> import tempfile
-    >>> from nodeflow import Graph
-    >>> from nodeflow.partitions import write_partitions
-    >>> graph = Graph.from_edges([0, 1, 2, 3], [1, 2, 3, 0])
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     write_partitions(graph, folder + "/ring", 2, progress=False)
-    ...     parts = Partitions.open(folder + "/ring")
-    ...     print(parts.num_parts, parts.size, int(parts.bucket_sizes.sum()))
-    Partitions(2 partitions of 2 nodes, 4 edges, 50.0% cut)
-    2 2 4
+    >>> import nodeflow, tempfile
+    >>> ring = nodeflow.Graph.from_edges([0, 1, 2, 3], [1, 2, 3, 0])
+    >>> folder = nodeflow.partitions.write_partitions(ring, tempfile.mkdtemp(), 2, progress=False).folder
+    >>> parts = Partitions.open(folder)
+    >>> parts, parts.size, int(parts.bucket_sizes.sum())
+    (Partitions(2 partitions of 2 nodes, 4 edges, 50.0% cut), 2, 4)
     """
 
     layout = (KIND, VERSION)
@@ -60,22 +56,14 @@ class Partitions(CutGraph):
             **dict.fromkeys(["src", "dst", "edge_ids", *(f"edata/{name}" for name in self.edata)], (self.num_edges,)),
         }
 
-    def _map_arrays(self) -> None:
-        self._set(**{name: self._map(name) for name in ("rows", "parents", "bucket_ptr")})
+    def _take_arrays(self) -> None:
+        self._set(**{name: self._arrays[name] for name in ("rows", "parents", "bucket_ptr")})
         check_indptr(self.bucket_ptr, self.num_edges)
         self._set(bucket_sizes=np.diff(self.bucket_ptr).reshape(self.num_parts, self.num_parts).T.copy())
 
     @property
     def cut(self) -> float:
-        """Share of the edges whose two ends are in different partitions; 0 for a graph without edges.
-
-        >>> import tempfile
-        >>> from nodeflow import Graph
-        >>> from nodeflow.partitions import write_partitions
-        >>> ring = Graph.from_edges([0, 1, 2, 3], [1, 2, 3, 0])
-        >>> write_partitions(ring, tempfile.mkdtemp(), 2, method=[0, 0, 1, 1], progress=False).cut
-        0.5
-        """
+        """Share of the edges whose two ends are in different partitions; 0 for a graph without edges."""
         return 1 - int(self.bucket_sizes.trace()) / self.num_edges if self.num_edges else 0.0
 
     @property

@@ -53,15 +53,11 @@ def read_rows(path: Path, out: Array, first: int = 0, *, page_cache: bool = True
             f"{first} on are to be read"
         )
     data = memoryview(out.reshape(-1).view(np.uint8))  # type: ignore[arg-type]
-    with path.open("rb", buffering=0) as file:
+    with path.open("rb") as file:
         _forget(file.fileno(), page_cache)
         file.seek(start + first * math.prod(shape[1:]) * dtype.itemsize)
-        done = 0
-        while done < len(data):
-            size = file.readinto(data[done:])
-            if not size:
-                raise ValueError(f"{path} was cut off while it was read")
-            done += size
+        if file.readinto(data) < len(data):
+            raise ValueError(f"{path} was cut off while it was read")
         _forget(file.fileno(), page_cache)
     return len(data)
 
@@ -120,7 +116,13 @@ class NodeSlots:
         for name in self._writable:
             if self._arrays[name].csr is not None:
                 raise TypeError(f"writable names column {name!r}, whose rows are sparse; learned rows are dense")
-        self._memory = {name: _memory(slots + spare, array) for name, array in self._arrays.items()}
+        # places for dense rows; for sparse rows, whose size varies, empty places
+        self._memory: dict[str, Any] = {
+            name: np.zeros((slots + spare, *array.shape), numpy_type(array.torch_type))
+            if array.csr is None
+            else [None] * (slots + spare)
+            for name, array in self._arrays.items()
+        }
         self.written: dict[str, ArrayFile] = {}
 
     def begin_epoch(self, partitions: Partitions) -> None:
@@ -192,13 +194,6 @@ class NodeSlots:
         return columns
 
 
-def _memory(count: int, array: ArrayFile) -> Any:
-    """Return an array of places for dense rows, or a list of empty places for sparse rows, whose size varies."""
-    if array.csr is not None:
-        return [None] * count
-    return np.zeros((count, *array.shape), numpy_type(array.torch_type))
-
-
 Bucket = dict[str, Array]
 """``src`` and ``dst`` of its edges, rows within their partitions, and the columns by their names in the manifest."""
 
@@ -250,7 +245,10 @@ class EdgeSlots:
         for bucket, (dst_start, src_start), first in zip(buckets, starts, begin[:-1].tolist(), strict=True):
             ends = bucket["src"], bucket["dst"], src_start, dst_start
             kernels.buckets.place_bucket(*ends, first, head, indices, edge_ids)
-        edata = {name: self._joined(key, buckets) for key, name in self._columns.items()}
+        edata = {
+            name: from_numpy(np.concatenate([bucket[key] for bucket in buckets]), self._arrays[key].torch_type)
+            for key, name in self._columns.items()
+        }
         graph = Graph(indptr, indices, edge_ids=edge_ids, edata=edata, copy=False)
         return StateEdges(graph, numbers, begin), bytes_read
 
@@ -263,7 +261,7 @@ class EdgeSlots:
             first, last = int(ptr[buckets[0]]), int(ptr[buckets[-1] + 1])
             whole: Bucket = {}
             for key, array in self._arrays.items():
-                whole[key] = np.empty((last - first, *array.shape[1:]), numpy_type(getattr(torch, array.dtype)))
+                whole[key] = np.empty((last - first, *array.shape[1:]), numpy_type(array.torch_type))
                 path = self._partitions.folder / array.file
                 bytes_read += read_rows(path, whole[key], first, page_cache=self._page_cache)
             self._check(whole, first)
@@ -284,10 +282,6 @@ class EdgeSlots:
                     f"{path} is damaged: edge {first + at} ends at row {whole[end][at]} of a partition that has "
                     f"{self._partitions.size}"
                 )
-
-    def _joined(self, key: str, buckets: list[Bucket]) -> Tensor:
-        tensor = torch.from_numpy(np.concatenate([bucket[key] for bucket in buckets]))
-        return tensor.view(torch.bfloat16) if self._arrays[key].dtype == "bfloat16" else tensor
 
 
 def _id_type(upper: int) -> type[np.signedinteger[Any]]:

@@ -14,8 +14,8 @@ from torch import Tensor
 from nodeflow import _kernels as kernels
 from nodeflow._base.checks import Ints, check_num_rows, check_type, describe
 from nodeflow._base.types import Array
-from nodeflow._disk.arrays import ArrayFile, describe_array, write_array
-from nodeflow._disk.streams import column_writer
+from nodeflow._disk.arrays import ArrayFile
+from nodeflow._disk.streams import ArrayWriter, column_writer
 from nodeflow._rows.rows import Rows, fetch_rows, is_sparse, row_bytes, slice_rows, take_rows
 from nodeflow.graph import Graph
 from nodeflow.partitions._cut import Masters
@@ -89,9 +89,13 @@ def split_nodes(
 
 def write_arrays(folder: Path, arrays: Mapping[str, Array]) -> dict[str, ArrayFile]:
     """Write arrays into files of their names, and describe these."""
+    written = {}
     for name, array in arrays.items():
-        write_array(folder / f"{name}.npy", array)
-    return {name: describe_array(folder, f"{name}.npy") for name in arrays}
+        kind = torch.from_numpy(array[:0]).dtype
+        writer = ArrayWriter(folder / f"{name}.npy", kind, array.shape[1:], len(array))
+        writer.append(array)
+        written[name] = writer.finish()
+    return written
 
 
 def rows_of(column: NewColumn, name: str, ids: Tensor) -> Tensor:

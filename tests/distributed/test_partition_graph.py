@@ -17,9 +17,10 @@ from hypothesis import strategies as st
 
 from nodeflow import Graph
 from nodeflow._rows.csr import csr_tensor
-from nodeflow.distributed import GraphParts, _partition_graph
-from nodeflow.partitions import _split, grid_of
+from nodeflow.distributed import GraphParts
+from nodeflow.partitions import _partition_graph, _split
 from nodeflow.partitions._cut import balanced, cut_nodes
+from nodeflow.partitions._split import grid_of
 from nodeflow.storage import open as open_rows
 
 METHODS = ["random", "ranges", "hash", "given", "metis"]

@@ -19,20 +19,18 @@ from nodeflow._disk.arrays import ArrayFile, create_array, describe_array, map_a
 from nodeflow._disk.folders import new_folder
 from nodeflow._disk.manifest import Manifest
 from nodeflow._rows.rows import fetch_rows, row_bytes
-from nodeflow.distributed._graph_parts import KIND, PART_KIND, VERSION, GraphParts, part_folder
 from nodeflow.graph import SPLIT, Graph
-from nodeflow.partitions import (
+from nodeflow.partitions._cut import Masters, cut_nodes, part_type
+from nodeflow.partitions._graph_parts import KIND, PART_KIND, VERSION, GraphParts, part_folder
+from nodeflow.partitions._split import (
     EDGES,
     Column,
     EdgeGroups,
     GroupedEdges,
-    Masters,
     NewColumn,
     SplitColumn,
     columns_of,
-    cut_nodes,
     grid_of,
-    part_type,
     split_nodes,
     sums,
     write_arrays,
