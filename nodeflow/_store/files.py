@@ -41,13 +41,11 @@ class FileStore(Store):
 
     Args:
         folder: made when missing. Arrays that are there must be of the same kind, names, shapes, types and facts.
-        kind: what the arrays are, as "history".
-        version: of their layout.
+        kind, version: what the arrays are, as "history", and the version of their layout.
         shapes: of all arrays; new ones are zeros.
         facts: what else must agree when the folder is opened again, as JSON has it.
         words: by the name of a fact, how an error says that it is another one.
-        peers: the processes, each with a folder of its own. Then making one is collective, and ends what was
-            interrupted alike on all.
+        peers: the processes, each with a folder of its own; making one ends what was interrupted alike on all.
         counter: the array that counts commits, where there are several processes.
 
     Raises ValueError for a folder of something else, for damaged files, and for folders of several processes that are

@@ -15,20 +15,13 @@ from nodeflow._base.checks import LARGEST, Ints, describe, first_true
 from nodeflow._base.types import Array, FileLike
 from nodeflow._disk.arrays import read_header
 from nodeflow._text.edges import EdgeTable, checked_rows, column_names, layout, titled_columns
-from nodeflow._text.reading import reading, rows_of_words
-from nodeflow._text.table import Table, is_integer
+from nodeflow._text.table import Table, is_integer, reading, rows_of_words
 
 _ROWS = 2**15  # rows read at a time
 
 
 class Piece(NamedTuple):
-    """Some edges of a file, in its order.
-
-    Args:
-        src, dst: int64 ids, or names of nodes.
-        columns: the other columns by name.
-        read: bytes of the file that have been read with this piece.
-    """
+    """Some edges of a file: int64 ids or names, the other columns, and the bytes of the file that have been read."""
 
     src: Ints | list[str]
     dst: Ints | list[str]

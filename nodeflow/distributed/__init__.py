@@ -2,7 +2,7 @@
 
 Where to change something:
 
-- ``partitions._partition_graph`` cuts a graph into the parts that processes hold; ``partitions._graph_parts`` is the
+- ``partitions._writing`` cuts a graph into the parts that processes hold; ``partitions._graph_parts`` is the
   folder that it writes, its parts, and their sizes.
 - ``_graph``: opens such a folder on all processes, and is the graph as a process sees it. ``_held`` is what samplers
   read of its part, and its columns.

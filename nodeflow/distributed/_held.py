@@ -42,12 +42,7 @@ class PartIds(WholeIds):
 
 
 class HeldPart(Held):
-    """The edges that a process holds of a graph, by their ids in the part, in rows of the nodes that it owns.
-
-    Args:
-        parts: the folder of the parts; ``part``: the one that this process holds.
-        columns: the edge columns of the whole graph.
-    """
+    """The edges that a process holds of a graph, by their ids in the part, in rows of the nodes that it owns."""
 
     def __init__(self, parts: GraphParts, part: GraphPart, columns: Mapping[str, Tensor | Rows]) -> None:
         self.parts, self.part, self.num_edges = parts, part, len(part.src)
@@ -154,14 +149,9 @@ class DistributedRows(RowsBase):
     """Rows of a column by parent id, each held by one process: ``Rows`` that fetch from the owners.
 
     ``fetch`` is collective: every process calls it, in the same order, with ids of its own, which may be none. An id
-    that is asked for repeatedly travels once. ``held`` are the rows that this process holds, in the order of its part.
-
-    Args:
-        peers: the processes.
-        parts: says where a row lies among those of its owner: the folder of the parts.
-        kind: "node" or "edge", what the rows belong to.
-        name: the name of the column, for messages.
-        held: the rows that this process holds, ``[k, ...]``: a tensor, or ``Rows``.
+    that is asked for repeatedly travels once. ``kind`` says what rows belong to, "node" or "edge"; ``parts`` where a
+    row lies among those of its owner. ``held`` are the rows that this process holds, ``[k, ...]``, in the order of its
+    part.
     """
 
     collective = True
@@ -185,8 +175,7 @@ class DistributedRows(RowsBase):
         return self._peers.owners(ids) if self._kind == "node" else self._peers.edge_owners(ids)
 
     def _rows_at(self, ids: Ints) -> Tensor:
-        parts = self._parts
-        places = parts.places(ids) if self._kind == "node" else parts.edge_places(ids)
+        places = self._parts.places(ids) if self._kind == "node" else self._parts.edge_places(ids)
         return fetch_rows(self.held, torch.from_numpy(places))
 
     def _details(self) -> str:

@@ -40,13 +40,7 @@ class GroupTransport:
     """Moves bytes between the processes of the default group, over a gloo group of its own; their meaning is others'.
 
     ``rank`` and ``size`` are the number of this process and of processes. ``broken`` are words where an operation did
-    not end, after which no other one can.
-
-    Args:
-        watch: the signs of life of the processes.
-        timeout: seconds after which an exchange that has not ended is an error.
-
-    Making one is collective: all processes do it, in the same order.
+    not end, after which no other one can: ``timeout`` is in seconds. Making one is collective.
     """
 
     def __init__(self, watch: Watch, timeout: float) -> None:
@@ -103,11 +97,7 @@ class Watch:
 
     A sign is the number of the sign, and for every channel the number of its last exchange and what that was of. A
     thread writes the signs, so a process whose main thread computes for long lives, and one that has ended or is
-    stopped does not.
-
-    Args:
-        store: the store that the processes share, a ``torch.distributed.PrefixStore``.
-        rank, size: the number of this process, and of processes.
+    stopped does not. ``store`` is the one that the processes share, a ``torch.distributed.PrefixStore``.
     """
 
     def __init__(self, store: Any, rank: int, size: int) -> None:

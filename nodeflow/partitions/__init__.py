@@ -2,8 +2,8 @@
 
 - ``_cut``: which part has which node, also with training nodes spread evenly. ``_split``: where edges lie; columns and
   edges split over the files of parts. ``_cut_graph``: the base of folders of cut graphs.
-- ``_write_partitions``, ``_partitions``: the folder that a buffer reads.
-- ``_partition_graph``, ``_graph_parts``: the folder that processes read; its users find it in ``distributed``.
+- ``_writing`` makes both kinds of folders. ``_partitions`` is that of a buffer; ``_graph_parts`` that of processes,
+  whose users find it in ``distributed``.
 - ``_orders``: which partitions are in memory at a time. ``_partition_buffer``: a part of the graph in memory, state
   after state (``_buffer_epoch``), with nodes and edges in slots (``_slots``).
 
@@ -18,13 +18,13 @@ from nodeflow.partitions._graph_parts import PartsReport as PartsReport
 from nodeflow.partitions._orders import ORDERS as ORDERS
 from nodeflow.partitions._orders import Order, beta_order, comet_order, dispersed_order, sequential_order
 from nodeflow.partitions._partition_buffer import PartitionBuffer
-from nodeflow.partitions._partition_graph import partition_graph as partition_graph
 from nodeflow.partitions._partitions import Partitions
 from nodeflow.partitions._split import EDGES as EDGES
 from nodeflow.partitions._split import EdgeGroups as EdgeGroups
 from nodeflow.partitions._split import GroupedEdges as GroupedEdges
 from nodeflow.partitions._split import sums as sums
-from nodeflow.partitions._write_partitions import write_partitions
+from nodeflow.partitions._writing import partition_graph as partition_graph
+from nodeflow.partitions._writing import write_partitions
 
 __all__ = [
     "BufferCounters",

@@ -17,8 +17,6 @@ from nodeflow._disk.manifest import Manifest
 from nodeflow.graph import SPLIT
 from nodeflow.partitions._cut_graph import CutGraph, check_shapes, sound
 
-KIND, PART_KIND, VERSION = "graph parts", "graph part", 1
-
 
 class GraphParts(CutGraph):
     """A graph in a folder, cut into parts for processes by ``partition_graph``. ``GraphParts.open`` opens it.
@@ -37,7 +35,7 @@ class GraphParts(CutGraph):
     (GraphParts(2 parts, 4 nodes, 4 edges, edges: in), 'ranges', [0, 1])
     """
 
-    layout = (KIND, VERSION)
+    layout = ("graph parts", 1)
     edges: str
     grid: tuple[int, int] | None
     renumbered: bool
@@ -140,6 +138,7 @@ class GraphPart(Frozen):
     (GraphPart(1: 2 masters, 2 edges), [1, 2], [1, 2])
     """
 
+    layout = ("graph part", 1)
     folder: Path
     part: int
     identity: str
@@ -155,7 +154,7 @@ class GraphPart(Frozen):
         self, folder: Path, part: int, identity: str, num_masters: int, num_edges: int, *, verify: bool = False
     ) -> None:
         try:
-            manifest = Manifest.read(folder, PART_KIND, VERSION, contents=verify)
+            manifest = Manifest.read(folder, *self.layout, contents=verify)
         except FileNotFoundError as error:
             raise ValueError(f"part {part} is missing: {error}; copy its folder there") from None
         facts, arrays = manifest.facts, manifest.arrays

@@ -203,10 +203,9 @@ def sequential_order(num_parts: int, slots: int, training: IdsLike, *, seed: int
 class OrderKind(NamedTuple):
     """An order that a ``PartitionBuffer`` takes by name.
 
-    Args:
-        make: the function; with ``of_training`` it also takes the partitions that hold training nodes.
-        slots: the numbers of slots that it takes, ascending, for a number of partitions and one of training partitions.
-        swapped: the most partitions that are swapped at once, for a number of slots.
+    With ``of_training`` the function ``make`` also takes the partitions that hold training nodes. ``slots`` are the
+    numbers of slots that it takes, ascending, for a number of partitions and one of training partitions; ``swapped`` is
+    the most partitions that are swapped at once, for a number of slots.
     """
 
     make: Callable[..., Order]

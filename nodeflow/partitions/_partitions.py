@@ -17,8 +17,6 @@ from nodeflow._rows.rows import fetch_rows, put_rows
 from nodeflow.partitions._cut import part_type
 from nodeflow.partitions._cut_graph import CutGraph
 
-KIND, VERSION = "partitions", 1
-
 
 class Partitions(CutGraph):
     """A graph in a folder, cut into partitions of its nodes and buckets of its edges. ``Partitions.open`` opens it.
@@ -37,7 +35,7 @@ class Partitions(CutGraph):
     (Partitions(2 partitions of 2 nodes, 4 edges, 50.0% cut), 2, 4)
     """
 
-    layout = (KIND, VERSION)
+    layout = ("partitions", 1)
     size: int
     epoch: int
     rows: Array

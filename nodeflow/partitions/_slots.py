@@ -87,17 +87,11 @@ _PIECE = 2**20  # bytes exchanged at a time
 class NodeSlots:
     """Memory for the node columns of ``slots`` resident partitions, and of ``spare`` partitions that come or go.
 
-    Places from ``slots`` on are the spare ones. A partition that comes in is read into one of them while the slots are
-    in use. ``exchange`` puts it into its slot, and the one that was there into the spare place, from which ``write``
-    takes it. Writing makes files of a new generation, which nobody reads but this object until they are committed;
-    ``written`` are those of this epoch, by their names in the manifest.
-
-    Args:
-        partitions: the folder.
-        columns: names of the columns to hold.
-        writable: those of them that are written back.
-        slots, spare: numbers of partitions.
-        page_cache: see ``PartitionBuffer``.
+    ``columns`` are the names of those to hold, ``writable`` of those that are written back. Places from ``slots`` on
+    are the spare ones. A partition that comes in is read into one of them while the slots are in use. ``exchange`` puts
+    it into its slot, and the one that was there into the spare place, from which ``write`` takes it. Writing makes
+    files of a new generation, which nobody reads but this object until they are committed; ``written`` are those of
+    this epoch, by their names in the manifest.
     """
 
     def __init__(
@@ -143,10 +137,7 @@ class NodeSlots:
         return bytes_read
 
     def write(self, partition: int, place: int) -> int:
-        """Write the writable columns of the partition at a place into files of this epoch.
-
-        Returns the number of bytes. Raises OSError where the disk cannot hold them.
-        """
+        """Write the writable columns of the partition at a place into files of this epoch; return their bytes."""
         folder, bytes_written = self._partitions.folder, 0
         for name in self._writable:
             rows = self._memory[name][place]
@@ -221,10 +212,7 @@ class EdgeSlots:
         self._kept: dict[int, Bucket] = {}
 
     def load(self, held: Sequence[int]) -> tuple[StateEdges, int]:
-        """Read what is missing of the edges between the partitions in the slots ``held``, and make their graph.
-
-        Returns also the number of bytes read.
-        """
+        """Read what is missing of the edges between partitions in slots; return their graph and the bytes read."""
         parts = self._partitions
         count, size = parts.num_parts, parts.size
         numbers = np.add.outer(np.array(held) * count, np.array(held)).ravel()  # by slots: destination, source

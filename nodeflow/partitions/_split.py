@@ -27,14 +27,9 @@ _BYTES = 2**23  # bytes of the rows of a piece, about
 
 
 class SplitColumn:
-    """A column whose rows are appended to the files of several parts.
+    """A column of the type of ``like`` whose rows are appended to a file per part; sparse rows lie in three, beside it.
 
-    Args:
-        files: a file per part; sparse rows lie in three, beside it.
-        like: rows of the type of the column.
-        sizes: rows of each part, fixed in advance; rows that are never appended are zeros.
-
-    Raises OSError where the disk cannot hold what is written.
+    ``sizes`` are the rows of each part, fixed in advance; those that are never appended are zeros.
     """
 
     def __init__(self, files: Sequence[Path], like: Tensor | Rows, sizes: Ints) -> None:
@@ -117,7 +112,7 @@ def columns_of(
     edges: dict[str, Column] = {
         name: graph.edata[name] for name in chosen_columns(graph.edata, edata, "edata", "the graph")
     }
-    for name, column in ({} if more is None else more).items():
+    for name, column in (more or {}).items():
         check_type(name, "a column name", str, "a str")
         if isinstance(column, np.ndarray):
             column = torch.from_numpy(column)
@@ -195,14 +190,10 @@ class EdgePiece(NamedTuple):
 class GroupedEdges:
     """The edges of a graph by group, in the order of their destinations.
 
-    Args:
-        graph: the graph.
-        owner: the part of every node.
-        groups: of the edges.
-        nodes: destinations in the order in which their edges are read; None: ascending, which reads arrays in order.
-
-    After a pass over the edges, ``edges`` and ``rows``, int64 ``[size]``, are the numbers of edges and destinations of
-    each group, and ``cut`` that of edges whose ends have different masters.
+    ``owner`` is the part of every node. ``nodes`` are the destinations in the order in which their edges are read;
+    None: ascending, which reads arrays in order. After a pass over the edges, ``edges`` and ``rows``, int64 ``[size]``,
+    are the numbers of edges and destinations of each group, and ``cut`` that of edges whose ends have different
+    masters.
     """
 
     def __init__(self, graph: Graph, owner: Array, groups: EdgeGroups, nodes: Ints | None = None) -> None:

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from nodeflow import Graph
 from nodeflow._rows.csr import csr_tensor
 from nodeflow.distributed import GraphParts
-from nodeflow.partitions import _partition_graph, _split
+from nodeflow.partitions import _split, _writing
 from nodeflow.partitions._cut import balanced, cut_nodes
 from nodeflow.partitions._split import grid_of
 from nodeflow.storage import open as open_rows
@@ -47,7 +47,7 @@ def test_a_folder_holds_the_graph(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(_split, "_EDGES", 7)
         patch.setattr(_split, "_BYTES", 50)
-        patch.setattr(_partition_graph, "_IDS", 5)
+        patch.setattr(_writing, "_IDS", 5)
         folder = tmp_path_factory.mktemp("parts") / "a"
         parts = cut_into(
             graph, folder, num_parts, method=method, edges=edges, renumber=renumber, train=train, seed=seed
