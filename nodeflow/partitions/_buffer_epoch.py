@@ -67,15 +67,11 @@ class BufferState:
     samplers, whose draws would repeat from state to state otherwise.
 
     >>> import tempfile
-    >>> from nodeflow import Graph
     >>> from nodeflow.partitions import PartitionBuffer, write_partitions
-    >>> graph = Graph.from_edges([0, 1, 2, 3], [1, 2, 3, 0])
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     write_partitions(graph, folder + "/ring", 2, progress=False)
-    ...     for state in PartitionBuffer(folder + "/ring", slots=2):
-    ...         print(state.number, sorted(state.partitions), state.graph)
-    Partitions(2 partitions of 2 nodes, 4 edges, 50.0% cut)
-    0 [0, 1] Graph(4 nodes, 4 edges)
+    >>> folder = write_partitions(Graph.from_edges([0, 1], [1, 0]), tempfile.mkdtemp(), 2, progress=False).folder
+    >>> for state in PartitionBuffer(folder, slots=2):
+    ...     print(state.number, sorted(state.partitions), state.graph)
+    0 [0, 1] Graph(2 nodes, 2 edges)
     """
 
     __slots__ = ("_edges", "_order", "_over", "_parts", "_seeds", "nodes", "number", "partitions", "seed")
@@ -180,6 +176,7 @@ class BufferEpoch:
 
     def states(self, start: int = 0) -> Iterator[BufferState]:
         """Yield the states in turn from number ``start`` on. Raises what the thread raises."""
+        self.check_open()
         order, counters = self._order, self._counters
         begun = perf_counter()
         for slot, partition in enumerate(order.states[start]):
@@ -196,6 +193,7 @@ class BufferEpoch:
             self._state = BufferState(self._parts, order, k, edges, self._seeds(k), seed)
             counters.states += 1
             yield self._state
+            self.check_open()
             self._state.end()
             begun = perf_counter()
             coming = wait()
@@ -250,21 +248,17 @@ class BufferEpoch:
         try:
             # writes come first: reads reuse the same spare places, and a partition may come back at once
             for place, partition in enumerate(gone, self._order.slots):
-                self._go_on()
+                self.check_open()
                 counters.bytes_written += self._nodes.write(partition, place)
             if k == len(self._order.states):
                 return None
             for place, partition in enumerate(self._order.incoming[k], self._order.slots):
-                self._go_on()
+                self.check_open()
                 counters.bytes_read += self._nodes.read(partition, place)
-            self._go_on()
+            self.check_open()
             return self._load_edges(k)
         finally:
             counters.seconds_reading += perf_counter() - begun
-
-    def _go_on(self) -> None:
-        if self._stop.is_set():
-            raise InterruptedError("the epoch was left")  # nobody waits for it any more
 
     def _load_edges(self, k: int) -> StateEdges:
         edges, bytes_read = self._edges.load(self._order.states[k])

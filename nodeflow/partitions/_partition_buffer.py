@@ -207,10 +207,7 @@ class PartitionBuffer:
 
     def _states(self, run: BufferEpoch, epoch: int, start: int) -> Iterator[BufferState]:
         try:
-            run.check_open()
-            for state in run.states(start):
-                yield state
-                run.check_open()
+            yield from run.states(start)
             run.commit()
             if self._writable:
                 self.partitions = Partitions.open(self.partitions.folder)
