@@ -165,54 +165,6 @@ def test_a_rank_that_fails_in_a_step_leaves_the_rows_of_the_last_step_on_all(
     THREE.run(failed)
 
 
-def test_a_step_whose_end_is_lost_on_some_is_undone_or_kept_on_all(tmp_path: Path) -> None:
-    parts = Parts(WHOLE, [v % 2 for v in range(NODES)], 2)
-
-    def stepped(table: EmbeddingTable) -> None:
-        table.pull(range(NODES)).sum().backward()
-        table.step()
-
-    def lost(transport: ThreadTransport) -> None:
-        table = EmbeddingTable(parts.on(transport), 2, lr=0.5, folder=tmp_path / f"lost-{transport.rank}")
-        stepped(table)
-        send = transport.send
-
-        def sent(parcels: Any, sizes: Any) -> Any:
-            if sum(map(len, parcels)) + sum(sizes) == 0 and transport.rank == 1:  # the end of the commit
-                transport._barrier.abort()
-            return send(parcels, sizes)
-
-        transport.send = sent  # type: ignore[method-assign]
-        with pytest.raises(PeerError, match="another rank ended"):
-            stepped(table)
-        table.close()
-
-    def kept(transport: ThreadTransport) -> None:
-        table = EmbeddingTable(parts.on(transport), 2, lr=0.5, folder=tmp_path / f"kept-{transport.rank}")
-        stepped(table)
-        if transport.rank == 1:  # killed after all have written, before it knows
-            table._store._journal.erase = lambda: None  # type: ignore[union-attr, method-assign]
-        stepped(table)
-        table.close()
-
-    run_ranks(2, lost)
-    run_ranks(2, kept)
-    for name, version in (("lost", 1), ("kept", 2)):
-        whole = EmbeddingTable(NODES, 2, lr=0.5)
-        for _ in range(version):
-            torch.cat([whole.pull(range(NODES)) for _ in range(2)]).sum().backward()
-            whole.step()
-
-        def opened(transport: ThreadTransport, name: str = name, version: int = version) -> Tensor:
-            folder = tmp_path / f"{name}-{transport.rank}"
-            table = EmbeddingTable(parts.on(transport), 2, lr=0.5, folder=folder)
-            assert table.version == version
-            return table.fetch(range(NODES))
-
-        for found in run_ranks(2, opened):
-            close(found, whole.fetch(range(NODES)))
-
-
 def test_mistakes(tmp_path: Path) -> None:
     def mistaken(transport: ThreadTransport) -> None:
         graph, rank = THREE.on(transport), transport.rank
