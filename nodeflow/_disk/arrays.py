@@ -71,7 +71,6 @@ class ArrayFile:
 
     @property
     def torch_type(self) -> torch.dtype:
-        """Type of the numbers."""
         dtype: torch.dtype = getattr(torch, self.dtype)
         return dtype
 

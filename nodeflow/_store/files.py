@@ -126,7 +126,6 @@ class FileStore(Store):
         self._journal.erase()
 
     def successor(self) -> dict[str, Tensor]:
-        """Make a second set of arrays, all zeros."""
         self._check_process()
         number = self.number + 1
         self._remove(number)  # of a pass that did not end
@@ -145,7 +144,6 @@ class FileStore(Store):
         self._remove(self.number - 1)
 
     def flush(self) -> None:
-        """Wait until all rows are on the disk, so that they outlive a power cut."""
         sync_arrays(self.folder, self._manifest(self.number).arrays.values())
 
     def close(self) -> None:

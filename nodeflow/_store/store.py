@@ -107,7 +107,6 @@ class MemoryStore(Store):
         peers.gather(f"arrays of {what}", [])
 
     def successor(self) -> dict[str, Tensor]:
-        """Make a second set of arrays, all zeros."""
         return {name: torch.zeros_like(array) for name, array in self.arrays.items()}
 
     def _keep(self, arrays: Mapping[str, Tensor], ids: Sequence[tuple[str, Tensor]]) -> None:

@@ -37,7 +37,6 @@ class Spool:
         self._file = self.path.open("wb")
 
     def append(self, src: Ints, dst: Ints) -> None:
-        """Append edges."""
         if not len(src):
             return
         self._file.write(np.stack([src, dst], 1).data)

@@ -32,11 +32,9 @@ class PartIds(WholeIds):
         self._set(_places=parts.places, _edge_ids=part.edge_ids)
 
     def rows_of(self, nodes: Ints) -> Ints:
-        """Return the rows of nodes that this process owns, by their parent ids."""
         return self._places(nodes)
 
     def edge_ids_of(self, edges: Ints) -> Ints:
-        """Return the parent ids of edges held here, int64, by their ids here."""
         ids: Ints = self._edge_ids[edges].astype(np.int64, copy=False)
         return ids
 
@@ -51,7 +49,6 @@ class HeldPart(Held):
 
     @property
     def masters(self) -> Tensor:
-        """Ids of the nodes that this process owns, ascending, int64."""
         return torch.from_numpy(np.array(self.part.masters))
 
     def rows(self) -> tuple[Ints, Ints, Array, Array | None]:
@@ -95,11 +92,9 @@ class HeldPart(Held):
         return Between.of(far, row, self.whole.num_nodes, ends, other[position], edges).grouped()
 
     def edges_here(self, eid: Ints) -> Ints:
-        """Return the ids in the part of those of the edges ``eid``, parent ids, that are held here."""
         return self.parts.edge_places(eid[self.parts.edge_owners(eid) == self.part.part])
 
     def edges_of_whole(self, values: Tensor | Array) -> Array:
-        """Return the entries that the edges held here have in an array by parent edge id."""
         entries: Array = np.asarray(values)[self.part.edge_ids]
         return entries
 

@@ -44,7 +44,7 @@ class _State(threading.local):
 
 
 class PeerGroup(Peers):
-    """Exchanges between several processes that hold a graph.
+    """Exchanges between several processes that hold a graph, with the methods of ``Peers``.
 
     Every exchange begins with a line of numbers to each process: what is exchanged, how many bytes follow, and whether
     the sender has failed. So processes that do different things, or of which one has raised, all end with an error.
@@ -58,27 +58,22 @@ class PeerGroup(Peers):
 
     @property
     def broken(self) -> bool:
-        """Whether an exchange did not end, so that the processes must be started again."""
         return bool(self._transport.broken)
 
     def owners(self, nodes: Ints) -> Ints:
-        """Return the process that owns each node."""
         owners: Ints = self.book.owners(nodes)
         return owners
 
     def edge_owners(self, eid: Ints) -> Ints:
-        """Return the process that holds each edge."""
         owners: Ints = self.book.edge_owners(eid)
         return owners
 
     def exchange(self, what: str, parcels: Sequence[Sequence[Array]], detail: str = "") -> list[list[Array]]:
-        """Send the arrays ``parcels[r]`` to process r; return what each process sent here. See ``Peers``."""
         packed = [np.zeros(0, np.uint8) if r == self.rank else pack(p) for r, p in enumerate(parcels)]
         received = self._swapped(what, packed, detail)
         return [list(parcels[r]) if r == self.rank else unpack(received[r]) for r in range(self.size)]
 
     def agree(self, what: str, facts: Facts) -> None:
-        """Raise ValueError, on all processes, unless all have the same facts."""
         facts = facts() if callable(facts) else facts
         gathered = self.gather(what, [np.frombuffer(json.dumps(dict(facts)).encode(), np.uint8)])
         first, *others = [json.loads(array.tobytes()) for (array,) in gathered]
@@ -91,12 +86,10 @@ class PeerGroup(Peers):
                     )
 
     def channel(self) -> object:
-        """Return a further channel, so that another thread can exchange at the same time; collective."""
         return self._transport.beside()
 
     @contextmanager
     def using(self, channel: object) -> Iterator[None]:
-        """Let the exchanges of this thread go through a channel; only one thread at a time may use it."""
         outer, self._state.channel = self._state.channel, channel
         try:
             yield
@@ -109,7 +102,6 @@ class PeerGroup(Peers):
 
     @contextmanager
     def together(self, what: str, exchanges: int = MANY) -> Iterator[None]:
-        """Enter an operation whose errors are raised on all processes; see ``Peers``."""
         state = self._state
         begun, state.depth = state.exchanges, state.depth + 1
         try:

@@ -73,7 +73,6 @@ class GroupTransport:
         return GroupTransport(self._watch, self._timeout)
 
     def enter(self, what: str) -> None:
-        """Note the exchange that begins."""
         self._watch.enter(self._channel, what)
 
     def _run(self, operation: Callable[[], object]) -> None:
@@ -119,7 +118,6 @@ class Watch:
         self._last[channel] = (self._last[channel][0] + 1, what)
 
     def beat(self) -> None:
-        """Write a sign of life."""
         self._beat += 1
         first = max(0, len(self._last) - _CHANNELS)
         self.store.set(f"sign/{self.rank}", json.dumps([self._beat, first, self._last[first:]]))

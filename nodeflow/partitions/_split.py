@@ -152,7 +152,6 @@ class EdgeGroups(NamedTuple):
 
     @property
     def size(self) -> int:
-        """Number of groups."""
         return int(self.source[-1] + self.destination[-1]) + 1
 
 
