@@ -106,7 +106,7 @@ class EdgeTable:
             except FAILURES:
                 # numpy has failed, usually at a wrong row: this raises with the first one
                 rows = self._table.split(number, lines)
-                checked = [fields for _, fields in checked_rows(self._table.path, self._names, rows, self._upper)]
+                checked = checked_rows(self._table.path, self._names, rows, self._upper)
                 for name, at in self._kept.items():  # a column that began with integers may go on with others
                     self._whole[name] = self._whole[name] and all(is_integer(fields[at]) for fields in checked)
                 # numpy itself cannot read some of these, such as a line of blanks between rows of commas
@@ -122,8 +122,9 @@ def checked_rows(
     num_nodes: int | None = None,
     *,
     named: bool = False,
-) -> Iterator[tuple[int, list[str]]]:
-    """Yield ``rows`` of a file, whose nodes are integers or names; raise ValueError for the first wrong one."""
+) -> list[list[str]]:
+    """Return the fields of ``rows``, whose nodes are integers or names; raise ValueError for the first wrong row."""
+    checked = []
     upper = "" if num_nodes is None else f" and below num_nodes, {num_nodes}"
     for line, fields in rows:
         where = f"{path}, line {line}"
@@ -141,4 +142,5 @@ def checked_rows(
             elif name != "_" and not is_number(field):
                 hint = "skip it by naming it '_'"
                 raise ValueError(f"{where}: column {name!r} must hold numbers, got {field!r}; {hint}")
-        yield line, fields
+        checked.append(fields)
+    return checked

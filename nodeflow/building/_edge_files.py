@@ -67,8 +67,7 @@ def named_text(path: Path, options: TextOptions) -> Iterator[Piece]:
         names = ("src", "dst", *(f"c{at}" for at in range(2, len(begin[1]))))
     held = [] if titled else [begin]
     while held := held + list(islice(rows, _ROWS)):
-        checked = [fields for _, fields in checked_rows(path, names, held, named=True)]
-        table = dict(zip(names, zip(*checked, strict=True), strict=True))
+        table = dict(zip(names, zip(*checked_rows(path, names, held, named=True), strict=True), strict=True))
         src, dst = list(table.pop("src")), list(table.pop("dst"))
         columns = {name: _numbers(words) for name, words in table.items() if name != "_"}
         yield Piece(src, dst, columns, 0)

@@ -199,7 +199,7 @@ def open_part(folder: FileLike, timeout: float, *, verify: bool) -> tuple[GraphP
                 f"{parts.num_parts} of them, or partition the graph again"
             )
         part = parts.part(peers.rank)
-        facts = {"version of nodeflow": version("nodeflow"), "identity of the partition": parts.identity}
+        facts = {"version of nodeflow": version("nodeflow"), "identity of the cut": parts.identity}
         peers.agree("what is opened", {**facts, "timeout": repr(seconds)})
     peers.book = parts
     return parts, part, peers

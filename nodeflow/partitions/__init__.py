@@ -4,7 +4,7 @@
   edges split over the files of parts. ``_cut_graph``: the base of folders of cut graphs.
 - ``_writing`` makes both kinds of folders. ``_partitions`` is that of a buffer; ``_graph_parts`` that of processes,
   whose users find it in ``distributed``.
-- ``_orders``: which partitions are in memory at a time. ``_partition_buffer``: a part of the graph in memory, state
+- ``_orders``: which parts are in memory at a time. ``_partition_buffer``: a part of the graph in memory, state
   after state (``_buffer_epoch``), with nodes and edges in slots (``_slots``).
 
 Names that are imported ``as`` themselves serve rooms above, not users.

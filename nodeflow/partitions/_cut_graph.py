@@ -43,7 +43,7 @@ class CutGraph(Frozen):
         facts = manifest.facts
         self._set(folder=path, manifest=manifest, _verify=verify)
         with sound(path):
-            # folders of partitions have had this word from the first version on
+            # the folders of ``Partitions`` have had this word from the first version on
             count = facts["num_partitions" if "num_partitions" in facts else "num_parts"]
             self._set(num_nodes=int(facts["num_nodes"]), num_edges=int(facts["num_edges"]), num_parts=int(count))
             for kind in ("ndata", "edata"):

@@ -93,7 +93,7 @@ class GraphParts(CutGraph):
         """Open a part.
 
         Raises IndexError for a number that is no part, ValueError for a folder that is missing, damaged, or of another
-        partition.
+        cut.
         """
         k = as_index(number, "part", self.num_parts)
         sizes = [self.manifest.facts["sizes"][name][k] for name in ("masters", "edges")]
@@ -128,7 +128,7 @@ class GraphPart(Frozen):
     destinations of the edges here. The in-edges of ``rows[i]`` are ``indptr[i]`` to ``indptr[i + 1]`` of ``src`` and
     ``edge_ids``, int32 or int64 ``[num_edges]``, in the order in which ``Graph.csc()`` of the whole graph has them.
     ``ndata`` maps names to columns with a row per master, ``edata`` to columns with a row per edge here. ``part`` is
-    the number of the part, ``identity`` the partition that it belongs to.
+    the number of the part, ``identity`` the cut that it belongs to.
 
     >>> import nodeflow, tempfile
     >>> ring = nodeflow.Graph.from_edges([0, 1, 2, 3], [1, 2, 3, 0])
@@ -160,7 +160,7 @@ class GraphPart(Frozen):
         facts, arrays = manifest.facts, manifest.arrays
         if (facts.get("part"), facts.get("identity")) != (part, identity):
             raise ValueError(
-                f"{folder} holds part {facts.get('part')} of partition {facts.get('identity')}, and not part {part} of "
+                f"{folder} holds part {facts.get('part')} of cut {facts.get('identity')}, and not part {part} of "
                 f"{identity}: it comes from another folder"
             )
         kinds = {"ndata": (num_masters,), "edata": (num_edges,)}

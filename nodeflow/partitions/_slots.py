@@ -1,4 +1,4 @@
-"""Nodes and edges of the partitions in memory, in slots; the files of a folder of partitions that they come from."""
+"""Nodes and edges of the parts in memory, in slots; the files of a folder of parts that they come from."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ NODES = "nodes"
 
 
 def node_file(column: str, partition: int, generation: int) -> str:
-    """Return the name of the file of a partition of a node column. A partition that is written anew gets a new name."""
+    """Return the name of the file of a part of a node column. A part that is written anew gets a new name."""
     return f"{NODES}/{quote(column, safe='')}.{partition}.{generation}.npy"
 
 
@@ -85,10 +85,10 @@ _PIECE = 2**20  # bytes exchanged at a time
 
 
 class NodeSlots:
-    """Memory for the node columns of ``slots`` resident partitions, and of ``spare`` partitions that come or go.
+    """Memory for the node columns of ``slots`` resident parts, and of ``spare`` parts that come or go.
 
     ``columns`` are the names of those to hold, ``writable`` of those that are written back. Places from ``slots`` on
-    are the spare ones. A partition that comes in is read into one of them while the slots are in use. ``exchange`` puts
+    are the spare ones. A part that comes in is read into one of them while the slots are in use. ``exchange`` puts
     it into its slot, and the one that was there into the spare place, from which ``write`` takes it. Writing makes
     files of a new generation, which nobody reads but this object until they are committed; ``written`` are those of
     this epoch, by their names in the manifest.
@@ -124,7 +124,7 @@ class NodeSlots:
         self._partitions, self.written = partitions, {}
 
     def read(self, partition: int, place: int) -> int:
-        """Read a partition into a place; return the number of bytes."""
+        """Read a part into a place; return the number of bytes."""
         folder, bytes_read = self._partitions.folder, 0
         for name, memory in self._memory.items():
             key = f"ndata/{name}/{partition}"
@@ -137,7 +137,7 @@ class NodeSlots:
         return bytes_read
 
     def write(self, partition: int, place: int) -> int:
-        """Write the writable columns of the partition at a place into files of this epoch; return their bytes."""
+        """Write the writable columns of the part at a place into files of this epoch; return their bytes."""
         folder, bytes_written = self._partitions.folder, 0
         for name in self._writable:
             rows = self._memory[name][place]
@@ -147,7 +147,7 @@ class NodeSlots:
                 writer.append(rows)
                 self.written[f"ndata/{name}/{partition}"] = writer.finish(folder, flush=not self._page_cache)
             except OSError as error:
-                why = f"{error.strerror}: partition {partition} of column {name!r}; the epoch is not committed"
+                why = f"{error.strerror}: part {partition} of column {name!r}; the epoch is not committed"
                 why += f", the folder stays as after epoch {self._partitions.epoch}"
                 raise OSError(error.errno, why, str(path)) from error
             bytes_written += rows.nbytes
@@ -161,7 +161,7 @@ class NodeSlots:
                 memory[slot], memory[place] = outside, None
             elif name not in self._writable:
                 inside[:] = outside
-            else:  # in pieces, so that no copy of a whole partition is needed
+            else:  # in pieces, so that no copy of a whole part is needed
                 step = max(_PIECE // max(inside[:1].nbytes, 1), 1)
                 for first in range(0, len(inside), step):
                     piece = slice(first, first + step)
@@ -186,13 +186,13 @@ class NodeSlots:
 
 
 Bucket = dict[str, Array]
-"""``src`` and ``dst`` of its edges, rows within their partitions, and the columns by their names in the manifest."""
+"""``src`` and ``dst`` of its edges, rows within their parts, and the columns by their names in the manifest."""
 
 
 class StateEdges(NamedTuple):
     """The graph of the edges of one state.
 
-    ``buckets`` are the numbers of the buckets (``j * num_parts + i`` holds the edges from partition i to partition j)
+    ``buckets`` are the numbers of the buckets (``j * num_parts + i`` holds the edges from part i to part j)
     in the order of the edge ids: those of bucket ``buckets[k]`` go from ``begin[k]`` to ``begin[k + 1] - 1``.
     """
 
@@ -202,7 +202,7 @@ class StateEdges(NamedTuple):
 
 
 class EdgeSlots:
-    """Reads the buckets between resident partitions; those of two partitions that stay are kept."""
+    """Reads the buckets between resident parts; those of two parts that stay are kept."""
 
     def __init__(self, partitions: Partitions, columns: Sequence[str], *, page_cache: bool) -> None:
         self._partitions, self._page_cache = partitions, page_cache
@@ -212,7 +212,7 @@ class EdgeSlots:
         self._kept: dict[int, Bucket] = {}
 
     def load(self, held: Sequence[int]) -> tuple[StateEdges, int]:
-        """Read what is missing of the edges between partitions in slots; return their graph and the bytes read."""
+        """Read what is missing of the edges between parts in slots; return their graph and the bytes read."""
         parts = self._partitions
         count, size = parts.num_parts, parts.size
         numbers = np.add.outer(np.array(held) * count, np.array(held)).ravel()  # by slots: destination, source
@@ -267,7 +267,7 @@ class EdgeSlots:
                 at = int(rows.argmax())
                 path = self._partitions.folder / self._arrays[end].file
                 raise ValueError(
-                    f"{path} is damaged: edge {first + at} ends at row {whole[end][at]} of a partition that has "
+                    f"{path} is damaged: edge {first + at} ends at row {whole[end][at]} of a part that has "
                     f"{self._partitions.size}"
                 )
 

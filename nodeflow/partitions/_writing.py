@@ -58,9 +58,9 @@ def write_partitions(
     overwrite: bool = False,
     progress: bool = True,
 ) -> Partitions:
-    """Write a graph into a folder as partitions of its nodes and buckets of its edges, for a ``PartitionBuffer``.
+    """Write a graph into a folder as parts of its nodes and buckets of its edges, for a ``PartitionBuffer``.
 
-    Nodes are cut into partitions whose sizes differ by at most one. The edges from one partition to another are a
+    Nodes are cut into parts whose sizes differ by at most one. The edges from one part to another are a
     bucket, and lie together. The folder appears whole or not at all.
 
     Arrays of the graph and columns may be memory-mapped and larger than memory: edges are read twice and every column
@@ -69,10 +69,10 @@ def write_partitions(
     Args:
         graph: the graph.
         folder: made when missing.
-        num_parts: number of partitions p, at most the number of nodes.
-        method: "random"; "train-first", random with the training nodes in the first partitions; "metis", few edges
-            between partitions (needs pymetis); "ranges", consecutive ids; "hash"; or the partition of every node,
-            ``[num_nodes]``. Of partitions that are too large for equal sizes, random nodes go to others.
+        num_parts: number of parts p, at most the number of nodes.
+        method: "random"; "train-first", random with the training nodes in the first parts; "metis", few edges
+            between parts (needs pymetis); "ranges", consecutive ids; "hash"; or the part of every node,
+            ``[num_nodes]``. Of parts that are too large for equal sizes, random nodes go to others.
         train: ids of the training nodes, which the folder keeps; repeats count once.
         ndata, edata: names of the columns of the graph to write; None: all.
         columns: more node columns: tensors with a row per node, ``Rows``, or functions of ids (int64 ``[k]``) that
@@ -81,7 +81,7 @@ def write_partitions(
         overwrite: replace a folder that this function wrote.
         progress: show a bar.
 
-    Raises ValueError for more partitions than nodes and columns whose rows do not fit, TypeError for sparse columns of
+    Raises ValueError for more parts than nodes and columns whose rows do not fit, TypeError for sparse columns of
     edges, KeyError for an unknown column, FileExistsError for a folder that is there, BlockingIOError for one that a
     ``PartitionBuffer`` writes, OSError where the disk is full.
 
@@ -89,7 +89,7 @@ def write_partitions(
     >>> graph = Graph.from_edges([0, 1, 2, 3], [1, 2, 3, 0], ndata={"x": torch.arange(4.0)})
     >>> partitions = write_partitions(graph, tempfile.mkdtemp(), 2, progress=False)
     >>> partitions, int(partitions.bucket_sizes.sum()), partitions.column("x").fetch(torch.tensor([2, 0]))
-    (Partitions(2 partitions of 2 nodes, 4 edges, 50.0% cut, ndata: x), 4, tensor([2., 0.]))
+    (Partitions(2 parts of 2 nodes, 4 edges, 50.0% cut, ndata: x), 4, tensor([2., 0.]))
     """
     check_type(graph, "graph", Graph, "a nodeflow Graph")
     count = as_count(num_parts, "num_parts", 1)
@@ -112,7 +112,7 @@ def write_partitions(
         parents[rows] = np.arange(len(rows))
         small = {"rows": rows, "parents": parents, **({} if training is None else {"train": training})}
         arrays = write_arrays(draft, small)
-        with _bar(graph, nodes, "partitions", progress=progress) as bar:
+        with _bar(graph, nodes, progress=progress) as bar:
             arrays |= _write_buckets(draft, graph, edges, masters, bar)
             files = [[draft / node_file(name, p, 0) for p in range(count)] for name in nodes]
             split = split_nodes(nodes, masters, np.full(count, size), files, [draft] * count, bar)
@@ -124,7 +124,7 @@ def write_partitions(
 
 
 def _write_buckets(draft: Path, graph: Graph, columns: dict[str, Column], masters: Masters, bar: Any) -> _Files:
-    """Write the edges by buckets: their ends as rows of partitions, their ids and columns; describe the files."""
+    """Write the edges by buckets: their ends as rows of parts, their ids and columns; describe the files."""
     edges = GroupedEdges(graph, masters.owner, EdgeGroups.of("buckets", len(masters.sizes)))
     bucket_ptr = sums(edges.count(bar.update))
     out = EdgeArrays(draft, graph.num_edges)
@@ -228,7 +228,7 @@ def partition_graph(
         # with "in" the rows of a part come in the order of the new ids anyway
         order = masters.order if renumber and edges != "in" else None
         grouped = GroupedEdges(graph, masters.owner, EdgeGroups.of(edges, count), order)
-        with _bar(graph, nodes, "parts", progress=progress) as bar:
+        with _bar(graph, nodes, progress=progress) as bar:
             sizes = grouped.count(bar.update)
             rows = None if edges == "in" else grouped.rows
             arrays, parts = _write_parts(grouped, masters, of_edges, sizes, rows, draft, folders, renumber, bar)
@@ -350,9 +350,9 @@ class EdgeArrays:
         return {name: describe_array(self._folder, file, dtype) for name, (_, file, dtype) in self._made.items()}
 
 
-def _bar(graph: Graph, nodes: Mapping[str, NewColumn], what: str, *, progress: bool) -> Any:
+def _bar(graph: Graph, nodes: Mapping[str, NewColumn], *, progress: bool) -> Any:
     total = 2 * graph.num_edges + graph.num_nodes * len(nodes)
-    return tqdm(total=total, disable=not progress, desc=what, unit=" rows", leave=False)
+    return tqdm(total=total, disable=not progress, desc="parts", unit=" rows", leave=False)
 
 
 def _facts(graph: Graph, method: str | IdsLike, seed: int) -> dict[str, Any]:

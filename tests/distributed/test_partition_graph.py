@@ -260,11 +260,11 @@ def test_parts_of_another_folder_are_refused(tmp_path: Path) -> None:
     other = cut_into(graph, tmp_path / "b", 3, seed=1)
     shutil.rmtree(parts.folder / "part-1")
     shutil.copytree(other.folder / "part-1", parts.folder / "part-1")
-    with pytest.raises(ValueError, match=f"part-1 holds part 1 of partition {other.identity}, and not part 1 of"):
+    with pytest.raises(ValueError, match=f"part-1 holds part 1 of cut {other.identity}, and not part 1 of"):
         parts.part(1)
     shutil.rmtree(parts.folder / "part-1")
     shutil.copytree(parts.folder / "part-2", parts.folder / "part-1")
-    with pytest.raises(ValueError, match="part-1 holds part 2 of partition"):
+    with pytest.raises(ValueError, match="part-1 holds part 2 of cut"):
         parts.part(1)
 
 

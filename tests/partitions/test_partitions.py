@@ -1,4 +1,4 @@
-"""Folders of partitions: cuts, buckets and columns against slow references, and what becomes of faults."""
+"""Folders of parts: cuts, buckets and columns against slow references, and what becomes of faults."""
 
 from __future__ import annotations
 
