@@ -9,7 +9,7 @@ import tempfile
 import zlib
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Literal
 
 import numpy as np
 import torch
@@ -215,12 +215,12 @@ def check_array(folder: Path, array: ArrayFile, *, contents: bool) -> None:
             raise ValueError(f"{folder / array.file} is damaged: {error}") from None
 
 
-def map_array(folder: Path, array: ArrayFile) -> Array:
-    """Return the array of a file, mapped read-only; bfloat16 as uint16."""
+def map_array(folder: Path, array: ArrayFile, mode: Literal["r", "r+"] = "r") -> Array:
+    """Return the array of a file, mapped, read-only unless the mode is "r+"; bfloat16 as uint16."""
     if 0 in array.shape:  # nothing to map
         return np.zeros(array.shape, numpy_type(array.torch_type))
     with locks.syntax:
-        return np.lib.format.open_memmap(folder / array.file, mode="r")
+        return np.lib.format.open_memmap(folder / array.file, mode=mode)
 
 
 def map_tensor(folder: Path, array: ArrayFile) -> Tensor:

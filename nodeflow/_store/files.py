@@ -14,11 +14,10 @@ import torch
 from torch import Tensor
 
 from nodeflow._base.checks import with_article
-from nodeflow._disk.arrays import ArrayFile, create_array, numpy_type
+from nodeflow._disk.arrays import ArrayFile, create_array, map_array, numpy_type
 from nodeflow._disk.folders import lock_of_process, new_folder
 from nodeflow._disk.manifest import MANIFEST, Manifest, sync_arrays
 from nodeflow._peers.held import ALONE, Peers
-from nodeflow._runtime import locks
 from nodeflow._store.journal import Journal
 from nodeflow._store.store import Shapes, Store, as_rows
 
@@ -222,12 +221,7 @@ class FileStore(Store):
         return int(number)
 
     def _map(self, number: int) -> dict[str, Tensor]:
-        arrays = {}
-        for array, (shape, dtype) in self.shapes.items():
-            if 0 in shape:  # nothing to map
-                arrays[array] = torch.zeros(shape, dtype=dtype)
-                continue
-            with locks.syntax:
-                mapped = np.lib.format.open_memmap(self.folder / str(number) / f"{array}.npy", "r+")
-            arrays[array] = torch.from_numpy(mapped).view(dtype).view(shape)
-        return arrays
+        return {
+            name: torch.from_numpy(map_array(self.folder, array, "r+")).view(array.torch_type)
+            for name, array in self._manifest(number).arrays.items()
+        }
