@@ -22,7 +22,7 @@ from nodeflow._disk.streams import ArrayWriter
 from nodeflow._rows.rows import as_array, concat_rows, from_numpy
 from nodeflow.graph import Graph
 from nodeflow.partitions._partitions import Partitions
-from nodeflow.partitions._split import sums
+from nodeflow.partitions._split import id_type, sums
 
 NODES = "nodes"
 """The folder of the node columns."""
@@ -227,8 +227,8 @@ class EdgeSlots:
         for bucket, (dst_start, _) in zip(buckets, starts, strict=True):
             kernels.buckets.count_bucket(bucket["dst"], dst_start, indptr)
         np.cumsum(indptr, out=indptr)
-        indices = np.empty(begin[-1], _id_type(len(indptr)))
-        edge_ids = np.empty(begin[-1], _id_type(begin[-1]))
+        indices = np.empty(begin[-1], numpy_type(id_type(len(indptr))))
+        edge_ids = np.empty(begin[-1], numpy_type(id_type(begin[-1])))
         head = indptr[:-1].copy()
         for bucket, (dst_start, src_start), first in zip(buckets, starts, begin[:-1].tolist(), strict=True):
             ends = bucket["src"], bucket["dst"], src_start, dst_start
@@ -270,7 +270,3 @@ class EdgeSlots:
                     f"{path} is damaged: edge {first + at} ends at row {whole[end][at]} of a part that has "
                     f"{self._partitions.size}"
                 )
-
-
-def _id_type(upper: int) -> type[np.signedinteger[Any]]:
-    return np.int32 if upper < 2**31 else np.int64

@@ -243,3 +243,8 @@ def sums(sizes: Array) -> Ints:
     begin = np.zeros(len(sizes) + 1, np.int64)
     np.cumsum(sizes, out=begin[1:])
     return begin
+
+
+def id_type(upper: int) -> torch.dtype:
+    """Return the type of ids below ``upper``."""
+    return torch.int32 if upper < 2**31 else torch.int64

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,7 @@ from nodeflow._disk.folders import locked, new_folder
 from nodeflow._disk.manifest import MANIFEST, Manifest
 from nodeflow._rows.rows import as_array, fetch_rows, is_sparse, row_bytes
 from nodeflow.graph import SPLIT, Graph
-from nodeflow.partitions._cut import Masters, cut_nodes, part_type
+from nodeflow.partitions._cut import Masters, cut_nodes
 from nodeflow.partitions._graph_parts import GraphPart, GraphParts, part_folder
 from nodeflow.partitions._partitions import Partitions
 from nodeflow.partitions._slots import node_file
@@ -34,6 +34,7 @@ from nodeflow.partitions._split import (
     SplitColumn,
     columns_of,
     grid_of,
+    id_type,
     split_nodes,
     sums,
     write_arrays,
@@ -100,14 +101,13 @@ def write_partitions(
     if sparse := [name for name, column in edges.items() if is_sparse(column)]:
         raise TypeError(f"edge column {sparse[0]!r} is sparse, and buckets hold dense rows; leave it out of edata=")
     path, number = Path(folder), as_int(seed, "seed")
-    with ExitStack() as stack:
-        if overwrite and (path / MANIFEST).is_file():
-            stack.enter_context(locked(path))  # nobody writes into a folder that is to be replaced
-        draft = stack.enter_context(new_folder(path, overwrite=overwrite))
+    # nobody writes into a folder that is to be replaced
+    lock = locked(path) if overwrite and (path / MANIFEST).is_file() else nullcontext()
+    with lock, new_folder(path, overwrite=overwrite) as draft:
         masters = cut_nodes(graph, count, method, training, number, equal=True)
         size = -(-graph.num_nodes // count)
-        id_type = np.dtype(np.int32 if count * size < 2**31 else np.int64)
-        rows: Array = masters.place.astype(id_type) + masters.owner.astype(id_type) * id_type.type(size)
+        kind = numpy_type(id_type(count * size))
+        rows: Array = masters.place.astype(kind) + masters.owner.astype(kind) * kind.type(size)
         parents = np.full(count * size, -1, np.int64)
         parents[rows] = np.arange(len(rows))
         small = {"rows": rows, "parents": parents, **({} if training is None else {"train": training})}
@@ -128,9 +128,9 @@ def _write_buckets(draft: Path, graph: Graph, columns: dict[str, Column], master
     edges = GroupedEdges(graph, masters.owner, EdgeGroups.of("buckets", len(masters.sizes)))
     bucket_ptr = sums(edges.count(bar.update))
     out = EdgeArrays(draft, graph.num_edges)
-    out.add("src", np.int32)
-    out.add("dst", np.int32)
-    out.add("edge_ids", np.int32 if graph.num_edges < 2**31 else np.int64)
+    out.add("src", torch.int32)
+    out.add("dst", torch.int32)
+    out.add("edge_ids", id_type(graph.num_edges))
     for i, (name, column) in enumerate(columns.items()):
         out.add(f"edata/{name}", column.dtype, column.shape[1:], f"edges-{i}")
     for piece in edges.pieces():
@@ -279,21 +279,21 @@ def _write_parts(
     """
     num_nodes, num_edges = edges.graph.num_nodes, edges.graph.num_edges
     outs = {
-        "src": _split(folders, "src", num_nodes, sizes),
-        "edge_ids": _split(folders, "edge_ids", num_edges, sizes),
+        "src": _split(folders, "src", id_type(num_nodes), sizes),
+        "edge_ids": _split(folders, "edge_ids", id_type(num_edges), sizes),
     }
     if rows is not None:
-        outs["rows"] = _split(folders, "rows", None, rows)
-        outs["indptr"] = _split(folders, "indptr", None, rows + 1)
+        outs["rows"] = _split(folders, "rows", torch.int64, rows)
+        outs["indptr"] = _split(folders, "indptr", torch.int64, rows + 1)
     for i, (name, column) in enumerate(columns.items()):
         outs[f"edata/{name}"] = SplitColumn([folder / f"edge-{i}.npy" for folder in folders], column, sizes)
     edge_begin = sums(sizes)
     book = EdgeArrays(draft, num_edges)
     if renumber:
-        book.add("original_edges", np.int64)
+        book.add("original_edges", torch.int64)
     else:
-        book.add("edge_owner", part_type(len(sizes)))
-        book.add("edge_place", np.int32 if sizes.max(initial=0) < 2**31 else np.int64)
+        book.add("edge_owner", torch.from_numpy(masters.owner[:0]).dtype)
+        book.add("edge_place", id_type(int(sizes.max(initial=0))))
     widest = max(map(row_bytes, columns.values()), default=1)
     for unsorted in edges.pieces(max(_BYTES // max(widest, 1), 1)):
         begin, piece = unsorted.sorted(edges.size)
@@ -327,14 +327,12 @@ class EdgeArrays:
 
     def __init__(self, folder: Path, num_edges: int) -> None:
         self._folder, self._num_edges = folder, num_edges
-        self._made: dict[str, tuple[np.memmap[Any, Any], str, torch.dtype | None]] = {}
+        self._made: dict[str, tuple[np.memmap[Any, Any], str, torch.dtype]] = {}
 
-    def add(self, name: str, kind: Any, row: Sequence[int] = (), file: str = "") -> None:
-        """Make an array; ``kind`` is a type of numpy or torch, ``row`` the shape of an entry."""
-        dtype = kind if isinstance(kind, torch.dtype) else None
+    def add(self, name: str, dtype: torch.dtype, row: Sequence[int] = (), file: str = "") -> None:
+        """Make an array, by default in the file of its name; ``row`` is the shape of an entry."""
         path = f"{file or name}.npy"
-        shape = (self._num_edges, *row)
-        array = create_array(self._folder / path, kind if dtype is None else numpy_type(dtype), shape)
+        array = create_array(self._folder / path, numpy_type(dtype), (self._num_edges, *row))
         self._made[name] = array, path, dtype
 
     def put(self, at: Array, entries: Mapping[str, Array]) -> None:
@@ -361,10 +359,9 @@ def _facts(graph: Graph, method: str | IdsLike, seed: int) -> dict[str, Any]:
     return {"num_nodes": graph.num_nodes, "num_edges": graph.num_edges, "method": how, "seed": seed}
 
 
-def _split(folders: list[Path], name: str, upper: int | None, sizes: Ints) -> SplitColumn:
-    """Split an array of integers, below ``upper``."""
-    kind = torch.int32 if upper is not None and upper < 2**31 else torch.int64
-    return SplitColumn([folder / f"{name}.npy" for folder in folders], torch.empty(0, dtype=kind), sizes)
+def _split(folders: list[Path], name: str, dtype: torch.dtype, sizes: Ints) -> SplitColumn:
+    """Split an array of integers over the files of its name."""
+    return SplitColumn([folder / f"{name}.npy" for folder in folders], torch.empty(0, dtype=dtype), sizes)
 
 
 def _mirrors(folders: list[Path], described: list[dict[str, ArrayFile]], masters: Masters, renumber: bool) -> Ints:
