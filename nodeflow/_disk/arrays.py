@@ -9,7 +9,7 @@ import tempfile
 import zlib
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Literal
 
 import numpy as np
 import torch
@@ -71,7 +71,6 @@ class ArrayFile:
 
     @property
     def torch_type(self) -> torch.dtype:
-        """Type of the numbers."""
         dtype: torch.dtype = getattr(torch, self.dtype)
         return dtype
 
@@ -149,22 +148,6 @@ def take_room(descriptor: int, start: int, size: int) -> None:
         size -= os.write(descriptor, zeros[:size])
 
 
-def write_array(file: Path, values: Tensor | Array) -> None:
-    """Write a dense tensor or array into a ``.npy`` file, bfloat16 as uint16, and flush it to the disk.
-
-    Raises OSError where the disk cannot hold it.
-    """
-    if isinstance(values, Tensor):
-        values = as_array(values.detach().cpu().contiguous())
-    file.parent.mkdir(parents=True, exist_ok=True)
-    with file.open("wb") as opened:
-        values = np.ascontiguousarray(values)
-        write_header(opened, values.dtype, values.shape)
-        opened.write(values.reshape(-1).view(np.uint8).data)
-        opened.flush()
-        os.fsync(opened.fileno())
-
-
 def describe_array(folder: Path, file: str, dtype: torch.dtype | None = None) -> ArrayFile:
     """Return the description of a ``.npy`` file of a folder, which is read once for its checksum.
 
@@ -232,12 +215,12 @@ def check_array(folder: Path, array: ArrayFile, *, contents: bool) -> None:
             raise ValueError(f"{folder / array.file} is damaged: {error}") from None
 
 
-def map_array(folder: Path, array: ArrayFile) -> Array:
-    """Return the array of a file, mapped read-only; bfloat16 as uint16."""
+def map_array(folder: Path, array: ArrayFile, mode: Literal["r", "r+"] = "r") -> Array:
+    """Return the array of a file, mapped, read-only unless the mode is "r+"; bfloat16 as uint16."""
     if 0 in array.shape:  # nothing to map
         return np.zeros(array.shape, numpy_type(array.torch_type))
     with locks.syntax:
-        return np.lib.format.open_memmap(folder / array.file, mode="r")
+        return np.lib.format.open_memmap(folder / array.file, mode=mode)
 
 
 def map_tensor(folder: Path, array: ArrayFile) -> Tensor:

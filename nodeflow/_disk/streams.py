@@ -20,16 +20,10 @@ _BYTES = 2**24  # bytes that are written at a time
 
 
 class ArrayWriter:
-    """A ``.npy`` file that grows by rows.
+    """A ``.npy`` file that grows by rows of the shape ``row``.
 
-    Args:
-        file: the file, which is made.
-        dtype: type of the numbers.
-        row: shape of a row.
-        num_rows: number of rows, where it is known before; those that were not appended at the end are zeros. The
-            checksum is then computed as rows come, else by reading the file.
-
-    Raises OSError, with the file, where the disk is full.
+    Where ``num_rows`` is known before, rows that were not appended at the end are zeros, and the checksum is computed
+    as rows come, else by reading the file. Raises OSError, with the file, where the disk is full.
     """
 
     def __init__(self, file: Path, dtype: torch.dtype, row: tuple[int, ...] = (), num_rows: int | None = None) -> None:

@@ -17,12 +17,9 @@ from nodeflow._rows.rows import put_rows
 class Routes:
     """Routes entries to the processes that own them, and one answer per entry back.
 
-    Entries of one process keep their order. Processes answer each with an answer per entry that went there, in that
-    order; answers are given here as a list by process.
-
-    Args:
-        owner: the process of every entry, int ``[k]``.
-        size: number of processes.
+    ``owner``, int ``[k]``, is the process of every entry, of ``size`` processes. Entries of one process keep their
+    order. Processes answer each with an answer per entry that went there, in that order; here answers are a list by
+    process.
     """
 
     def __init__(self, owner: Ints, size: int) -> None:

@@ -14,11 +14,10 @@ import torch
 from torch import Tensor
 
 from nodeflow._base.checks import with_article
-from nodeflow._disk.arrays import ArrayFile, create_array, numpy_type
+from nodeflow._disk.arrays import ArrayFile, create_array, map_array, numpy_type
 from nodeflow._disk.folders import lock_of_process, new_folder
 from nodeflow._disk.manifest import MANIFEST, Manifest, sync_arrays
 from nodeflow._peers.held import ALONE, Peers
-from nodeflow._runtime import locks
 from nodeflow._store.journal import Journal
 from nodeflow._store.store import Shapes, Store, as_rows
 
@@ -41,13 +40,11 @@ class FileStore(Store):
 
     Args:
         folder: made when missing. Arrays that are there must be of the same kind, names, shapes, types and facts.
-        kind: what the arrays are, as "history".
-        version: of their layout.
+        kind, version: what the arrays are, as "history", and the version of their layout.
         shapes: of all arrays; new ones are zeros.
         facts: what else must agree when the folder is opened again, as JSON has it.
         words: by the name of a fact, how an error says that it is another one.
-        peers: the processes, each with a folder of its own. Then making one is collective, and ends what was
-            interrupted alike on all.
+        peers: the processes, each with a folder of its own; making one ends what was interrupted alike on all.
         counter: the array that counts commits, where there are several processes.
 
     Raises ValueError for a folder of something else, for damaged files, and for folders of several processes that are
@@ -128,7 +125,6 @@ class FileStore(Store):
         self._journal.erase()
 
     def successor(self) -> dict[str, Tensor]:
-        """Make a second set of arrays, all zeros."""
         self._check_process()
         number = self.number + 1
         self._remove(number)  # of a pass that did not end
@@ -147,7 +143,6 @@ class FileStore(Store):
         self._remove(self.number - 1)
 
     def flush(self) -> None:
-        """Wait until all rows are on the disk, so that they outlive a power cut."""
         sync_arrays(self.folder, self._manifest(self.number).arrays.values())
 
     def close(self) -> None:
@@ -226,12 +221,7 @@ class FileStore(Store):
         return int(number)
 
     def _map(self, number: int) -> dict[str, Tensor]:
-        arrays = {}
-        for array, (shape, dtype) in self.shapes.items():
-            if 0 in shape:  # nothing to map
-                arrays[array] = torch.zeros(shape, dtype=dtype)
-                continue
-            with locks.syntax:
-                mapped = np.lib.format.open_memmap(self.folder / str(number) / f"{array}.npy", "r+")
-            arrays[array] = torch.from_numpy(mapped).view(dtype).view(shape)
-        return arrays
+        return {
+            name: torch.from_numpy(map_array(self.folder, array, "r+")).view(array.torch_type)
+            for name, array in self._manifest(number).arrays.items()
+        }

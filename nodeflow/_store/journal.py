@@ -32,9 +32,6 @@ class Journal:
 
     The checksum is the sum of all 64-bit words. It finds pages that a power cut kept from the disk, which CRC-32 would
     do at the cost of a second commit.
-
-    Args:
-        file: made when missing.
     """
 
     def __init__(self, file: Path) -> None:

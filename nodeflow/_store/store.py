@@ -25,13 +25,9 @@ class Store(ABC):
     """Named arrays, those of this process, whose rows change by commits of all processes of a group.
 
     In a commit every process keeps its old rows, changes rows, and puts the old ones back unless all of them come to
-    the end, which they tell each other in one exchange. A process alone exchanges nothing.
-
-    Args:
-        peers: the processes. ``commit``, ``change`` and ``replace`` are collective, each with rows of its own.
-        what: says in messages what the arrays are, as "the history".
-
-    ``arrays`` are the present ones, which change by commits only.
+    the end, which they tell each other in one exchange. ``commit``, ``change`` and ``replace`` are collective, each
+    with rows of its own. ``arrays`` are the present ones, which change by commits only; ``what`` says in messages what
+    they are, as "the history".
     """
 
     arrays: MutableMapping[str, Tensor]
@@ -102,12 +98,7 @@ class Store(ABC):
 
 
 class MemoryStore(Store):
-    """Named arrays in memory.
-
-    Args:
-        arrays: the arrays, a dict that the store shares with its owner: commits change it in place.
-        peers, what: see ``Store``. Making one is collective.
-    """
+    """Named arrays in memory, in a dict that the store shares with its owner. Making one is collective."""
 
     def __init__(self, arrays: MutableMapping[str, Tensor], peers: Peers = ALONE, what: str = "the rows") -> None:
         super().__init__(peers, what)
@@ -116,7 +107,6 @@ class MemoryStore(Store):
         peers.gather(f"arrays of {what}", [])
 
     def successor(self) -> dict[str, Tensor]:
-        """Make a second set of arrays, all zeros."""
         return {name: torch.zeros_like(array) for name, array in self.arrays.items()}
 
     def _keep(self, arrays: Mapping[str, Tensor], ids: Sequence[tuple[str, Tensor]]) -> None:

@@ -1,13 +1,21 @@
-"""Lists of edges as text: which column is which, and the first wrong row."""
+"""Lists of edges as text: which column is which, columns of numbers in pieces, and the first wrong row."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
+from pathlib import Path
+
+import numpy as np
 
 from nodeflow._base.checks import LARGEST, describe
+from nodeflow._base.types import Array
 from nodeflow._text.table import Table, is_integer, is_number
+
+ENDS = ("src", "dst")
+FAILURES = (ValueError, OverflowError, EOFError, OSError)
+"""What numpy raises for a table that it cannot read."""
 
 
 def layout(
@@ -33,9 +41,7 @@ def layout(
         names = column_names(columns)
     elif titles is not None:
         titles = [title.strip("\"'") for title in titles]
-        names = tuple(titles if {"src", "dst"} <= set(titles) else ["src", "dst", *titles[2:]])
-        if len(titles) < 2 or len(set(names)) < len(names):
-            raise table.error(table.skip, f"the header must name two or more columns, each once, got {titles}")
+        names = titled_columns(titles, f"{table.path}, line {table.skip}: the header")
     else:
         names = ("src", "dst", *(f"c{at}" for at in range(2, len(first or ()))))
     return table, names, first
@@ -51,20 +57,90 @@ def column_names(columns: Sequence[str]) -> tuple[str, ...]:
     return tuple(columns)
 
 
+def titled_columns(titles: Sequence[str], where: str) -> tuple[str, ...]:
+    """Return the names of columns with titles; the first two become src and dst unless both names occur."""
+    names = tuple(titles if {*ENDS} <= set(titles) else [*ENDS, *titles[2:]])
+    if len(titles) < 2 or len(set(names)) < len(names):
+        raise ValueError(
+            f"{where} must name two or more columns, each once, src and dst first or among them, got {titles}"
+        )
+    return names
+
+
+class EdgeTable:
+    """A table of edges in numbers, as ``layout`` returns it, of which the columns called "_" are left out.
+
+    ``upper`` bounds the ids of nodes, where that is known. Columns are int64 while all entries are written as
+    integers, float64 from the first piece on where one is not.
+    """
+
+    def __init__(self, table: Table, names: tuple[str, ...], first: list[str], upper: int | None) -> None:
+        self._table, self._names, self._upper = table, names, upper
+        self._kept = {name: at for at, name in enumerate(names) if name != "_"}
+        # without columns to skip, numpy itself checks that all rows have the same number of columns
+        self._use = list(self._kept.values()) if len(self._kept) < len(names) else None
+        self._whole = {
+            name: name in ENDS or (at < len(first) and is_integer(first[at])) for name, at in self._kept.items()
+        }
+
+    def load(self, lines: Iterable[str] | None = None) -> dict[str, Array]:
+        """Return the columns of the file, or of lines of it; raises ``FAILURES``, also for wrong ids."""
+        # positions serve as field names, because a title may be anything
+        dtype = [(str(at), np.int64 if self._whole[name] else np.float64) for name, at in self._kept.items()]
+        loaded = self._table.load(dtype, self._use, lines)
+        columns = {name: np.ascontiguousarray(loaded[str(at)]) for name, at in self._kept.items()}
+        for end in ENDS:
+            ids, upper = columns[end], LARGEST if self._upper is None else self._upper
+            if len(ids) and not 0 <= ids.min() <= ids.max() < upper:
+                raise ValueError(f"{end} has ids beyond the nodes")
+        return columns
+
+    def pieces(self, size: int = 2**15) -> Iterator[tuple[dict[str, Array], int]]:
+        """Yield the columns of ``size`` lines at a time, and the bytes of the file that have been read.
+
+        Raises ValueError with the first wrong line.
+        """
+        for number, lines, read in self._table.blocks(size):
+            try:
+                columns = self.load(lines)
+            except FAILURES:
+                # numpy has failed, usually at a wrong row: this raises with the first one
+                rows = self._table.split(number, lines)
+                checked = checked_rows(self._table.path, self._names, rows, self._upper)
+                for name, at in self._kept.items():  # a column that began with integers may go on with others
+                    self._whole[name] = self._whole[name] and all(is_integer(fields[at]) for fields in checked)
+                # numpy itself cannot read some of these, such as a line of blanks between rows of commas
+                columns = self.load(map((self._table.delimiter or " ").join, checked))
+            if len(columns["src"]):
+                yield columns, read
+
+
 def checked_rows(
-    table: Table, names: tuple[str, ...], rows: Iterable[tuple[int, list[str]]], num_nodes: int | None
-) -> Iterator[tuple[int, list[str]]]:
-    """Yield ``rows`` of a table; raise ValueError for the first wrong one."""
+    path: Path,
+    names: tuple[str, ...],
+    rows: Iterable[tuple[int, list[str]]],
+    num_nodes: int | None = None,
+    *,
+    named: bool = False,
+) -> list[list[str]]:
+    """Return the fields of ``rows``, whose nodes are integers or names; raise ValueError for the first wrong row."""
+    checked = []
     upper = "" if num_nodes is None else f" and below num_nodes, {num_nodes}"
     for line, fields in rows:
+        where = f"{path}, line {line}"
         if len(fields) != len(names):
-            hint = "; name all columns of the file in `columns`, '_' for those to skip"
-            raise table.error(line, f"expected {len(names)} columns ({', '.join(names)}), got {len(fields)}{hint}")
+            hint = "name all columns of the file in `columns`, '_' for those to skip"
+            raise ValueError(f"{where}: expected {len(names)} columns ({', '.join(names)}), got {len(fields)}; {hint}")
         for name, field in zip(names, fields, strict=True):
-            if name in ("src", "dst"):
+            if name in ENDS and named:
+                if not field:
+                    raise ValueError(f"{where}: the name of {name} is empty")
+            elif name in ENDS:
                 if not (is_integer(field) and 0 <= int(field) < (LARGEST if num_nodes is None else num_nodes)):
                     hint = "" if any(map(is_number, fields)) else "; if the line names the columns, pass header=True"
-                    raise table.error(line, f"{name} must be an integer from 0{upper}, got {field!r}{hint}")
+                    raise ValueError(f"{where}: {name} must be an integer from 0{upper}, got {field!r}{hint}")
             elif name != "_" and not is_number(field):
-                raise table.error(line, f"column {name!r} must hold numbers, got {field!r}; skip it by naming it '_'")
-        yield line, fields
+                hint = "skip it by naming it '_'"
+                raise ValueError(f"{where}: column {name!r} must hold numbers, got {field!r}; {hint}")
+        checked.append(fields)
+    return checked

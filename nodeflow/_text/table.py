@@ -1,11 +1,13 @@
-"""Tables of numbers in text files: numpy reads them, and a slower reader finds the line of an error."""
+"""Tables in text files: numpy reads those of numbers, and a slower reader finds the line of an error; rows of words."""
 
 from __future__ import annotations
 
+import csv
 import gzip
 import re
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from io import TextIOWrapper
 from itertools import islice
@@ -15,9 +17,43 @@ from typing import Any, BinaryIO, cast
 import numpy as np
 
 from nodeflow._base.types import Array
-from nodeflow._text.reading import reading
 
 _INTEGER = re.compile(r"[+-]?[0-9]+")
+
+
+@contextmanager
+def reading(path: Path, expected: str) -> Iterator[None]:
+    """Raise one ValueError that names the file, for any error that a damaged file causes in a reader."""
+    try:
+        yield
+    except (FileNotFoundError, PermissionError, IsADirectoryError, MemoryError):
+        raise
+    except Exception as error:  # damage comes out of zipfile, zlib, gzip and numpy as a dozen types
+        pickled = "pickle" in str(error)  # numpy's word for object arrays, and for whatever has no header it knows
+        why = "it holds pickled objects, which are never loaded, or no numbers at all" if pickled else f"{error}"
+        raise ValueError(
+            f"{path} must be {expected}, but it cannot be read; it may be cut short or of another format ({why}). "
+            "Write or copy it again"
+        ) from error
+
+
+def rows_of_words(path: Path) -> Iterator[tuple[int, list[str]]]:
+    """Yield ``(line number from 1, entries)`` of each row that has any."""
+    packed = path.suffix == ".gz"
+    comma = ".csv" in path.suffixes
+    opened = gzip.open if packed else open
+    with reading(path, "a text file of columns"), opened(path, "rt", encoding="utf-8-sig", newline="") as file:
+        if comma:
+            rows = csv.reader(file, skipinitialspace=True, strict=True)
+        else:
+            rows = csv.reader(file, delimiter="\t", quoting=csv.QUOTE_NONE, strict=True)
+        try:
+            for fields in rows:
+                stripped = [*map(str.strip, fields)]
+                if any(stripped):
+                    yield rows.line_num, stripped
+        except csv.Error as error:
+            raise ValueError(f"line {rows.line_num}: {error}") from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,25 +94,12 @@ class Table:
             if text.strip():
                 yield at, [field.strip() for field in text.strip("\r\n").split(self.delimiter)]
 
-    def load(
-        self,
-        dtype: Any,
-        use: Sequence[int] | None = None,
-        rows: Iterable[list[str]] | None = None,
-        lines: Iterable[str] | None = None,
-    ) -> Array:
+    def load(self, dtype: Any, use: Sequence[int] | None = None, lines: Iterable[str] | None = None) -> Array:
         """Return the table as an array; the columns ``use`` only, if given. Raises ValueError as numpy words it.
 
-        A plain ``dtype`` gives a matrix ``[rows, columns]``, a structured one ``[rows]``. ``rows``, as ``self.rows``
-        splits them, stand in for the file: slow, but they may hold lines that numpy itself cannot read, such as
-        a line of blanks between rows of commas. ``lines``, as ``self.blocks`` gives them, stand in for it too.
+        A plain ``dtype`` gives a matrix ``[rows, columns]``, a structured one ``[rows]``. ``lines``, as ``self.blocks``
+        gives them, stand in for the file.
         """
-        source: Any = str(self.path)
-        comments, skip = self.comments, self.skip
-        if lines is not None:
-            source, skip = lines, 0
-        elif rows is not None:
-            source, comments, skip = map((self.delimiter or " ").join, rows), None, 0
         structured = np.dtype(dtype).names is not None
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message=".*input contained no data.*")
@@ -84,11 +107,11 @@ class Table:
             warnings.filterwarnings("error", category=DeprecationWarning)
             try:
                 return np.loadtxt(
-                    source,
+                    str(self.path) if lines is None else lines,
                     dtype=dtype,
-                    comments=comments,
+                    comments=self.comments,
                     delimiter=self.delimiter,
-                    skiprows=skip,
+                    skiprows=self.skip if lines is None else 0,
                     usecols=use,
                     ndmin=1 if structured else 2,
                     encoding="utf-8-sig",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -92,7 +93,7 @@ def build_graph(
     if num_nodes is None and not named and of_nodes:
         num_nodes = int(next(iter(of_nodes.values())).shape[0])
     upper = None if num_nodes is None else as_count(num_nodes, "num_nodes")
-    with new_folder(Path(folder), overwrite=overwrite) as draft, Spool(draft) as spool:
+    with new_folder(Path(folder), overwrite=overwrite) as draft, closing(Spool(draft)) as spool:
         table = _Columns(draft)
         names: dict[str, int] = {}
         total = sum(path.stat().st_size for paths in files for path in paths)

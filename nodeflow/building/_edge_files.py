@@ -14,22 +14,14 @@ import numpy as np
 from nodeflow._base.checks import LARGEST, Ints, describe, first_true
 from nodeflow._base.types import Array, FileLike
 from nodeflow._disk.arrays import read_header
-from nodeflow._text.edges import checked_rows, column_names, layout
-from nodeflow._text.reading import reading, rows_of_words
-from nodeflow._text.table import Table, is_integer, is_number
+from nodeflow._text.edges import EdgeTable, checked_rows, column_names, layout, titled_columns
+from nodeflow._text.table import Table, is_integer, reading, rows_of_words
 
 _ROWS = 2**15  # rows read at a time
-_FAILURES = (ValueError, OverflowError)
 
 
 class Piece(NamedTuple):
-    """Some edges of a file, in its order.
-
-    Args:
-        src, dst: int64 ids, or names of nodes.
-        columns: the other columns by name.
-        read: bytes of the file that have been read with this piece.
-    """
+    """Some edges of a file: int64 ids or names, the other columns, and the bytes of the file that have been read."""
 
     src: Ints | list[str]
     dst: Ints | list[str]
@@ -49,38 +41,13 @@ class TextOptions(NamedTuple):
 def numbered_text(path: Path, options: TextOptions, upper: int | None) -> Iterator[Piece]:
     """Yield the edges of a text file whose nodes are integers, below ``upper`` where that is known.
 
-    Columns are int64 while all entries are written as integers, float64 from the first piece on where one is not.
     Raises ValueError with the first wrong line.
     """
     table = Table(path, options.delimiter, options.comments or None)
     table, names, first = layout(table, options.columns, options.header)
-    if first is None:
-        return
-    kept = {name: at for at, name in enumerate(names) if name != "_"}
-    use = list(kept.values()) if len(kept) < len(names) else None
-    whole = {name: name in ("src", "dst") or (at < len(first) and is_integer(first[at])) for name, at in kept.items()}
-
-    def dtype() -> list[tuple[str, type]]:  # positions serve as field names, because a title may be anything
-        return [(str(at), np.int64 if whole[name] else np.float64) for name, at in kept.items()]
-
-    for number, lines, read in table.blocks(_ROWS):
-        try:
-            loaded = table.load(dtype(), use, lines=lines)
-        except _FAILURES:
-            rows = []
-            for _, fields in checked_rows(table, names, table.split(number, lines), upper):
-                rows.append(fields)
-                for name, at in kept.items():
-                    whole[name] = whole[name] and is_integer(fields[at])
-            loaded = table.load(dtype(), use, rows=rows)
-        columns = {name: np.ascontiguousarray(loaded[str(at)]) for name, at in kept.items()}
-        src, dst = columns.pop("src"), columns.pop("dst")
-        if len(src):
-            top = LARGEST if upper is None else upper
-            if min(src.min(), dst.min()) < 0 or max(src.max(), dst.max()) >= top:
-                for _ in checked_rows(table, names, table.split(number, lines), upper):  # raises for the first one
-                    pass
-            yield Piece(src, dst, columns, read)
+    if first is not None:
+        for columns, read in EdgeTable(table, names, first, upper).pieces(_ROWS):
+            yield Piece(columns.pop("src"), columns.pop("dst"), columns, read)
 
 
 def named_text(path: Path, options: TextOptions) -> Iterator[Piece]:
@@ -95,30 +62,16 @@ def named_text(path: Path, options: TextOptions) -> Iterator[Piece]:
         return
     titled = {"src", "dst"} <= set(begin[1]) if options.header is None else options.header
     if names is None and titled:
-        names = _titles(begin[1], f"{path}, line {begin[0]}: the header")
+        names = titled_columns(begin[1], f"{path}, line {begin[0]}: the header")
     elif names is None:
         names = ("src", "dst", *(f"c{at}" for at in range(2, len(begin[1]))))
     held = [] if titled else [begin]
     while held := held + list(islice(rows, _ROWS)):
-        for line, fields in held:
-            _check_words(path, line, fields, names)
-        table = dict(zip(names, zip(*(fields for _, fields in held), strict=True), strict=True))
+        table = dict(zip(names, zip(*checked_rows(path, names, held, named=True), strict=True), strict=True))
         src, dst = list(table.pop("src")), list(table.pop("dst"))
         columns = {name: _numbers(words) for name, words in table.items() if name != "_"}
         yield Piece(src, dst, columns, 0)
         held = []
-
-
-def _check_words(path: Path, line: int, fields: list[str], names: tuple[str, ...]) -> None:
-    if len(fields) != len(names):
-        wanted = f"{len(names)} columns ({', '.join(names)})"
-        raise ValueError(f"{path}, line {line}: expected {wanted}, got {len(fields)}: {fields}")
-    for name, field in zip(names, fields, strict=True):
-        if name in ("src", "dst") and not field:
-            raise ValueError(f"{path}, line {line}: the name of {name} is empty")
-        if name not in ("src", "dst", "_") and not is_number(field):
-            hint = "skip it by naming it '_'"
-            raise ValueError(f"{path}, line {line}: column {name!r} must hold numbers, got {field!r}; {hint}")
 
 
 def _numbers(words: Sequence[str]) -> Array:
@@ -256,17 +209,7 @@ def _parquet_names(path: Path, titles: list[str], columns: Sequence[str] | None)
         if len(names) != len(titles):
             raise ValueError(f"{path} has {len(titles)} columns ({', '.join(titles)}), but columns names {len(names)}")
         return names
-    return _titles(titles, str(path))
-
-
-def _titles(titles: Sequence[str], where: str) -> tuple[str, ...]:
-    """Return the names of columns; the first two become src and dst unless both names occur."""
-    names = tuple(titles if {"src", "dst"} <= set(titles) else ["src", "dst", *titles[2:]])
-    if len(titles) < 2 or len({*names}) < len(names):
-        raise ValueError(
-            f"{where} must name two or more columns, each once, src and dst first or among them, got {titles}"
-        )
-    return names
+    return titled_columns(titles, str(path))
 
 
 def _parquet_column(path: Path, name: str, values: Any, first: int, *, named: bool) -> Any:

@@ -22,10 +22,11 @@ BYTES_PER_EDGE = 80  # memory for sorting one edge
 BYTES_PER_NODE = 16
 MOST_BUCKETS = 500  # files open at a time
 _PIECE = 2**17  # edges read at a time
+_BUFFER = 2**9  # bytes of memory of each file of a bucket
 
 
 class Spool:
-    """Edges in the order appended, in a temporary file that is removed when the ``with`` block ends.
+    """Edges in the order appended, in a temporary file that ``close`` removes.
 
     It notes their number, the largest id, and whether they are sorted by destination already.
     """
@@ -36,7 +37,6 @@ class Spool:
         self._file = self.path.open("wb")
 
     def append(self, src: Ints, dst: Ints) -> None:
-        """Append edges."""
         if not len(src):
             return
         self._file.write(np.stack([src, dst], 1).data)
@@ -52,12 +52,6 @@ class Spool:
         with self.path.open("rb") as file:
             while len(piece := np.fromfile(file, np.int64, count)):
                 yield piece.reshape(-1, 2)
-
-    def __enter__(self) -> Spool:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def close(self) -> None:
         """Remove the file."""
@@ -116,7 +110,7 @@ def _sorted_ranges(spool: Spool, indptr: Ints, draft: Path, most: int) -> Iterat
         return
     paths = [draft / f"bucket{k}.spool" for k in range(len(bounds) - 1)]
     with ExitStack() as stack:
-        files = [stack.enter_context(path.open("wb", buffering=0)) for path in paths]
+        files = [stack.enter_context(path.open("wb", buffering=_BUFFER)) for path in paths]
         first = 0
         for piece in spool.pieces():
             rows = np.column_stack([piece, np.arange(first, first + len(piece))])
@@ -124,7 +118,7 @@ def _sorted_ranges(spool: Spool, indptr: Ints, draft: Path, most: int) -> Iterat
             ends, order = kernels.csr.sort_by_destination(bucket, len(paths))
             rows = rows[order]
             for k in np.flatnonzero(np.diff(ends)).tolist():
-                _write_all(files[k], rows[ends[k] : ends[k + 1]])
+                files[k].write(rows[ends[k] : ends[k + 1]].data)
             first += len(piece)
     spool.close()
     for k, path in enumerate(paths):
@@ -138,13 +132,6 @@ def _sorted_ranges(spool: Spool, indptr: Ints, draft: Path, most: int) -> Iterat
             _, order = kernels.csr.sort_by_destination(rows[:, 1] - low, high - low)
             yield rows[:, 0][order], rows[:, 2][order]
         path.unlink()
-
-
-def _write_all(file: object, rows: Pairs) -> None:
-    """Write rows into an unbuffered file, whose ``write`` may accept only a part at a time."""
-    data = memoryview(rows.tobytes())
-    while data:
-        data = data[file.write(data) :]  # type: ignore[attr-defined]
 
 
 def ranges_of(indptr: Ints, most: int) -> Ints:

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 
 from nodeflow._base.checks import as_count
-from nodeflow._base.types import Array, FileLike
-from nodeflow._text.edges import checked_rows, layout
-from nodeflow._text.reading import reading
-from nodeflow._text.table import Table, is_integer
+from nodeflow._base.types import FileLike
+from nodeflow._text.edges import FAILURES, EdgeTable, layout
+from nodeflow._text.table import Table
 from nodeflow.graph import Graph
-
-_FAILURES = (ValueError, EOFError, OSError)
 
 
 def read_edge_list(
@@ -67,44 +63,11 @@ def read_edge_list(
         if num_nodes is None:
             raise ValueError(f"{table.path} has no edges; pass num_nodes if the graph is meant to have none")
         return Graph.from_edges([], [], num_nodes=num_nodes)
-    kept = {name: at for at, name in enumerate(names) if name != "_"}
-    values = _load(table, names, kept, first, num_nodes)
-    for name in ("src", "dst"):
-        if values[name].min() < 0 or (num_nodes is not None and values[name].max() >= num_nodes):
-            for _ in checked_rows(table, names, table.rows(), num_nodes):  # raises for the first wrong row
-                pass
+    edges = EdgeTable(table, names, first, num_nodes)
+    try:
+        values = edges.load()
+    except FAILURES:  # a wrong row, or one that only the slower reader of pieces takes
+        pieces = [columns for columns, _ in edges.pieces()]
+        values = {name: np.concatenate([columns[name] for columns in pieces]) for name in pieces[0]}
     src, dst = values.pop("src"), values.pop("dst")
     return Graph.from_edges(src, dst, num_nodes=num_nodes, edata=values)
-
-
-def _load(
-    table: Table, names: tuple[str, ...], kept: dict[str, int], first: list[str], num_nodes: int | None
-) -> dict[str, Array]:
-    """Return the columns to keep, each contiguous; ids are int64."""
-    # without columns to skip, numpy itself checks that all rows have the same number of columns
-    use = list(kept.values()) if len(kept) < len(names) else None
-    whole = {name: name in ("src", "dst") or (at < len(first) and is_integer(first[at])) for name, at in kept.items()}
-
-    def load(rows: Iterable[list[str]] | None = None) -> dict[str, Array]:
-        # positions serve as field names, because a title may be anything
-        dtype = [(str(at), np.int64 if whole[name] else np.float64) for name, at in kept.items()]
-        loaded = table.load(dtype, use, rows)
-        return {name: np.ascontiguousarray(loaded[str(at)]) for name, at in kept.items()}
-
-    with suppress(*_FAILURES):
-        return load()
-    for name, at in kept.items():  # a column that began with integers may go on with others
-        if whole[name] and name not in ("src", "dst"):
-            try:
-                table.load(np.int64, [at])
-            except _FAILURES:
-                whole[name] = False
-    with suppress(*_FAILURES):
-        return load()
-    whole = dict.fromkeys(kept, True)
-    # numpy has failed, usually at a wrong row: this raises with the first one
-    for _, fields in checked_rows(table, names, table.rows(), num_nodes):
-        for name, at in kept.items():
-            whole[name] = whole[name] and is_integer(fields[at])
-    with reading(table.path, "a text file with one edge per line"):
-        return load(fields for _, fields in table.rows())

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from nodeflow._base.checks import LARGEST, Ints, first_true
 from nodeflow._base.types import Array, FileLike
-from nodeflow._text.reading import reading
+from nodeflow._text.table import reading
 from nodeflow.datasets._dataset import has_label
 
 

@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 
 from nodeflow._base.checks import Ints, first_true
 from nodeflow._base.types import Array
-from nodeflow._text.reading import rows_of_words
-from nodeflow._text.table import is_integer, is_number
+from nodeflow._text.table import is_integer, is_number, rows_of_words
 
 _PARTS = {"train": 0, "val": 1, "valid": 1, "validation": 1, "dev": 1, "test": 2, "0": 0, "1": 1, "2": 2}
 _CHUNK = 256  # few enough that the garbage collector does not scan them twice

@@ -2,9 +2,8 @@
 
 Where to change something:
 
-- ``_partition_graph``: cuts a graph into the parts that processes hold. ``partitions._cut`` says which part owns
-  which node, ``partitions._split`` where edges lie.
-- ``_graph_parts``: the folder that it writes, its parts, and their sizes.
+- ``partitions._writing`` cuts a graph into the parts that processes hold; ``partitions._graph_parts`` is the
+  folder that it writes, its parts, and their sizes.
 - ``_graph``: opens such a folder on all processes, and is the graph as a process sees it. ``_held`` is what samplers
   read of its part, and its columns.
 - ``_peers``: exchanges between processes, which all end or all fail. ``_transport`` moves the bytes, and says which
@@ -19,12 +18,11 @@ Names that are imported ``as`` themselves serve rooms above, not users.
 """
 
 from nodeflow.distributed._graph import DistributedGraph
-from nodeflow.distributed._graph_parts import GraphPart, GraphParts, PartsReport
 from nodeflow.distributed._held import DistributedRows as DistributedRows
-from nodeflow.distributed._partition_graph import partition_graph
-from nodeflow.distributed._peers import PeerError
 from nodeflow.distributed._peers import check_same as check_same
+from nodeflow.distributed._transport import PeerError
 from nodeflow.partitions import EDGES as EDGES
+from nodeflow.partitions import GraphPart, GraphParts, PartsReport, partition_graph
 
 __all__ = [
     "DistributedGraph",

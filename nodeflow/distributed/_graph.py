@@ -19,12 +19,11 @@ from nodeflow._edges.stored import Between
 from nodeflow._peers.routes import Routes
 from nodeflow._rows.rows import take_rows
 from nodeflow._runtime import objects
-from nodeflow.distributed._graph_parts import GraphPart, GraphParts
 from nodeflow.distributed._held import DistributedRows, HeldEnds, HeldPart
 from nodeflow.distributed._peers import PeerGroup
 from nodeflow.distributed._transport import GroupTransport, Watch
 from nodeflow.graph import Graph, GraphFrame
-from nodeflow.partitions import sums
+from nodeflow.partitions import GraphPart, GraphParts, sums
 
 
 class DistributedGraph(Graph):
@@ -198,7 +197,7 @@ def open_part(folder: FileLike, timeout: float, *, verify: bool) -> tuple[GraphP
                 f"{parts.num_parts} of them, or partition the graph again"
             )
         part = parts.part(peers.rank)
-        facts = {"version of nodeflow": version("nodeflow"), "identity of the partition": parts.identity}
+        facts = {"version of nodeflow": version("nodeflow"), "identity of the cut": parts.identity}
         peers.agree("what is opened", {**facts, "timeout": repr(seconds)})
     peers.book = parts
     return parts, part, peers

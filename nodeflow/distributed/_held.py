@@ -18,7 +18,7 @@ from nodeflow._peers.held import Held, Peers, WholeIds
 from nodeflow._peers.routes import narrowed
 from nodeflow._rows.base import RowsBase
 from nodeflow._rows.rows import Rows, fetch_rows, layout_of
-from nodeflow.distributed._graph_parts import GraphPart, GraphParts
+from nodeflow.partitions import GraphPart, GraphParts
 
 
 class PartIds(WholeIds):
@@ -33,22 +33,15 @@ class PartIds(WholeIds):
         self._set(_places=parts.places, _edge_ids=part.edge_ids)
 
     def rows_of(self, nodes: Ints) -> Ints:
-        """Return the rows of nodes that this process owns, by their parent ids."""
         return self._places(nodes)
 
     def edge_ids_of(self, edges: Ints) -> Ints:
-        """Return the parent ids of edges held here, int64, by their ids here."""
         ids: Ints = self._edge_ids[edges].astype(np.int64, copy=False)
         return ids
 
 
 class HeldPart(Held):
-    """The edges that a process holds of a graph, by their ids in the part, in rows of the nodes that it owns.
-
-    Args:
-        parts: the folder of the parts; ``part``: the one that this process holds.
-        columns: the edge columns of the whole graph.
-    """
+    """The edges that a process holds of a graph, by their ids in the part, in rows of the nodes that it owns."""
 
     def __init__(self, parts: GraphParts, part: GraphPart, columns: Mapping[str, Tensor | Rows]) -> None:
         self.parts, self.part = parts, part
@@ -58,7 +51,6 @@ class HeldPart(Held):
 
     @property
     def masters(self) -> Tensor:
-        """Ids of the nodes that this process owns, ascending, int64."""
         return torch.from_numpy(np.array(self.part.masters))
 
     @cached_property
@@ -128,11 +120,9 @@ class HeldPart(Held):
         return np.diff(between.indptr), between.edges
 
     def edges_here(self, eid: Ints) -> Ints:
-        """Return the ids in the part of those of the edges ``eid``, parent ids, that are held here."""
         return self.parts.edge_places(eid[self.parts.edge_owners(eid) == self.part.part])
 
     def edges_of_whole(self, values: Tensor | Array) -> Array:
-        """Return the entries that the edges held here have in an array by parent edge id."""
         entries: Array = np.asarray(values)[self.part.edge_ids]
         return entries
 
@@ -182,14 +172,9 @@ class DistributedRows(RowsBase):
     """Rows of a column by parent id, each held by one process: ``Rows`` that fetch from the owners.
 
     ``fetch`` is collective: every process calls it, in the same order, with ids of its own, which may be none. An id
-    that is asked for repeatedly travels once. ``held`` are the rows that this process holds, in the order of its part.
-
-    Args:
-        peers: the processes.
-        parts: says where a row lies among those of its owner: the folder of the parts.
-        kind: "node" or "edge", what the rows belong to.
-        name: the name of the column, for messages.
-        held: the rows that this process holds, ``[k, ...]``: a tensor, or ``Rows``.
+    that is asked for repeatedly travels once. ``kind`` says what rows belong to, "node" or "edge"; ``parts`` where a
+    row lies among those of its owner. ``held`` are the rows that this process holds, ``[k, ...]``, in the order of its
+    part.
     """
 
     collective = True
@@ -212,8 +197,7 @@ class DistributedRows(RowsBase):
         return self._peers.owners(ids) if self._kind == "node" else self._peers.edge_owners(ids)
 
     def _rows_at(self, ids: Ints) -> Tensor:
-        parts = self._parts
-        places = parts.places(ids) if self._kind == "node" else parts.edge_places(ids)
+        places = self._parts.places(ids) if self._kind == "node" else self._parts.edge_places(ids)
         return fetch_rows(self.held, torch.from_numpy(places))
 
     def _details(self) -> str:

@@ -1,10 +1,11 @@
 """The processes that hold a graph together, as one of them sees them: exchanges that end on all of them, or on none.
 
-Arrays travel as bytes: a header of 64-bit integers, and the numbers of each array, all padded to 8 bytes.
+Arrays travel as bytes, each with its type and shape before it as 64-bit integers, all padded to 8 bytes.
 """
 
 from __future__ import annotations
 
+import json
 import math
 import threading
 import zlib
@@ -12,11 +13,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
 from time import perf_counter
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from nodeflow._base.checks import Ints
@@ -24,43 +24,8 @@ from nodeflow._base.types import Array
 from nodeflow._peers.held import MANY, Counters, Facts, Peers
 from nodeflow._peers.routes import Routes
 from nodeflow._rows.rows import as_array, fetch_rows, from_arrays, from_numpy, new_rows, take_rows, to_arrays
+from nodeflow.distributed._transport import Bytes, GroupTransport, PeerError
 
-
-class PeerError(RuntimeError):
-    """Another process failed, does not answer, or does something else than this one."""
-
-
-class Transport(Protocol):
-    """Carries exchanges: it moves bytes between processes and knows nothing of what they mean.
-
-    ``rank`` and ``size`` are the number of this process and of processes. ``broken`` is true, or words, where an
-    operation did not end, after which no other one can.
-    """
-
-    rank: int
-    size: int
-
-    @property
-    def broken(self) -> object:
-        """Whether an operation did not end."""
-
-    def beside(self) -> Transport:
-        """Return a further transport between the same processes, for exchanges of another thread; collective."""
-
-    def enter(self, what: str) -> None:
-        """Note that an exchange of ``what`` begins."""
-
-    def swap(self, words: Ints) -> Ints:
-        """Send row r of ``words`` ``[size, k]`` to process r; return what each process sent, ``[size, k]``."""
-
-    def send(self, parcels: Sequence[Bytes], sizes: Sequence[int]) -> list[Bytes]:
-        """Send ``parcels[r]`` to process r; return what each sent, of which ``sizes[r]`` bytes come from process r.
-
-        What a process sends itself is empty.
-        """
-
-
-Bytes = NDArray[np.uint8]
 _WELL, _FAILED = 0, 1
 _KINDS = tuple(map(np.dtype, ("u1", "u2", "u4", "u8", "i1", "i2", "i4", "i8", "f2", "f4", "f8", "?", "c8", "c16")))
 _PADDING = np.zeros(8, np.uint8)
@@ -81,13 +46,13 @@ class _State(threading.local):
 
 
 class PeerGroup(Peers):
-    """Exchanges between several processes that hold a graph.
+    """Exchanges between several processes that hold a graph, with the methods of ``Peers``.
 
     Every exchange begins with a line of numbers to each process: what is exchanged, how many bytes follow, and whether
     the sender has failed. So processes that do different things, or of which one has raised, all end with an error.
     """
 
-    def __init__(self, transport: Transport, book: Any = None) -> None:
+    def __init__(self, transport: GroupTransport, book: Any = None) -> None:
         self._first, self.rank, self.size = transport, transport.rank, transport.size
         self.book = book  # the folder of the parts, known once all processes have agreed on what they open
         self.counters = Counters()
@@ -95,21 +60,17 @@ class PeerGroup(Peers):
 
     @property
     def broken(self) -> bool:
-        """Whether an exchange did not end, so that the processes must be started again."""
         return bool(self._transport.broken)
 
     def owners(self, nodes: Ints) -> Ints:
-        """Return the process that owns each node."""
         owners: Ints = self.book.owners(nodes)
         return owners
 
     def edge_owners(self, eid: Ints) -> Ints:
-        """Return the process that holds each edge."""
         owners: Ints = self.book.edge_owners(eid)
         return owners
 
     def exchange(self, what: str, parcels: Sequence[Sequence[Array]], detail: str = "") -> list[list[Array]]:
-        """Send the arrays ``parcels[r]`` to process r; return what each process sent here. See ``Peers``."""
         packed = [np.zeros(0, np.uint8) if r == self.rank else pack(p) for r, p in enumerate(parcels)]
         received = self._swapped(what, packed, detail)
         return [list(parcels[r]) if r == self.rank else unpack(received[r]) for r in range(self.size)]
@@ -155,20 +116,15 @@ class PeerGroup(Peers):
         ]
 
     def agree(self, what: str, facts: Facts) -> None:
-        """Raise ValueError, on all processes, unless all have the same facts."""
         facts = facts() if callable(facts) else facts
-        text = "\0".join(word for item in facts.items() for word in item)
-        gathered = self.gather(what, [np.frombuffer(text.encode(), np.uint8)])
-        texts = [array.tobytes().decode().split("\0") for (array,) in gathered]
-        check_same(what, [dict(zip(words[::2], words[1::2], strict=False)) for words in texts])
+        gathered = self.gather(what, [np.frombuffer(json.dumps(dict(facts)).encode(), np.uint8)])
+        check_same(what, [json.loads(array.tobytes()) for (array,) in gathered])
 
     def channel(self) -> object:
-        """Return a further channel, so that another thread can exchange at the same time; collective."""
         return self._transport.beside()
 
     @contextmanager
     def using(self, channel: object) -> Iterator[None]:
-        """Let the exchanges of this thread go through a channel; only one thread at a time may use it."""
         outer, self._state.channel = self._state.channel, channel
         try:
             yield
@@ -176,12 +132,11 @@ class PeerGroup(Peers):
             self._state.channel = outer
 
     @property
-    def _transport(self) -> Transport:
+    def _transport(self) -> GroupTransport:
         return self._state.channel or self._first
 
     @contextmanager
     def together(self, what: str, exchanges: int = MANY) -> Iterator[None]:
-        """Enter an operation whose errors are raised on all processes; see ``Peers``."""
         state = self._state
         begun, state.depth = state.exchanges, state.depth + 1
         try:
@@ -278,27 +233,22 @@ def _distinct(ids: Ints) -> tuple[Ints, Ints | None]:
 
 def pack(arrays: Sequence[Array]) -> Bytes:
     """Return arrays as bytes; no arrays are no bytes."""
-    if not len(arrays):
-        return _PADDING[:0]
-    head = [len(arrays)]
+    pieces: list[Bytes] = []
     for array in arrays:
-        head += [_KINDS.index(array.dtype), array.ndim, *array.shape]
-    pieces = [np.array(head, np.int64).view(np.uint8)]
-    for array in arrays:
-        pieces += [np.ascontiguousarray(array).reshape(-1).view(np.uint8), _PADDING[: -array.nbytes % 8]]
+        head = np.array([_KINDS.index(array.dtype), array.ndim, *array.shape], np.int64)
+        numbers = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+        pieces += [head.view(np.uint8), numbers, _PADDING[: -array.nbytes % 8]]
     packed: Bytes = new_rows(sum(map(len, pieces)), (), torch.uint8).numpy()
-    return np.concatenate(pieces, out=packed)
+    return np.concatenate(pieces, out=packed) if pieces else packed
 
 
 def unpack(packed: Bytes) -> list[Array]:
     """Return the arrays that ``pack`` was given; they share the memory of ``packed``."""
-    words = packed.view(np.int64)
-    heads, arrays, at = [], [], 1
-    for _ in range(int(words[0]) if len(words) else 0):
+    words, arrays, at = packed.view(np.int64), [], 0
+    while at < len(words):
         kind, ndim = words[at : at + 2].tolist()
-        heads.append((_KINDS[kind], words[at + 2 : at + 2 + ndim].tolist()))
+        shape, dtype = words[at + 2 : at + 2 + ndim].tolist(), _KINDS[kind]
         at += 2 + ndim
-    for dtype, shape in heads:
         size = math.prod(shape) * dtype.itemsize
         arrays.append(packed[8 * at : 8 * at + size].view(dtype).reshape(shape))
         at += -(-size // 8)

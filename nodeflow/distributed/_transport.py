@@ -20,25 +20,27 @@ from typing import Any
 import numpy as np
 import torch
 import torch.distributed as dist
+from numpy.typing import NDArray
 
 from nodeflow._base.checks import Ints
 from nodeflow._rows.rows import new_rows
-from nodeflow.distributed._peers import Bytes, PeerError
 
+Bytes = NDArray[np.uint8]
 PERIOD = 1.0
 """Seconds between two signs of life."""
 _CHANNELS = 64  # a sign of life lists this many of the newest channels
 _threads = weakref.WeakKeyDictionary[threading.Thread, threading.Event]()
 
 
+class PeerError(RuntimeError):
+    """Another process failed, does not answer, or does something else than this one."""
+
+
 class GroupTransport:
-    """Moves bytes between the processes of the default group, over a gloo group of its own. See ``Transport``.
+    """Moves bytes between the processes of the default group, over a gloo group of its own; their meaning is others'.
 
-    Args:
-        watch: the signs of life of the processes.
-        timeout: seconds after which an exchange that has not ended is an error.
-
-    Making one is collective: all processes do it, in the same order.
+    ``rank`` and ``size`` are the number of this process and of processes. ``broken`` are words where an operation did
+    not end, after which no other one can: ``timeout`` is in seconds. Making one is collective.
     """
 
     def __init__(self, watch: Watch, timeout: float) -> None:
@@ -59,7 +61,7 @@ class GroupTransport:
         return heard
 
     def send(self, parcels: Sequence[Bytes], sizes: Sequence[int]) -> list[Bytes]:
-        """Send ``parcels[r]`` to process r; return what each process sent, ``sizes[r]`` bytes."""
+        """Send ``parcels[r]`` to process r; return what each process sent, ``sizes[r]`` bytes; to itself nothing."""
         sent = [len(parcel) for parcel in parcels]
         mine, theirs = (new_rows(size, (), torch.uint8) for size in (sum(sent), sum(sizes)))
         np.concatenate(parcels, out=mine.numpy())
@@ -67,11 +69,10 @@ class GroupTransport:
         return [part.numpy() for part in theirs.split(list(sizes))]
 
     def beside(self) -> GroupTransport:
-        """Return a transport of a further group; collective."""
+        """Return a transport of a further group, for exchanges of another thread; collective."""
         return GroupTransport(self._watch, self._timeout)
 
     def enter(self, what: str) -> None:
-        """Note the exchange that begins."""
         self._watch.enter(self._channel, what)
 
     def _run(self, operation: Callable[[], object]) -> None:
@@ -95,11 +96,7 @@ class Watch:
 
     A sign is the number of the sign, and for every channel the number of its last exchange and what that was of. A
     thread writes the signs, so a process whose main thread computes for long lives, and one that has ended or is
-    stopped does not.
-
-    Args:
-        store: the store that the processes share, a ``torch.distributed.PrefixStore``.
-        rank, size: the number of this process, and of processes.
+    stopped does not. ``store`` is the one that the processes share, a ``torch.distributed.PrefixStore``.
     """
 
     def __init__(self, store: Any, rank: int, size: int) -> None:
@@ -121,7 +118,6 @@ class Watch:
         self._last[channel] = (self._last[channel][0] + 1, what)
 
     def beat(self) -> None:
-        """Write a sign of life."""
         self._beat += 1
         first = max(0, len(self._last) - _CHANNELS)
         self.store.set(f"sign/{self.rank}", json.dumps([self._beat, first, self._last[first:]]))

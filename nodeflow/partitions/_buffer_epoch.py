@@ -1,4 +1,4 @@
-"""One epoch of a partition buffer: states in turn; the next one is read and the last one written in the background."""
+"""An epoch of a ``PartitionBuffer``: states in turn; the next is read and the last written in the background."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from nodeflow.random import Random, derive_key
 class BufferCounters:
     """Counts of a ``PartitionBuffer``, over all of its epochs.
 
-    ``bytes_read`` are those of node columns: (slots + swaps) times the bytes of a partition in every epoch;
+    ``bytes_read`` are those of node columns: (slots + swaps) times the bytes of a part in every epoch;
     ``edge_bytes_read`` those of edges and their columns. ``bytes_written`` are those of writable columns.
     ``seconds_filling`` went by before the first state of an epoch and after the last, when there is nothing to compute.
     In between, ``seconds_reading`` are those of reading, writing and making graphs for coming states, and
@@ -56,10 +56,10 @@ class BufferCounters:
 
 
 class BufferState:
-    """A state of a ``PartitionBuffer``: the partitions that are in memory, until the next state is asked for.
+    """A state of a ``PartitionBuffer``: the parts that are in memory, until the next state is asked for.
 
-    Local node ``slot * size + r`` is row r of the partition in that slot, so a partition that stays keeps its ids.
-    A partition with one node less than the others ends with a local node that stands for none: it has no edges, its
+    Local node ``slot * size + r`` is row r of the part in that slot, so a part that stays keeps its ids.
+    A part with one node less than the others ends with a local node that stands for none: it has no edges, its
     parent id is -1, its rows are zeros. (There are none where ``num_parts`` divides the number of nodes.)
 
     ``nodes``, int64 ``[slots * size]``, is the parent id of every local node. ``number`` counts the states of the epoch
@@ -67,15 +67,11 @@ class BufferState:
     samplers, whose draws would repeat from state to state otherwise.
 
     >>> import tempfile
-    >>> from nodeflow import Graph
     >>> from nodeflow.partitions import PartitionBuffer, write_partitions
-    >>> graph = Graph.from_edges([0, 1, 2, 3], [1, 2, 3, 0])
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     write_partitions(graph, folder + "/ring", 2, progress=False)
-    ...     for state in PartitionBuffer(folder + "/ring", slots=2):
-    ...         print(state.number, sorted(state.partitions), state.graph)
-    Partitions(2 partitions of 2 nodes, 4 edges, 50.0% cut)
-    0 [0, 1] Graph(4 nodes, 4 edges)
+    >>> folder = write_partitions(Graph.from_edges([0, 1], [1, 0]), tempfile.mkdtemp(), 2, progress=False).folder
+    >>> for state in PartitionBuffer(folder, slots=2):
+    ...     print(state.number, sorted(state.partitions), state.graph)
+    0 [0, 1] Graph(2 nodes, 2 edges)
     """
 
     __slots__ = ("_edges", "_order", "_over", "_parts", "_seeds", "nodes", "number", "partitions", "seed")
@@ -90,7 +86,7 @@ class BufferState:
 
     @property
     def graph(self) -> Graph:
-        """The graph of all edges between resident partitions, with the columns asked for.
+        """The graph of all edges between resident parts, with the columns asked for.
 
         Its node columns are the memory of the buffer: those that are writable are written back with what they hold when
         the state ends (write into them; a new column in their place is not seen), the others are not to be written to.
@@ -98,7 +94,7 @@ class BufferState:
         """
         if self._over:
             raise RuntimeError(
-                f"state {self.number} has ended, and its memory holds other partitions now; use a state before the "
+                f"state {self.number} has ended, and its memory holds other parts now; use a state before the "
                 "next one is asked for, and copy what you need later"
             )
         return self._edges.graph
@@ -117,13 +113,13 @@ class BufferState:
     def edges(self) -> Tensor:
         """The ids in ``graph`` of the edges to train on in this state, int64; over an epoch each comes once.
 
-        Raises ValueError for an order that leaves out pairs of partitions: some edges would never come.
+        Raises ValueError for an order that leaves out pairs of parts: some edges would never come.
         """
         if not self._order.complete:
             missing = int((self._order.bucket_state < 0).sum())
             raise ValueError(
                 f"edges cannot be seeds with this order: no state holds {missing} of the "
-                f"{self._order.bucket_state.size} pairs of partitions; take order='comet' or order='beta'"
+                f"{self._order.bucket_state.size} pairs of parts; take order='comet' or order='beta'"
             )
         dst, src = np.divmod(self._edges.buckets, self._order.num_parts)
         trained = self._order.bucket_state[src, dst] == self.number
@@ -149,13 +145,13 @@ class BufferState:
 
     def __repr__(self) -> str:
         held = ", ".join(map(str, self.partitions))
-        return f"BufferState({self.number}: partitions {held}; {int(self._edges.begin[-1])} edges)"
+        return f"BufferState({self.number}: parts {held}; {int(self._edges.begin[-1])} edges)"
 
 
 class BufferEpoch:
     """Runs an epoch. One thread beside the caller's reads, writes and makes graphs; ``close`` ends it.
 
-    Between two states the caller's thread exchanges the partitions that go with those that come. The other thread then
+    Between two states the caller's thread exchanges the parts that go with those that come. The other thread then
     writes those that went before it reads any, so one that comes back at once is read as it was written.
     """
 
@@ -180,6 +176,7 @@ class BufferEpoch:
 
     def states(self, start: int = 0) -> Iterator[BufferState]:
         """Yield the states in turn from number ``start`` on. Raises what the thread raises."""
+        self.check_open()
         order, counters = self._order, self._counters
         begun = perf_counter()
         for slot, partition in enumerate(order.states[start]):
@@ -196,6 +193,7 @@ class BufferEpoch:
             self._state = BufferState(self._parts, order, k, edges, self._seeds(k), seed)
             counters.states += 1
             yield self._state
+            self.check_open()
             self._state.end()
             begun = perf_counter()
             coming = wait()
@@ -205,7 +203,7 @@ class BufferEpoch:
             counters.seconds_waited += perf_counter() - begun
 
     def commit(self) -> None:
-        """Write the partitions that are in the slots, and make all new files those of the folder."""
+        """Write the parts that are in the slots, and make all new files those of the folder."""
         begun = perf_counter()
         for slot, partition in enumerate(self._order.states[-1]):
             self._counters.bytes_written += self._nodes.write(partition, slot)
@@ -245,26 +243,22 @@ class BufferEpoch:
         return local
 
     def _prepare(self, k: int, gone: list[int]) -> StateEdges | None:
-        """Write the partitions that went, and read those of state k; None after the last state."""
+        """Write the parts that went, and read those of state k; None after the last state."""
         begun, counters = perf_counter(), self._counters
         try:
-            # writes come first: reads reuse the same spare places, and a partition may come back at once
+            # writes come first: reads reuse the same spare places, and a part may come back at once
             for place, partition in enumerate(gone, self._order.slots):
-                self._go_on()
+                self.check_open()
                 counters.bytes_written += self._nodes.write(partition, place)
             if k == len(self._order.states):
                 return None
             for place, partition in enumerate(self._order.incoming[k], self._order.slots):
-                self._go_on()
+                self.check_open()
                 counters.bytes_read += self._nodes.read(partition, place)
-            self._go_on()
+            self.check_open()
             return self._load_edges(k)
         finally:
             counters.seconds_reading += perf_counter() - begun
-
-    def _go_on(self) -> None:
-        if self._stop.is_set():
-            raise InterruptedError("the epoch was left")  # nobody waits for it any more
 
     def _load_edges(self, k: int) -> StateEdges:
         edges, bytes_read = self._edges.load(self._order.states[k])
@@ -272,7 +266,7 @@ class BufferEpoch:
         return edges
 
     def _exchange(self, k: int) -> list[int]:
-        """Put the partitions of state k into their slots; return those that were there, as they lie in spare places."""
+        """Put the parts of state k into their slots; return those that were there, as they lie in spare places."""
         old, new = self._order.states[k - 1 : k + 1]
         slots = [slot for slot in range(self._order.slots) if old[slot] != new[slot]]
         for place, slot in enumerate(slots, self._order.slots):
@@ -282,9 +276,9 @@ class BufferEpoch:
 
 
 def seed_states(partitions: Partitions, order: Order, train: Ints, key: tuple[int, int]) -> Ints:
-    """Return for every training row the state that trains on it: a random one of those that hold its partition.
+    """Return for every training row the state that trains on it: a random one of those that hold its part.
 
-    ``key`` is the seed and the number of the epoch. Raises ValueError for a row whose partition no state holds.
+    ``key`` is the seed and the number of the epoch. Raises ValueError for a row whose part no state holds.
     """
     holding = [order.holding(partition) for partition in range(order.num_parts)]
     counts = np.array([len(states) for states in holding])
@@ -292,7 +286,7 @@ def seed_states(partitions: Partitions, order: Order, train: Ints, key: tuple[in
     if len(missing := np.flatnonzero(counts[number] == 0)):
         row = train[missing[0]]
         raise ValueError(
-            f"training node {partitions.parents[row]} is in partition {row // partitions.size}, which no state of the "
+            f"training node {partitions.parents[row]} is in part {row // partitions.size}, which no state of the "
             "order holds"
         )
     drawn = Random(derive_key("seeds", *key)).integers(train, counts[number]).numpy()

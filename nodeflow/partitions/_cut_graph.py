@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
 from nodeflow._base.checks import Ints
 from nodeflow._base.frozen import Frozen
-from nodeflow._base.types import FileLike
+from nodeflow._base.types import Array, FileLike
 from nodeflow._disk.arrays import ArrayFile, map_array
 from nodeflow._disk.manifest import Manifest
 
@@ -33,6 +34,7 @@ class CutGraph(Frozen):
     ndata: list[str]
     edata: list[str]
     train: Ints | None
+    _arrays: dict[str, Array]
     _verify: bool
 
     def __init__(self, folder: FileLike, *, verify: bool = False) -> None:
@@ -40,20 +42,17 @@ class CutGraph(Frozen):
         manifest = Manifest.read(path, *self.layout, contents=verify)
         facts = manifest.facts
         self._set(folder=path, manifest=manifest, _verify=verify)
-        try:
-            # folders of partitions have had this word from the first version on
+        with sound(path):
+            # the folders of ``Partitions`` have had this word from the first version on
             count = facts["num_partitions" if "num_partitions" in facts else "num_parts"]
             self._set(num_nodes=int(facts["num_nodes"]), num_edges=int(facts["num_edges"]), num_parts=int(count))
             for kind in ("ndata", "edata"):
                 self._set(**{kind: [name if isinstance(name, str) else name["name"] for name in facts[kind]]})
             self._set(method=str(facts["method"]))
-            whole = fit(manifest.arrays, self._read(facts))
-        except (KeyError, TypeError, ValueError, IndexError):
-            whole = False
-        if not whole:
-            raise ValueError(f"{path} has a manifest whose sizes and arrays do not fit together: it is damaged")
-        self._set(train=self._map("train"))
-        self._map_arrays()
+            check_shapes(manifest.arrays, self._read(facts))
+        arrays = {name: map_array(path, array) for name, array in manifest.arrays.items() if "/" not in name}
+        self._set(_arrays=arrays, train=arrays.get("train"))
+        self._take_arrays()
 
     @classmethod
     def open(cls, folder: FileLike, *, verify: bool = False) -> Self:
@@ -71,19 +70,25 @@ class CutGraph(Frozen):
         """Set the facts of the manifest; return the shapes of arrays by name, of columns without their rows."""
 
     @abstractmethod
-    def _map_arrays(self) -> None:
-        """Map the arrays, which have the right shapes."""
-
-    def _map(self, name: str) -> Any:
-        """Map an array; None where there is none."""
-        arrays = self.manifest.arrays
-        return map_array(self.folder, arrays[name]) if name in arrays else None
+    def _take_arrays(self) -> None:
+        """Set attributes from the mapped arrays, which have the right shapes."""
 
     def _shown(self, *sizes: str) -> str:
         columns = [f"{kind}: {', '.join(f)}" for kind, f in (("ndata", self.ndata), ("edata", self.edata)) if f]
         return f"{type(self).__name__}({', '.join([*sizes, *columns])})"
 
 
-def fit(arrays: Mapping[str, ArrayFile], shapes: Mapping[str, tuple[int, ...]]) -> bool:
-    """Return whether arrays have the shapes that are expected by name; rows of columns, "ndata/x", may be of any."""
-    return all(arrays[name].shape[: len(shape) if "/" in name else None] == shape for name, shape in shapes.items())
+@contextmanager
+def sound(folder: Path) -> Iterator[None]:
+    """Raise one ValueError for whatever a damaged manifest causes in its reader."""
+    try:
+        yield
+    except (KeyError, TypeError, ValueError, IndexError):
+        raise ValueError(f"{folder} has a manifest whose sizes and arrays do not fit together: it is damaged") from None
+
+
+def check_shapes(arrays: Mapping[str, ArrayFile], shapes: Mapping[str, tuple[int, ...]]) -> None:
+    """Raise KeyError or ValueError unless arrays have these shapes; rows of columns, "ndata/x", may be of any."""
+    for name, shape in shapes.items():
+        if arrays[name].shape[: len(shape) if "/" in name else None] != shape:
+            raise ValueError(name)

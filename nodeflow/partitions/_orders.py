@@ -1,7 +1,7 @@
-"""Orders: which partitions are in memory together, state by state, and which state trains each bucket of edges.
+"""Orders: which parts are in memory together, state by state, and which state trains each bucket of edges.
 
-Every order is a pure function of its arguments. A *state* is a set of partitions that are resident together; a *swap*
-is one partition that takes the place of another. Sources: BETA is section 4.1 of Marius (Mohoney et al. 2021); COMET,
+Every order is a pure function of its arguments. A *state* is a set of parts that are resident together; a *swap*
+is one part that takes the place of another. Sources: BETA is section 4.1 of Marius (Mohoney et al. 2021); COMET,
 and the orders for node classification, are sections 5.1 and 5.2 of MariusGNN (Waleffe et al. 2023).
 """
 
@@ -23,17 +23,17 @@ States = tuple[tuple[int, ...], ...]
 class Order(Frozen):
     """The states of an epoch, and the state that trains each bucket of edges.
 
-    ``states[k]`` are the partitions that are resident in state k, distinct and as many in every state; the partition at
+    ``states[k]`` are the parts that are resident in state k, distinct and as many in every state; the part at
     a place stays there until it is swapped out. ``bucket_state``, int64 ``[num_parts, num_parts]``, has at
-    ``[i, j]`` the state that trains the edges from partition i to partition j, -1 where no state holds both.
+    ``[i, j]`` the state that trains the edges from part i to part j, -1 where no state holds both.
 
     Args:
-        num_parts: number of partitions.
-        states: the partitions of every state, in any order.
-        bucket_state: None trains a bucket in the first state that holds both of its partitions.
+        num_parts: number of parts.
+        states: the parts of every state, in any order.
+        bucket_state: None trains a bucket in the first state that holds both of its parts.
 
-    Raises ValueError for a state with another number of partitions than the first, or a partition twice, and for a
-    ``bucket_state`` that names a state without the two partitions; IndexError for a partition that does not exist.
+    Raises ValueError for a state with another number of parts than the first, or a part twice, and for a
+    ``bucket_state`` that names a state without the two parts; IndexError for a part that does not exist.
 
     >>> order = Order(3, [[0, 1], [2, 1], [2, 0]])
     >>> order.swaps, order.slots, order.bucket_state.tolist()
@@ -53,23 +53,23 @@ class Order(Frozen):
 
     @property
     def slots(self) -> int:
-        """Number of partitions that are resident at a time."""
+        """Number of parts that are resident at a time."""
         return len(self.states[0])
 
     @property
     def incoming(self) -> tuple[tuple[int, ...], ...]:
-        """The partitions that every state reads: all of the first state, then those that are swapped in."""
+        """The parts that every state reads: all of the first state, then those that are swapped in."""
         pairs = zip(self.states[:-1], self.states[1:], strict=True)
         return (self.states[0], *(tuple(new for old, new in zip(*pair, strict=True) if new != old) for pair in pairs))
 
     @property
     def swaps(self) -> int:
-        """Number of partitions that take the place of another during the epoch."""
+        """Number of parts that take the place of another during the epoch."""
         return sum(map(len, self.incoming[1:]))
 
     @property
     def most_swapped(self) -> int:
-        """The largest number of partitions that are swapped at once."""
+        """The largest number of parts that are swapped at once."""
         return max(map(len, self.incoming[1:]), default=0)
 
     @property
@@ -78,11 +78,11 @@ class Order(Frozen):
         return bool((self.bucket_state >= 0).all())
 
     def holding(self, partition: int) -> list[int]:
-        """Return the numbers of the states that hold a partition, ascending."""
+        """Return the numbers of the states that hold a part, ascending."""
         return [k for k, state in enumerate(self.states) if partition in state]
 
     def __repr__(self) -> str:
-        sizes = f"{self.num_parts} partitions, {self.slots} slots, {len(self.states)} states"
+        sizes = f"{self.num_parts} parts, {self.slots} slots, {len(self.states)} states"
         return f"Order({sizes}, {self.swaps} swaps)"
 
     def _first_states(self) -> Ints:
@@ -103,16 +103,16 @@ class Order(Frozen):
 
 
 def beta_order(num_parts: int, slots: int, *, seed: int = 0, epoch: int = 0) -> Order:
-    """Return the BETA order: every pair of partitions meets, with nearly as few swaps as there can be.
+    """Return the BETA order: every pair of parts meets, with nearly as few swaps as there can be.
 
-    All slots but the last one hold their partitions while the last one goes through all others; then those are done,
-    and others take their places. A state differs from the last one by one partition. Which partition is which is
-    random, by seed and epoch. A bucket is trained in the first state that holds both of its partitions.
+    All slots but the last one hold their parts while the last one goes through all others; then those are done,
+    and others take their places. A state differs from the last one by one part. Which part is which is
+    random, by seed and epoch. A bucket is trained in the first state that holds both of its parts.
 
-    With p partitions, c slots and x = floor((p - c) / (c - 1)) there are (p - c) + (x + 1) ((p - c) - x (c - 1) / 2)
+    With p parts, c slots and x = floor((p - c) / (c - 1)) there are (p - c) + (x + 1) ((p - c) - x (c - 1) / 2)
     swaps; no order needs fewer than (p (p - 1) / 2 - c (c - 1) / 2) / (c - 1).
 
-    Raises ValueError for more slots than partitions, and for less than two slots where there are two partitions.
+    Raises ValueError for more slots than parts, and for less than two slots where there are two parts.
 
     >>> beta_order(8, 4).swaps, beta_order(16, 4).swaps, beta_order(32, 8).swaps
     (9, 42, 78)
@@ -123,15 +123,15 @@ def beta_order(num_parts: int, slots: int, *, seed: int = 0, epoch: int = 0) -> 
 
 
 def comet_order(num_parts: int, slots: int, *, seed: int = 0, epoch: int = 0) -> Order:
-    """Return the COMET order: random groups of partitions meet pair by pair, buckets are trained in random states.
+    """Return the COMET order: random groups of parts meet pair by pair, buckets are trained in random states.
 
-    The partitions are joined to l = 2 ``num_parts / slots`` random groups, anew for every seed and epoch. Two
+    The parts are joined to l = 2 ``num_parts / slots`` random groups, anew for every seed and epoch. Two
     groups are resident; BETA orders the groups. A bucket is trained in a random one of the states that hold both of
-    its partitions, so that states train similar numbers of edges, and edges of a state are less alike than with BETA.
+    its parts, so that states train similar numbers of edges, and edges of a state are less alike than with BETA.
     An epoch reads (2 + (l - 2) (l + 1) / 2) / l times the table: 1.75, 3.63, 7.56 times for l = 4, 8, 16.
 
     Raises ValueError for an odd number of slots, and where ``slots / 2`` does not divide ``num_parts``; the
-    message says which numbers of slots there are. All partitions in memory are one state.
+    message says which numbers of slots there are. All parts in memory are one state.
 
     >>> order = comet_order(8, 4)
     >>> order.swaps, (order.slots + order.swaps) / order.num_parts
@@ -139,7 +139,7 @@ def comet_order(num_parts: int, slots: int, *, seed: int = 0, epoch: int = 0) ->
     """
     count, size = _slots(num_parts, slots, 1)
     if size not in (fitting := comet_slots(count)):
-        raise ValueError(f"slots must be one of {', '.join(map(str, fitting))} for {count} partitions, got {size}")
+        raise ValueError(f"slots must be one of {', '.join(map(str, fitting))} for {count} parts, got {size}")
     if size == count:
         return Order(count, [range(count)])
     names = _random("groups", seed, epoch).permutation(count).numpy()
@@ -159,12 +159,12 @@ def comet_slots(num_parts: int) -> list[int]:
 
 
 def dispersed_order(num_parts: int, slots: int, *, seed: int = 0, epoch: int = 0) -> Order:
-    """Return an order for training nodes in any partition: every partition is read once, in random order.
+    """Return an order for training nodes in any part: every part is read once, in random order.
 
-    The partition that has been resident longest makes room for the next: ``num_parts - slots`` swaps. It does not
-    hold every pair of partitions, so edges cannot all be seeds.
+    The part that has been resident longest makes room for the next: ``num_parts - slots`` swaps. It does not
+    hold every pair of parts, so edges cannot all be seeds.
 
-    Raises ValueError for more slots than partitions.
+    Raises ValueError for more slots than parts.
 
     >>> dispersed_order(8, 4).swaps
     4
@@ -175,26 +175,26 @@ def dispersed_order(num_parts: int, slots: int, *, seed: int = 0, epoch: int = 0
 
 
 def sequential_order(num_parts: int, slots: int, training: IdsLike, *, seed: int = 0, epoch: int = 0) -> Order:
-    """Return an order of one state: the partitions that hold training nodes, and random others beside them.
+    """Return an order of one state: the parts that hold training nodes, and random others beside them.
 
     There are no swaps within an epoch; the others are drawn anew for every epoch.
 
     Args:
         num_parts, slots: as for the other orders.
-        training: the partitions that hold training nodes.
+        training: the parts that hold training nodes.
         seed, epoch: of the others.
 
-    Raises ValueError for more training partitions than slots.
+    Raises ValueError for more training parts than slots.
 
     >>> sequential_order(8, 4, training=[0, 1]).swaps
     0
     """
     count, size = _slots(num_parts, slots, 1)
-    held = np.unique(as_ids(training, "training", count, "partition"))
+    held = np.unique(as_ids(training, "training", count, "part"))
     if len(held) > size:
         raise ValueError(
-            f"slots must be at least the number of partitions with training nodes, {len(held)}, got {size}; with "
-            "method='train-first' write_partitions puts training nodes into few partitions, or take another order"
+            f"slots must be at least the number of parts with training nodes, {len(held)}, got {size}; with "
+            "method='train-first' write_partitions puts training nodes into few parts, or take another order"
         )
     others = np.setdiff1d(_random("fill", seed, epoch).permutation(count).numpy(), held, assume_unique=True)
     return Order(count, [np.concatenate([held, others[: size - len(held)]])])
@@ -203,10 +203,9 @@ def sequential_order(num_parts: int, slots: int, training: IdsLike, *, seed: int
 class OrderKind(NamedTuple):
     """An order that a ``PartitionBuffer`` takes by name.
 
-    Args:
-        make: the function; with ``of_training`` it also takes the partitions that hold training nodes.
-        slots: the numbers of slots that it takes, ascending, for a number of partitions and one of training partitions.
-        swapped: the most partitions that are swapped at once, for a number of slots.
+    With ``of_training`` the function ``make`` also takes the parts that hold training nodes. ``slots`` are the
+    numbers of slots that it takes, ascending, for a number of parts and one of training parts; ``swapped`` is
+    the most parts that are swapped at once, for a number of slots.
     """
 
     make: Callable[..., Order]
@@ -226,14 +225,14 @@ ORDERS = {
 
 
 def _beta(count: int, slots: int) -> Iterator[tuple[int, ...]]:
-    """The states of BETA for partitions 0, 1, ...; each differs from the last one by one partition."""
+    """The states of BETA for parts 0, 1, ...; each differs from the last one by one part."""
     held, waiting = list(range(slots)), list(range(slots, count))
     yield tuple(held)
     while waiting:
         for i, partition in enumerate(waiting):
             waiting[i], held[-1] = held[-1], partition
             yield tuple(held)
-        # the first partitions have met all others: waiting ones take their slots
+        # the first parts have met all others: waiting ones take their slots
         fresh, waiting = waiting[: slots - 1], waiting[slots - 1 :]
         for i, partition in enumerate(fresh):
             held[i] = partition
@@ -241,7 +240,7 @@ def _beta(count: int, slots: int) -> Iterator[tuple[int, ...]]:
 
 
 def _random_states(count: int, states: Sequence[Ints], random: Random) -> Ints:
-    """For every bucket a random one of the states that hold both of its partitions."""
+    """For every bucket a random one of the states that hold both of its parts."""
     holds = np.zeros((len(states), count), np.bool_)
     for k, state in enumerate(states):
         holds[k, state] = True
@@ -256,7 +255,7 @@ def _random_states(count: int, states: Sequence[Ints], random: Random) -> Ints:
 
 
 def _placed(states: list[list[int]]) -> Iterator[tuple[int, ...]]:
-    """The states with every partition at the place where it was before; new ones take the free places in order."""
+    """The states with every part at the place where it was before; new ones take the free places in order."""
     held = states[0]
     yield tuple(held)
     for state in states[1:]:
@@ -268,15 +267,13 @@ def _placed(states: list[list[int]]) -> Iterator[tuple[int, ...]]:
 def _checked(count: int, states: list[IdsLike]) -> list[list[int]]:
     if not states:
         raise ValueError("states must hold at least one state, got none")
-    checked = [as_ids(state, f"states[{k}]", count, "partition").tolist() for k, state in enumerate(states)]
+    checked = [as_ids(state, f"states[{k}]", count, "part").tolist() for k, state in enumerate(states)]
     for k, state in enumerate(checked):
         if len(state) != len(checked[0]) or not state:
-            raise ValueError(
-                f"states[{k}] must have as many partitions as states[0], {len(checked[0])}, got {len(state)}"
-            )
+            raise ValueError(f"states[{k}] must have as many parts as states[0], {len(checked[0])}, got {len(state)}")
         if len(set(state)) < len(state):
             twice = next(partition for partition in state if state.count(partition) > 1)
-            raise ValueError(f"states[{k}] must hold a partition once, but it has {twice} twice")
+            raise ValueError(f"states[{k}] must hold a part once, but it has {twice} twice")
     return checked
 
 
@@ -284,7 +281,7 @@ def _slots(num_parts: int, slots: int, least: int) -> tuple[int, int]:
     count = as_count(num_parts, "num_parts", 1)
     size = as_count(slots, "slots", min(least, count))
     if size > count:
-        raise ValueError(f"slots must be at most the number of partitions {count}, got {size}")
+        raise ValueError(f"slots must be at most the number of parts {count}, got {size}")
     return count, size
 
 

@@ -1,4 +1,4 @@
-"""PartitionBuffer: the states of an epoch over a graph in a folder, of which a few partitions are in memory."""
+"""PartitionBuffer: the states of an epoch over a graph in a folder, of which a few parts are in memory."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ OrderLike = str | Order | Sequence[IdsLike] | Callable[[int], Order]
 
 
 class PartitionBuffer:
-    """Iterates over the states of an epoch: some partitions of a graph in memory, with an ordinary ``Graph`` of them.
+    """Iterates over the states of an epoch: some parts of a graph in memory, with an ordinary ``Graph`` of them.
 
-    ``for state in buffer`` is one epoch. Every state has ``state.graph``, the edges between its partitions with rows of
+    ``for state in buffer`` is one epoch. Every state has ``state.graph``, the edges between its parts with rows of
     nodes in place; ``state.seeds``, its training nodes; and ``state.edges``, its edges to train on. Over an epoch every
     training node and, with "comet" and "beta", every edge comes once. While the caller computes, a thread writes what
-    has changed, reads the next partitions and makes the next graph.
+    has changed, reads the next parts and makes the next graph.
 
     Columns named in ``writable`` are learned rows: what the caller writes into ``state.graph.ndata[name]`` goes back to
     the folder. The end of an epoch commits it, all or nothing: an epoch that is left early, fails or is killed leaves
@@ -35,11 +35,11 @@ class PartitionBuffer:
 
     Args:
         folder: written by ``write_partitions``.
-        slots: number of partitions in memory. Give this, or ``memory``, or an order with states of its own.
+        slots: number of parts in memory. Give this, or ``memory``, or an order with states of its own.
         memory: bytes, or text such as "2 GB", for rows and edges; the buffer takes the most slots that surely fit.
         order: "comet" (random groups, for edges and nodes), "beta" (fewest swaps for edges), "dispersed" (training
-            nodes anywhere, each partition read once), "sequential" (the partitions with training nodes stay, see
-            "train-first" of ``write_partitions``); an ``Order`` or sets of partitions; or a function from the number of
+            nodes anywhere, each part read once), "sequential" (the parts with training nodes stay, see
+            "train-first" of ``write_partitions``); an ``Order`` or sets of parts; or a function from the number of
             an epoch to an ``Order`` with the same number of slots.
         seed: of the orders and of what is trained in which state.
         epoch: number of the first epoch; None: as many as the folder has committed.
@@ -50,7 +50,7 @@ class PartitionBuffer:
         page_cache: let the system cache files in free memory. Without it every read goes to the disk.
 
     ``partitions`` is the folder, as committed last, ``epoch`` the number of the next epoch, ``slots`` the number of
-    partitions in memory; ``counters`` has what was read, written and waited for. In memory are ``slots`` partitions and
+    parts in memory; ``counters`` has what was read, written and waited for. In memory are ``slots`` parts and
     as many as are swapped at once (half of ``slots`` with "comet", 1 with "beta" and "dispersed"), and the edges of two
     states, at about 16 bytes an edge and twice its columns: see ``held_bytes``.
 
@@ -112,7 +112,7 @@ class PartitionBuffer:
 
     @property
     def partition_bytes(self) -> int:
-        """Bytes of the node columns of a partition; of sparse ones, of the partition that has the most."""
+        """Bytes of the node columns of a part; of sparse ones, of the part that has the most."""
         return sum(map(self._bytes_of, self._ndata))
 
     @property
@@ -133,7 +133,7 @@ class PartitionBuffer:
         if not isinstance(order, Order):
             raise TypeError(f"order must return an Order, got {describe(order)}")
         if (order.num_parts, order.slots) != (count, self.slots):
-            raise ValueError(f"order must return an Order of {count} partitions and {self.slots} slots, got {order!r}")
+            raise ValueError(f"order must return an Order of {count} parts and {self.slots} slots, got {order!r}")
         return order
 
     def visible_edges(self, epoch: int | None = None) -> list[float]:
@@ -142,7 +142,7 @@ class PartitionBuffer:
         return [self.partitions.visible_share(held) for held in order.states]
 
     def seeds_per_state(self, epoch: int | None = None) -> list[int]:
-        """Return for every state of an epoch (None: the next) the number of its training nodes; reads no partition.
+        """Return for every state of an epoch (None: the next) the number of its training nodes; reads no part.
 
         Raises ValueError where no training nodes were given.
         """
@@ -157,7 +157,7 @@ class PartitionBuffer:
     def set_epoch(self, epoch: int, state: int = 0) -> None:
         """Make the next iteration epoch ``epoch`` (counted from 0), from its state ``state``.
 
-        Partitions of the states before are not read. A state is a pure function of its epoch and its number, so an
+        Parts of the states before are not read. A state is a pure function of its epoch and its number, so an
         epoch that was left goes on so. A running epoch ends. Raises ValueError for a buffer with writable columns,
         whose epochs follow those that are committed, and for a state that the epoch does not have.
         """
@@ -201,16 +201,13 @@ class PartitionBuffer:
     def __repr__(self) -> str:
         order = self._order if isinstance(self._order, (str, Order)) else "by a function"
         count = self.partitions.num_parts
-        held = f"{self.slots} of {count} partitions in memory, at most {bytes_text(self.held_bytes)}"
+        held = f"{self.slots} of {count} parts in memory, at most {bytes_text(self.held_bytes)}"
         writable = f", writable: {', '.join(self._writable)}" if self._writable else ""
         return f"PartitionBuffer({held}, order {order}, epoch {self.epoch}{writable})"
 
     def _states(self, run: BufferEpoch, epoch: int, start: int) -> Iterator[BufferState]:
         try:
-            run.check_open()
-            for state in run.states(start):
-                yield state
-                run.check_open()
+            yield from run.states(start)
             run.commit()
             if self._writable:
                 self.partitions = Partitions.open(self.partitions.folder)
@@ -240,7 +237,7 @@ class PartitionBuffer:
             return order
         own = order if isinstance(order, Order) else Order(self.partitions.num_parts, order)
         if own.num_parts != self.partitions.num_parts:
-            raise ValueError(f"order must be of {self.partitions.num_parts} partitions, got {own!r}")
+            raise ValueError(f"order must be of {self.partitions.num_parts} parts, got {own!r}")
         return own
 
     def _checked_slots(self, slots: int | None, memory: str | int | None) -> int:
@@ -252,7 +249,7 @@ class PartitionBuffer:
             if memory is None:
                 return fitting[0]
         elif (slots is None) == (memory is None):
-            raise ValueError("give either slots or memory: the number of partitions in memory, or bytes such as '2 GB'")
+            raise ValueError("give either slots or memory: the number of parts in memory, or bytes such as '2 GB'")
         elif isinstance(self._order, str):
             fitting = ORDERS[self._order].slots(count, len(self._training_partitions()))
         else:
@@ -265,7 +262,7 @@ class PartitionBuffer:
                 return number
         raise ValueError(
             f"memory must be at least {self._bytes_held(fitting[0]):,} bytes for {fitting[0]} slots, got {room:,}; a "
-            f"partition takes {self.partition_bytes:,} bytes: give more, or write more and smaller partitions"
+            f"part takes {self.partition_bytes:,} bytes: give more, or write more and smaller parts"
         )
 
     def _training_partitions(self) -> Ints:
@@ -276,7 +273,7 @@ class PartitionBuffer:
         return max(self.partitions.node_array(name, p).nbytes for p in range(self.partitions.num_parts))
 
     def _bytes_held(self, slots: int) -> int:
-        """An upper bound on memory: rows of resident and incoming partitions, and the edges of two states."""
+        """An upper bound on memory: rows of resident and incoming parts, and the edges of two states."""
         parts, order = self.partitions, self._order
         spare = slots
         if slots == parts.num_parts:

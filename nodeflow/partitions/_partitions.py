@@ -1,4 +1,4 @@
-"""A folder of partitions: its numbering, its buckets and its columns, as ``write_partitions`` left them."""
+"""A folder of parts: its numbering, its buckets and its columns, as ``write_partitions`` left them."""
 
 from __future__ import annotations
 
@@ -17,31 +17,24 @@ from nodeflow._rows.rows import fetch_rows, put_rows
 from nodeflow.partitions._cut import part_type
 from nodeflow.partitions._cut_graph import CutGraph
 
-KIND, VERSION = "partitions", 1
-
 
 class Partitions(CutGraph):
-    """A graph in a folder, cut into partitions of its nodes and buckets of its edges. ``Partitions.open`` opens it.
+    """A graph in a folder, cut into parts of its nodes and buckets of its edges. ``Partitions.open`` opens it.
 
-    Row r of partition p is row ``p * size + r`` of all rows. ``rows``, ``[num_nodes]``, is the row of every node;
-    ``parents``, ``[num_parts * size]``, the node at every row, -1 for the last row of a partition that has one
-    node less than the others. ``bucket_sizes``, int64 ``[num_parts, num_parts]``, has at ``[i, j]`` the
-    number of edges from partition i to partition j. ``epoch`` is the number of epochs whose learned rows a
-    ``PartitionBuffer`` has committed.
+    Row r of part p is row ``p * size + r`` of all rows. ``rows``, ``[num_nodes]``, is the row of every node;
+    ``parents``, ``[num_parts * size]``, the node at every row, -1 for the last row of a part that has one node less
+    than the others. ``bucket_sizes``, int64 ``[num_parts, num_parts]``, has at ``[i, j]`` the number of edges from part
+    i to part j. ``epoch`` is the number of epochs whose learned rows a ``PartitionBuffer`` has committed.
 
-    >>> import tempfile
-    >>> from nodeflow import Graph
-    >>> from nodeflow.partitions import write_partitions
-    >>> graph = Graph.from_edges([0, 1, 2, 3], [1, 2, 3, 0])
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     write_partitions(graph, folder + "/ring", 2, progress=False)
-    ...     parts = Partitions.open(folder + "/ring")
-    ...     print(parts.num_parts, parts.size, int(parts.bucket_sizes.sum()))
-    Partitions(2 partitions of 2 nodes, 4 edges, 50.0% cut)
-    2 2 4
+    >>> import nodeflow, tempfile
+    >>> ring = nodeflow.Graph.from_edges([0, 1, 2, 3], [1, 2, 3, 0])
+    >>> folder = nodeflow.partitions.write_partitions(ring, tempfile.mkdtemp(), 2, progress=False).folder
+    >>> parts = Partitions.open(folder)
+    >>> parts, parts.size, int(parts.bucket_sizes.sum())
+    (Partitions(2 parts of 2 nodes, 4 edges, 50.0% cut), 2, 4)
     """
 
-    layout = (KIND, VERSION)
+    layout = ("partitions", 1)
     size: int
     epoch: int
     rows: Array
@@ -60,31 +53,23 @@ class Partitions(CutGraph):
             **dict.fromkeys(["src", "dst", "edge_ids", *(f"edata/{name}" for name in self.edata)], (self.num_edges,)),
         }
 
-    def _map_arrays(self) -> None:
-        self._set(**{name: self._map(name) for name in ("rows", "parents", "bucket_ptr")})
+    def _take_arrays(self) -> None:
+        self._set(**{name: self._arrays[name] for name in ("rows", "parents", "bucket_ptr")})
         check_indptr(self.bucket_ptr, self.num_edges)
         self._set(bucket_sizes=np.diff(self.bucket_ptr).reshape(self.num_parts, self.num_parts).T.copy())
 
     @property
     def cut(self) -> float:
-        """Share of the edges whose two ends are in different partitions; 0 for a graph without edges.
-
-        >>> import tempfile
-        >>> from nodeflow import Graph
-        >>> from nodeflow.partitions import write_partitions
-        >>> ring = Graph.from_edges([0, 1, 2, 3], [1, 2, 3, 0])
-        >>> write_partitions(ring, tempfile.mkdtemp(), 2, method=[0, 0, 1, 1], progress=False).cut
-        0.5
-        """
+        """Share of the edges whose two ends are in different parts; 0 for a graph without edges."""
         return 1 - int(self.bucket_sizes.trace()) / self.num_edges if self.num_edges else 0.0
 
     @property
     def owner(self) -> Array:
-        """The partition of every node, ``[num_nodes]``, in the narrowest type."""
+        """The part of every node, ``[num_nodes]``, in the narrowest type."""
         return (self.rows // self.size).astype(part_type(self.num_parts))
 
     def node_array(self, name: str, partition: int) -> ArrayFile:
-        """Return the description of the file of a partition of a node column; KeyError for an unknown column."""
+        """Return the description of the file of a part of a node column; KeyError for an unknown column."""
         return self._array("node", f"ndata/{name}/{partition}", name, self.ndata)
 
     def edge_array(self, name: str) -> ArrayFile:
@@ -97,7 +82,7 @@ class Partitions(CutGraph):
         return self.manifest.arrays[key]
 
     def partition_of(self, nodes: IdsLike) -> Tensor:
-        """Return the partitions of nodes, int64 ``[k]``; raises IndexError for an id that is no node."""
+        """Return the parts of nodes, int64 ``[k]``; raises IndexError for an id that is no node."""
         rows = self.rows[as_ids(nodes, "nodes", self.num_nodes)]
         return torch.from_numpy(rows.astype(np.int64) // self.size)
 
@@ -114,12 +99,12 @@ class Partitions(CutGraph):
         return PartitionedRows(self, name)
 
     def __repr__(self) -> str:
-        sizes = f"{self.num_parts} partitions of {self.size} nodes"
+        sizes = f"{self.num_parts} parts of {self.size} nodes"
         return self._shown(sizes, f"{self.num_edges} edges, {self.cut:.1%} cut")
 
 
 class PartitionedRows(RowsBase):
-    """The rows of a node column of a folder of partitions, fetched by node id: ``Rows`` that a graph takes as a column.
+    """The rows of a node column of a folder of parts, fetched by node id: ``Rows`` that a graph takes as a column.
 
     Files are mapped when their first row is asked for.
     """

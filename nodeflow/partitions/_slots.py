@@ -1,4 +1,4 @@
-"""Nodes and edges of the partitions in memory, in slots; the files of a folder of partitions that they come from."""
+"""Nodes and edges of the parts in memory, in slots; the files of a folder of parts that they come from."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from nodeflow._disk.streams import ArrayWriter
 from nodeflow._rows.rows import as_array, concat_rows, from_numpy
 from nodeflow.graph import Graph
 from nodeflow.partitions._partitions import Partitions
-from nodeflow.partitions._split import sums
+from nodeflow.partitions._split import id_type, sums
 
 NODES = "nodes"
 """The folder of the node columns."""
 
 
 def node_file(column: str, partition: int, generation: int) -> str:
-    """Return the name of the file of a partition of a node column. A partition that is written anew gets a new name."""
+    """Return the name of the file of a part of a node column. A part that is written anew gets a new name."""
     return f"{NODES}/{quote(column, safe='')}.{partition}.{generation}.npy"
 
 
@@ -53,15 +53,11 @@ def read_rows(path: Path, out: Array, first: int = 0, *, page_cache: bool = True
             f"{first} on are to be read"
         )
     data = memoryview(out.reshape(-1).view(np.uint8))  # type: ignore[arg-type]
-    with path.open("rb", buffering=0) as file:
+    with path.open("rb") as file:
         _forget(file.fileno(), page_cache)
         file.seek(start + first * math.prod(shape[1:]) * dtype.itemsize)
-        done = 0
-        while done < len(data):
-            size = file.readinto(data[done:])
-            if not size:
-                raise ValueError(f"{path} was cut off while it was read")
-            done += size
+        if file.readinto(data) < len(data):
+            raise ValueError(f"{path} was cut off while it was read")
         _forget(file.fileno(), page_cache)
     return len(data)
 
@@ -89,19 +85,13 @@ _PIECE = 2**20  # bytes exchanged at a time
 
 
 class NodeSlots:
-    """Memory for the node columns of ``slots`` resident partitions, and of ``spare`` partitions that come or go.
+    """Memory for the node columns of ``slots`` resident parts, and of ``spare`` parts that come or go.
 
-    Places from ``slots`` on are the spare ones. A partition that comes in is read into one of them while the slots are
-    in use. ``exchange`` puts it into its slot, and the one that was there into the spare place, from which ``write``
-    takes it. Writing makes files of a new generation, which nobody reads but this object until they are committed;
-    ``written`` are those of this epoch, by their names in the manifest.
-
-    Args:
-        partitions: the folder.
-        columns: names of the columns to hold.
-        writable: those of them that are written back.
-        slots, spare: numbers of partitions.
-        page_cache: see ``PartitionBuffer``.
+    ``columns`` are the names of those to hold, ``writable`` of those that are written back. Places from ``slots`` on
+    are the spare ones. A part that comes in is read into one of them while the slots are in use. ``exchange`` puts
+    it into its slot, and the one that was there into the spare place, from which ``write`` takes it. Writing makes
+    files of a new generation, which nobody reads but this object until they are committed; ``written`` are those of
+    this epoch, by their names in the manifest.
     """
 
     def __init__(
@@ -120,7 +110,13 @@ class NodeSlots:
         for name in self._writable:
             if self._arrays[name].csr is not None:
                 raise TypeError(f"writable names column {name!r}, whose rows are sparse; learned rows are dense")
-        self._memory = {name: _memory(slots + spare, array) for name, array in self._arrays.items()}
+        # places for dense rows; for sparse rows, whose size varies, empty places
+        self._memory: dict[str, Any] = {
+            name: np.zeros((slots + spare, *array.shape), numpy_type(array.torch_type))
+            if array.csr is None
+            else [None] * (slots + spare)
+            for name, array in self._arrays.items()
+        }
         self.written: dict[str, ArrayFile] = {}
 
     def begin_epoch(self, partitions: Partitions) -> None:
@@ -128,7 +124,7 @@ class NodeSlots:
         self._partitions, self.written = partitions, {}
 
     def read(self, partition: int, place: int) -> int:
-        """Read a partition into a place; return the number of bytes."""
+        """Read a part into a place; return the number of bytes."""
         folder, bytes_read = self._partitions.folder, 0
         for name, memory in self._memory.items():
             key = f"ndata/{name}/{partition}"
@@ -141,10 +137,7 @@ class NodeSlots:
         return bytes_read
 
     def write(self, partition: int, place: int) -> int:
-        """Write the writable columns of the partition at a place into files of this epoch.
-
-        Returns the number of bytes. Raises OSError where the disk cannot hold them.
-        """
+        """Write the writable columns of the part at a place into files of this epoch; return their bytes."""
         folder, bytes_written = self._partitions.folder, 0
         for name in self._writable:
             rows = self._memory[name][place]
@@ -154,7 +147,7 @@ class NodeSlots:
                 writer.append(rows)
                 self.written[f"ndata/{name}/{partition}"] = writer.finish(folder, flush=not self._page_cache)
             except OSError as error:
-                why = f"{error.strerror}: partition {partition} of column {name!r}; the epoch is not committed"
+                why = f"{error.strerror}: part {partition} of column {name!r}; the epoch is not committed"
                 why += f", the folder stays as after epoch {self._partitions.epoch}"
                 raise OSError(error.errno, why, str(path)) from error
             bytes_written += rows.nbytes
@@ -168,7 +161,7 @@ class NodeSlots:
                 memory[slot], memory[place] = outside, None
             elif name not in self._writable:
                 inside[:] = outside
-            else:  # in pieces, so that no copy of a whole partition is needed
+            else:  # in pieces, so that no copy of a whole part is needed
                 step = max(_PIECE // max(inside[:1].nbytes, 1), 1)
                 for first in range(0, len(inside), step):
                     piece = slice(first, first + step)
@@ -192,21 +185,14 @@ class NodeSlots:
         return columns
 
 
-def _memory(count: int, array: ArrayFile) -> Any:
-    """Return an array of places for dense rows, or a list of empty places for sparse rows, whose size varies."""
-    if array.csr is not None:
-        return [None] * count
-    return np.zeros((count, *array.shape), numpy_type(array.torch_type))
-
-
 Bucket = dict[str, Array]
-"""``src`` and ``dst`` of its edges, rows within their partitions, and the columns by their names in the manifest."""
+"""``src`` and ``dst`` of its edges, rows within their parts, and the columns by their names in the manifest."""
 
 
 class StateEdges(NamedTuple):
     """The graph of the edges of one state.
 
-    ``buckets`` are the numbers of the buckets (``j * num_parts + i`` holds the edges from partition i to partition j)
+    ``buckets`` are the numbers of the buckets (``j * num_parts + i`` holds the edges from part i to part j)
     in the order of the edge ids: those of bucket ``buckets[k]`` go from ``begin[k]`` to ``begin[k + 1] - 1``.
     """
 
@@ -216,7 +202,7 @@ class StateEdges(NamedTuple):
 
 
 class EdgeSlots:
-    """Reads the buckets between resident partitions; those of two partitions that stay are kept."""
+    """Reads the buckets between resident parts; those of two parts that stay are kept."""
 
     def __init__(self, partitions: Partitions, columns: Sequence[str], *, page_cache: bool) -> None:
         self._partitions, self._page_cache = partitions, page_cache
@@ -226,10 +212,7 @@ class EdgeSlots:
         self._kept: dict[int, Bucket] = {}
 
     def load(self, held: Sequence[int]) -> tuple[StateEdges, int]:
-        """Read what is missing of the edges between the partitions in the slots ``held``, and make their graph.
-
-        Returns also the number of bytes read.
-        """
+        """Read what is missing of the edges between parts in slots; return their graph and the bytes read."""
         parts = self._partitions
         count, size = parts.num_parts, parts.size
         numbers = np.add.outer(np.array(held) * count, np.array(held)).ravel()  # by slots: destination, source
@@ -244,13 +227,16 @@ class EdgeSlots:
         for bucket, (dst_start, _) in zip(buckets, starts, strict=True):
             kernels.buckets.count_bucket(bucket["dst"], dst_start, indptr)
         np.cumsum(indptr, out=indptr)
-        indices = np.empty(begin[-1], _id_type(len(indptr)))
-        edge_ids = np.empty(begin[-1], _id_type(begin[-1]))
+        indices = np.empty(begin[-1], numpy_type(id_type(len(indptr))))
+        edge_ids = np.empty(begin[-1], numpy_type(id_type(begin[-1])))
         head = indptr[:-1].copy()
         for bucket, (dst_start, src_start), first in zip(buckets, starts, begin[:-1].tolist(), strict=True):
             ends = bucket["src"], bucket["dst"], src_start, dst_start
             kernels.buckets.place_bucket(*ends, first, head, indices, edge_ids)
-        edata = {name: self._joined(key, buckets) for key, name in self._columns.items()}
+        edata = {
+            name: from_numpy(np.concatenate([bucket[key] for bucket in buckets]), self._arrays[key].torch_type)
+            for key, name in self._columns.items()
+        }
         graph = Graph(indptr, indices, edge_ids=edge_ids, edata=edata, copy=False)
         return StateEdges(graph, numbers, begin), bytes_read
 
@@ -263,7 +249,7 @@ class EdgeSlots:
             first, last = int(ptr[buckets[0]]), int(ptr[buckets[-1] + 1])
             whole: Bucket = {}
             for key, array in self._arrays.items():
-                whole[key] = np.empty((last - first, *array.shape[1:]), numpy_type(getattr(torch, array.dtype)))
+                whole[key] = np.empty((last - first, *array.shape[1:]), numpy_type(array.torch_type))
                 path = self._partitions.folder / array.file
                 bytes_read += read_rows(path, whole[key], first, page_cache=self._page_cache)
             self._check(whole, first)
@@ -281,14 +267,6 @@ class EdgeSlots:
                 at = int(rows.argmax())
                 path = self._partitions.folder / self._arrays[end].file
                 raise ValueError(
-                    f"{path} is damaged: edge {first + at} ends at row {whole[end][at]} of a partition that has "
+                    f"{path} is damaged: edge {first + at} ends at row {whole[end][at]} of a part that has "
                     f"{self._partitions.size}"
                 )
-
-    def _joined(self, key: str, buckets: list[Bucket]) -> Tensor:
-        tensor = torch.from_numpy(np.concatenate([bucket[key] for bucket in buckets]))
-        return tensor.view(torch.bfloat16) if self._arrays[key].dtype == "bfloat16" else tensor
-
-
-def _id_type(upper: int) -> type[np.signedinteger[Any]]:
-    return np.int32 if upper < 2**31 else np.int64

@@ -14,8 +14,8 @@ from torch import Tensor
 from nodeflow import _kernels as kernels
 from nodeflow._base.checks import Ints, check_num_rows, check_type, describe
 from nodeflow._base.types import Array
-from nodeflow._disk.arrays import ArrayFile, describe_array, write_array
-from nodeflow._disk.streams import column_writer
+from nodeflow._disk.arrays import ArrayFile
+from nodeflow._disk.streams import ArrayWriter, column_writer
 from nodeflow._rows.rows import Rows, fetch_rows, is_sparse, row_bytes, slice_rows, take_rows
 from nodeflow.graph import Graph
 from nodeflow.partitions._cut import Masters
@@ -27,14 +27,9 @@ _BYTES = 2**23  # bytes of the rows of a piece, about
 
 
 class SplitColumn:
-    """A column whose rows are appended to the files of several parts.
+    """A column of the type of ``like`` whose rows are appended to a file per part; sparse rows lie in three, beside it.
 
-    Args:
-        files: a file per part; sparse rows lie in three, beside it.
-        like: rows of the type of the column.
-        sizes: rows of each part, fixed in advance; rows that are never appended are zeros.
-
-    Raises OSError where the disk cannot hold what is written.
+    ``sizes`` are the rows of each part, fixed in advance; those that are never appended are zeros.
     """
 
     def __init__(self, files: Sequence[Path], like: Tensor | Rows, sizes: Ints) -> None:
@@ -89,9 +84,13 @@ def split_nodes(
 
 def write_arrays(folder: Path, arrays: Mapping[str, Array]) -> dict[str, ArrayFile]:
     """Write arrays into files of their names, and describe these."""
+    written = {}
     for name, array in arrays.items():
-        write_array(folder / f"{name}.npy", array)
-    return {name: describe_array(folder, f"{name}.npy") for name in arrays}
+        kind = torch.from_numpy(array[:0]).dtype
+        writer = ArrayWriter(folder / f"{name}.npy", kind, array.shape[1:], len(array))
+        writer.append(array)
+        written[name] = writer.finish()
+    return written
 
 
 def rows_of(column: NewColumn, name: str, ids: Tensor) -> Tensor:
@@ -113,7 +112,7 @@ def columns_of(
     edges: dict[str, Column] = {
         name: graph.edata[name] for name in chosen_columns(graph.edata, edata, "edata", "the graph")
     }
-    for name, column in ({} if more is None else more).items():
+    for name, column in (more or {}).items():
         check_type(name, "a column name", str, "a str")
         if isinstance(column, np.ndarray):
             column = torch.from_numpy(column)
@@ -153,7 +152,6 @@ class EdgeGroups(NamedTuple):
 
     @property
     def size(self) -> int:
-        """Number of groups."""
         return int(self.source[-1] + self.destination[-1]) + 1
 
 
@@ -191,14 +189,10 @@ class EdgePiece(NamedTuple):
 class GroupedEdges:
     """The edges of a graph by group, in the order of their destinations.
 
-    Args:
-        graph: the graph.
-        owner: the part of every node.
-        groups: of the edges.
-        nodes: destinations in the order in which their edges are read; None: ascending, which reads arrays in order.
-
-    After a pass over the edges, ``edges`` and ``rows``, int64 ``[size]``, are the numbers of edges and destinations of
-    each group, and ``cut`` that of edges whose ends have different masters.
+    ``owner`` is the part of every node. ``nodes`` are the destinations in the order in which their edges are read;
+    None: ascending, which reads arrays in order. After a pass over the edges, ``edges`` and ``rows``, int64 ``[size]``,
+    are the numbers of edges and destinations of each group, and ``cut`` that of edges whose ends have different
+    masters.
     """
 
     def __init__(self, graph: Graph, owner: Array, groups: EdgeGroups, nodes: Ints | None = None) -> None:
@@ -249,3 +243,8 @@ def sums(sizes: Array) -> Ints:
     begin = np.zeros(len(sizes) + 1, np.int64)
     np.cumsum(sizes, out=begin[1:])
     return begin
+
+
+def id_type(upper: int) -> torch.dtype:
+    """Return the type of ids below ``upper``."""
+    return torch.int32 if upper < 2**31 else torch.int64

@@ -1,4 +1,4 @@
-"""Small graphs in folders of partitions, and slow references for what a partition buffer gives."""
+"""Small graphs in folders of parts, and slow references for what a partition buffer gives."""
 
 from __future__ import annotations
 

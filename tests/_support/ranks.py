@@ -15,7 +15,8 @@ import torch
 from nodeflow import Graph
 from nodeflow._rows.rows import take_rows
 from nodeflow.distributed._graph import DistributedGraph
-from nodeflow.distributed._peers import PeerError, PeerGroup
+from nodeflow.distributed._peers import PeerGroup
+from nodeflow.distributed._transport import PeerError
 
 
 class Meeting:

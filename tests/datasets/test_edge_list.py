@@ -1,4 +1,4 @@
-"""read_edge_list: every way of writing a list, and what it says of a wrong one."""
+"""read_edge_list: ways of writing a list, and wrong ones. ``tests/building`` reads random lists with it too."""
 
 from __future__ import annotations
 
@@ -10,8 +10,6 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
 
 from nodeflow.datasets import read_edge_list
 
@@ -20,43 +18,6 @@ def write(folder: Path, text: str, name: str = "edges.txt") -> Path:
     path = folder / name
     path.write_text(text, encoding="utf-8")
     return path
-
-
-IDS = st.integers(0, 30)
-FLOATS = st.floats(allow_nan=False)
-
-
-@given(
-    edges=st.lists(st.tuples(IDS, IDS, st.integers(-(2**63), 2**63 - 1), FLOATS), min_size=1),
-    delimiter=st.sampled_from([",", "\t", " ", ";", ", "]),
-    newline=st.sampled_from(["\n", "\r\n", "\n\n", " # note\n"]),
-    packed=st.booleans(),
-    header=st.booleans(),
-)
-def test_what_was_written_is_read_back(
-    tmp_path_factory: pytest.TempPathFactory,
-    edges: list[tuple[int, int, int, float]],
-    delimiter: str,
-    newline: str,
-    packed: bool,
-    header: bool,
-) -> None:
-    path = tmp_path_factory.getbasetemp() / ("written.txt" + ".gz" * packed)
-    rows = [delimiter.join(["src", "dst", "when", "how"])] if header else []
-    rows += [delimiter.join([str(s), str(d), str(t), repr(w)]) for s, d, t, w in edges]
-    text = ("# a comment\n" + newline.join(rows) + newline).encode()
-    path.write_bytes(gzip.compress(text) if packed else text)
-    columns = None if header else ("src", "dst", "when", "how")
-    graph = read_edge_list(
-        path, delimiter=";" if delimiter == ";" else None, columns=columns, header=header, num_nodes=31
-    )
-    src, dst = graph.edges()
-    assert graph.num_nodes == 31
-    assert src.tolist() == [edge[0] for edge in edges]
-    assert dst.tolist() == [edge[1] for edge in edges]
-    assert graph.edata["when"].tolist() == [edge[2] for edge in edges]
-    assert graph.edata["how"].tolist() == [edge[3] for edge in edges]
-    assert (graph.edata["when"].dtype, graph.edata["how"].dtype) == (torch.int64, torch.float64)
 
 
 def test_real_list_goes_there_and_back(tmp_path: Path, real_folder) -> None:  # type: ignore[no-untyped-def]

@@ -18,7 +18,7 @@ import torch
 
 from nodeflow import Graph
 from nodeflow._disk import arrays
-from nodeflow._disk.arrays import create_array, describe_array, map_tensor, read_header, write_array
+from nodeflow._disk.arrays import create_array, describe_array, map_tensor, read_header
 from nodeflow._disk.folders import locked, new_folder
 from nodeflow._disk.manifest import MANIFEST, Manifest
 from nodeflow._runtime import locks
@@ -26,8 +26,8 @@ from nodeflow._runtime import locks
 
 def written(folder: Path) -> Path:
     with new_folder(folder) as draft:
-        write_array(draft / "x.npy", np.arange(12).reshape(4, 3))
-        write_array(draft / "half.npy", torch.ones(2, dtype=torch.bfloat16))
+        np.save(draft / "x.npy", np.arange(12).reshape(4, 3))
+        np.save(draft / "half.npy", np.full(2, 0x3F80, np.uint16))
         half = describe_array(draft, "half.npy", torch.bfloat16)
         Manifest("thing", 3, {"x": describe_array(draft, "x.npy"), "half": half}, {"name": "papers"}).write(draft)
     return folder
@@ -46,7 +46,7 @@ def test_a_folder_comes_back(tmp_path: Path) -> None:
 def test_nothing_is_left_of_a_folder_that_fails(tmp_path: Path) -> None:
     def fail() -> None:
         with new_folder(tmp_path / "a") as draft:
-            write_array(draft / "x.npy", np.arange(3))
+            np.save(draft / "x.npy", np.arange(3))
             raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
@@ -118,7 +118,7 @@ def test_damaged_files_are_found_at_once(tmp_path: Path, change: Callable[[bytes
         file.write_bytes(change(file.read_bytes()))
     with pytest.raises(ValueError, match=r"x\.npy"):
         Manifest.read(tmp_path / "a", "thing", 3)
-    write_array(file, np.arange(15).reshape(5, 3))  # whole, but of another shape
+    np.save(file, np.arange(15).reshape(5, 3))  # whole, but of another shape
     with pytest.raises(ValueError, match=r"x\.npy holds int64 \[5, 3\]"):
         Manifest.read(tmp_path / "a", "thing", 3)
 

@@ -78,13 +78,10 @@ class Sometimes(Sampler):
                             edata={"q": edges.eid.bfloat16()})  # fmt: skip
 
 
-def test_weights_and_columns_of_some_processes_are_not_lost() -> None:
-    expected = fingerprint_of(Sometimes(WHOLE, 1)([1, 3, 5]))
-
-    def drawn(transport: Any) -> str:
-        return fingerprint_of(Sometimes(PARTS.on(transport), 1)([1, 3, 5]))  # all are rank 1's
-
-    assert run_ranks(2, drawn) == [expected, expected]
+@PARTS.on_every_rank
+def test_weights_and_columns_of_some_processes_are_not_lost(graph: Graph, rank: int) -> None:
+    seeds = [1, 3, 5]  # all are rank 1's
+    assert fingerprint_of(Sometimes(graph, 1)(seeds)) == fingerprint_of(Sometimes(WHOLE, 1)(seeds))
 
 
 def fingerprint_of(batch: Any) -> str:
@@ -105,22 +102,17 @@ def test_a_second_thread_is_refused(graph: Graph, rank: int) -> None:
         NodeFlowLoader(NeighborSampler(graph, [2]), range(20), 2, share=[rank] * NODES)
 
 
-def test_plans_notice_rows_of_different_types() -> None:
-    def sent(transport: Any) -> None:
-        plan = ExchangePlan(PARTS.on(transport))
-        rows = torch.ones(plan.num_masters, 2, dtype=[torch.float32, torch.int32][transport.rank])
-        with pytest.raises(PeerError, match=r"rows of mirrors \((float|int)32 \[2\]\) there"):
-            plan.broadcast(rows)
-
-    run_ranks(2, sent)
+@PARTS.on_every_rank
+def test_plans_notice_rows_of_different_types(graph: Graph, rank: int) -> None:
+    plan = ExchangePlan(graph)
+    rows = torch.ones(plan.num_masters, 2, dtype=[torch.float32, torch.int32][rank])
+    with pytest.raises(PeerError, match=r"rows of mirrors \((float|int)32 \[2\]\) there"):
+        plan.broadcast(rows)
 
 
-def test_an_error_that_was_told_is_not_kept() -> None:
-    def kept(transport: Any) -> bool:
-        graph = PARTS.on(transport)
-        with contextlib.suppress(IndexError, PeerError):
-            graph.find_edges([9999 * transport.rank])
-        gc.collect()
-        return graph.peers._state.reported is None  # type: ignore[attr-defined]
-
-    assert run_ranks(2, kept) == [True, True]
+@PARTS.on_every_rank
+def test_an_error_that_was_told_is_not_kept(graph: Graph, rank: int) -> None:
+    with contextlib.suppress(IndexError, PeerError):
+        graph.find_edges([9999 * rank])
+    gc.collect()
+    assert graph.peers._state.reported is None  # type: ignore[attr-defined]

@@ -93,7 +93,7 @@ def test_faults_that_a_process_survives_are_errors_on_all_and_the_next_draw_is_r
     assert [one.status for one in ended] == [0] * 3, ended
     lines = [dict(line.split(": ", 1) for line in one.output.splitlines() if ": " in line) for one in ended]
     same = {
-        "another partition": "ValueError: what is opened must be the same on all processes, but identity of the part",
+        "another partition": "ValueError: what is opened must be the same on all processes, but identity of the cut",
         "another timeout": "ValueError: what is opened must be .* timeout is 50.0 on rank 0 and 51.0 on rank 1",
         "missing part": "PeerError: rank 1 failed while this one was at what is opened: ValueError: part 1 is missing",
         "wrong number": "ValueError: .*-two has 2 parts, but there are 3 processes; start 2 of them",

@@ -73,9 +73,7 @@ def test_any_graph_any_cut_both_directions(graph: Graph, data: st.DataObject) ->
              for _ in range(size)]  # fmt: skip
     parts = Parts(graph, owner, size, direction)
     expected = [called(NeighborSampler(graph, [2, 1, -1], direction=direction), one) for one in seeds]
-    found = run_ranks(
-        size, lambda t: called(NeighborSampler(parts.on(t), [2, 1, -1], direction=direction), seeds[t.rank])
-    )
+    found = parts.run(lambda one, rank: called(NeighborSampler(one, [2, 1, -1], direction=direction), seeds[rank]))
     assert found == expected
 
 
@@ -115,7 +113,7 @@ def test_induced_edges_come_from_their_owners() -> None:
         sampler = NeighborSampler(graph, [2, 3], weight="w").without_edges([0, 5, 17])
         return fingerprint(induced(sampler(BATCHES[rank]), sampler))
 
-    assert run_ranks(3, lambda t: drawn(THREE.on(t), t.rank)) == [drawn(WHOLE, rank) for rank in range(3)]
+    assert THREE.run(drawn) == [drawn(WHOLE, rank) for rank in range(3)]
 
 
 def test_edges_left_out_and_filters() -> None:
@@ -136,7 +134,7 @@ def test_edges_left_out_and_filters() -> None:
     def drawn(graph: Graph, rank: int) -> list[str]:
         return [called(sampler.without_edges(left[rank]), BATCHES[rank]) for sampler in kinds(graph)]
 
-    assert run_ranks(3, lambda t: drawn(THREE.on(t), t.rank)) == [drawn(WHOLE, rank) for rank in range(3)]
+    assert THREE.run(drawn) == [drawn(WHOLE, rank) for rank in range(3)]
 
 
 def test_batches_of_different_numbers_meet_in_one_exchange() -> None:
@@ -150,26 +148,21 @@ def test_batches_of_different_numbers_meet_in_one_exchange() -> None:
     assert run_ranks(3, drawn) == expected
 
 
-def test_columns_come_from_their_owners_and_repeated_ids_travel_once() -> None:
-    def fetched(transport: ThreadTransport) -> tuple[int, int]:
-        graph = THREE.on(transport)
-        ids = torch.tensor([5, 1, 5, 59, 5]) if transport.rank == 0 else torch.tensor([], dtype=torch.int64)
-        sent = graph.peers.counters.bytes_sent
-        rows = graph.ndata["x"].fetch(ids)
-        assert torch.equal(rows, WHOLE.ndata["x"][ids])
-        out = torch.empty_like(rows)
-        assert graph.ndata["x"].fetch(ids, out) is out
-        assert torch.equal(out, rows)
-        batch = NeighborSampler(graph, [3, 3])(BATCHES[transport.rank])
-        batch.copy_from_parent({0: ["x"]}, {0: ["w"], 1: ["time"]})
-        layer, flow = batch.layers[0], batch.flows[0]
-        assert torch.equal(layer.data["x"], WHOLE.ndata["x"][layer.parent_nid])
-        assert torch.equal(flow.data["w"], WHOLE.edata["w"][flow.parent_eid])
-        with pytest.raises(IndexError, match="ids"):
-            graph.ndata["x"].fetch(torch.tensor([NODES]))
-        return sent, graph.peers.counters.messages
-
-    run_ranks(3, fetched)
+@THREE.on_every_rank
+def test_columns_come_from_their_owners(graph: Graph, rank: int) -> None:
+    ids = torch.tensor([5, 1, 5, 59, 5]) if rank == 0 else torch.tensor([], dtype=torch.int64)
+    rows = graph.ndata["x"].fetch(ids)
+    assert torch.equal(rows, WHOLE.ndata["x"][ids])
+    out = torch.empty_like(rows)
+    assert graph.ndata["x"].fetch(ids, out) is out
+    assert torch.equal(out, rows)
+    batch = NeighborSampler(graph, [3, 3])(BATCHES[rank])
+    batch.copy_from_parent({0: ["x"]}, {0: ["w"], 1: ["time"]})
+    layer, flow = batch.layers[0], batch.flows[0]
+    assert torch.equal(layer.data["x"], WHOLE.ndata["x"][layer.parent_nid])
+    assert torch.equal(flow.data["w"], WHOLE.edata["w"][flow.parent_eid])
+    with pytest.raises(IndexError, match="ids"):
+        graph.ndata["x"].fetch(torch.tensor([NODES]))
 
 
 def test_questions_about_the_whole_graph() -> None:

@@ -1,4 +1,4 @@
-"""What holds for all tests of partitions."""
+"""What holds for all tests of partition buffers."""
 
 from __future__ import annotations
 

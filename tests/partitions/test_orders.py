@@ -1,4 +1,4 @@
-"""Orders of partitions: numbers of swaps, every bucket once, and partitions that stay where they are."""
+"""Orders of parts: numbers of swaps, every bucket once, and parts that stay where they are."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def lower_bound(p: int, c: int) -> int:
 
 
 def check_states(order: Order) -> None:
-    """Every state has all slots filled with distinct partitions, and a partition that stays keeps its place."""
+    """Every state has all slots filled with distinct parts, and a part that stays keeps its place."""
     for state in order.states:
         assert len(set(state)) == len(state) == order.slots
     for old, new in zip(order.states[:-1], order.states[1:], strict=True):
@@ -33,7 +33,7 @@ def check_states(order: Order) -> None:
 
 
 def check_buckets(order: Order) -> None:
-    """Every bucket has one state, which holds both of its partitions."""
+    """Every bucket has one state, which holds both of its parts."""
     for i in range(order.num_parts):
         for j in range(order.num_parts):
             assert {i, j} <= set(order.states[order.bucket_state[i, j]])
@@ -79,7 +79,7 @@ def test_comet_trains_every_bucket_once(sizes: tuple[int, int], epoch: int) -> N
 def test_comet_defers_buckets_evenly_and_draws_new_groups() -> None:
     """A bucket (i, i) is in l - 1 states; over 400 epochs each takes its share, by a chi-square of error rate 1e-6.
 
-    Those of two partitions of one group, (i, j) and (j, i), draw apart: all four such pairs agree once in 81 epochs.
+    Those of two parts of one group, (i, j) and (j, i), draw apart: all four such pairs agree once in 81 epochs.
     """
     counts: Counter[int] = Counter()
     groups, apart = set(), 0
@@ -115,7 +115,7 @@ def test_sequential_keeps_the_training_partitions() -> None:
         seen |= set(order.states[0])
         check_states(order)
     assert seen == set(range(8))
-    with pytest.raises(ValueError, match="slots must be at least the number of partitions with training nodes, 3"):
+    with pytest.raises(ValueError, match="slots must be at least the number of parts with training nodes, 3"):
         sequential_order(8, 2, [0, 1, 2])
 
 
@@ -125,23 +125,23 @@ def test_an_own_sequence_keeps_partitions_in_place() -> None:
     assert order.incoming == ((0, 1, 2), (4,), (3,))
     assert (order.swaps, order.most_swapped, order.complete) == (2, 1, False)
     assert order.bucket_state[0, 3] == order.bucket_state[1, 4] == -1
-    assert "5 partitions, 3 slots, 3 states, 2 swaps" in repr(order)
+    assert "5 parts, 3 slots, 3 states, 2 swaps" in repr(order)
 
 
 def test_mistakes() -> None:
     for error, words, call in (
-        (ValueError, "states\\[0\\] must hold a partition once, but it has 3 twice", lambda: Order(4, [[3, 3]])),
-        (IndexError, "states\\[0\\]\\[1\\] is 4, but partition ids go from 0 to 3", lambda: Order(4, [[0, 4]])),
+        (ValueError, "states\\[0\\] must hold a part once, but it has 3 twice", lambda: Order(4, [[3, 3]])),
+        (IndexError, "states\\[0\\]\\[1\\] is 4, but part ids go from 0 to 3", lambda: Order(4, [[0, 4]])),
         (ValueError, "at least one state", lambda: Order(4, [])),
         (ValueError, "bucket_state must be integers \\[3, 3\\]", lambda: Order(3, [[0, 1]], np.zeros(3, np.int64))),
-        (ValueError, "slots must be at most the number of partitions 4, got 5", lambda: beta_order(4, 5)),
+        (ValueError, "slots must be at most the number of parts 4, got 5", lambda: beta_order(4, 5)),
         (ValueError, "slots must be at least 2", lambda: beta_order(4, 1)),
-        (ValueError, "slots must be one of 2, 4, 8 for 8 partitions, got 6", lambda: comet_order(8, 6)),
+        (ValueError, "slots must be one of 2, 4, 8 for 8 parts, got 6", lambda: comet_order(8, 6)),
         (TypeError, "slots must be an integer", lambda: comet_order(8, 2.0)),
     ):
         with pytest.raises(error, match=words):
             call()
-    with pytest.raises(ValueError, match="states\\[1\\] must have as many partitions as states\\[0\\], 2, got 1"):
+    with pytest.raises(ValueError, match="states\\[1\\] must have as many parts as states\\[0\\], 2, got 1"):
         Order(4, [[0, 1], [2]])
     with pytest.raises(ValueError, match="bucket_state\\[0, 2\\] is 0, but that state does not hold both"):
         Order(3, [[0, 1]], np.zeros((3, 3), np.int64))

@@ -20,7 +20,7 @@ from nodeflow.partitions._orders import comet_slots
 
 @st.composite
 def cases(draw: st.DrawFn) -> tuple[int, int, str, int, int]:
-    """(nodes, partitions, order, slots, seed)."""
+    """(nodes, parts, order, slots, seed)."""
     count = draw(st.integers(1, 9))
     order = draw(st.sampled_from(["comet", "beta", "dispersed"]))
     least = min(2, count) if order == "beta" else 1
@@ -129,15 +129,15 @@ def test_other_orders(tmp_path: Path) -> None:
     for _ in range(3):
         (state,) = buffer
         assert sorted(state.nodes[state.seeds].tolist()) == train
-        with pytest.raises(ValueError, match=r"no state holds \d+ of the 64 pairs of partitions"):
+        with pytest.raises(ValueError, match=r"no state holds \d+ of the 64 pairs of parts"):
             state.edges  # noqa: B018
     assert buffer.counters.swaps == 0
-    with pytest.raises(ValueError, match="slots must be at least the number of partitions with training nodes, 8"):
+    with pytest.raises(ValueError, match="slots must be at least the number of parts with training nodes, 8"):
         PartitionBuffer(parts.folder, 3, order="sequential", train=range(40))
     own = PartitionBuffer(parts.folder, order=[[0, 1], [1, 5]], train=[])
     assert [state.partitions for state in own] == [(0, 1), (5, 1)]
     assert own.counters.swaps == 1
-    with pytest.raises(ValueError, match=r"training node \d+ is in partition \d, which no state"):
+    with pytest.raises(ValueError, match=r"training node \d+ is in part \d, which no state"):
         PartitionBuffer(parts.folder, order=[[0, 1], [1, 5]], train=range(40)).__iter__()
     calls = []
 
@@ -194,7 +194,7 @@ def test_bytes_written_are_counted(tmp_path: Path) -> None:
         states = list(map(repr, buffer))
     assert buffer.counters.bytes_written == buffer.counters.bytes_read == (4 + 10) * 5 * 3 * 4
     assert len(states) == 6
-    assert "BufferState(0: partitions " in states[0]
+    assert "BufferState(0: parts " in states[0]
 
 
 def test_a_state_ends_with_the_next_one(tmp_path: Path) -> None:
@@ -223,7 +223,7 @@ def test_a_budget_decides_the_slots(tmp_path: Path) -> None:
             assert PartitionBuffer(parts.folder, memory=needed - 1).slots < slots
     assert held == sorted(held)
     assert PartitionBuffer(parts.folder, memory="1 GB", order="dispersed").slots == 8
-    with pytest.raises(ValueError, match=r"memory must be at least [\d,]+ bytes for 2 slots, got 1,000; a partition"):
+    with pytest.raises(ValueError, match=r"memory must be at least [\d,]+ bytes for 2 slots, got 1,000; a part"):
         PartitionBuffer(parts.folder, memory="1 KB")
     with pytest.raises(ValueError, match=r"memory must be at least [\d,]+ bytes for 2 slots"):
         PartitionBuffer(parts.folder, memory="1 KB", order=[[0, 1]])
@@ -233,12 +233,12 @@ def test_a_budget_decides_the_slots(tmp_path: Path) -> None:
     ("options", "error", "words"),
     [
         ({}, ValueError, "give either slots or memory"),
-        ({"slots": 3}, ValueError, "slots must be one of 2, 4 for 4 partitions, got 3"),
+        ({"slots": 3}, ValueError, "slots must be one of 2, 4 for 4 parts, got 3"),
         ({"order": "best"}, ValueError, "order must be 'comet', 'beta', 'dispersed' or 'sequential', got 'best'"),
         ({"order": "sequential"}, ValueError, "order='sequential' needs training nodes"),
-        ({"order": beta_order(5, 2)}, ValueError, "order must be of 4 partitions"),
+        ({"order": beta_order(5, 2)}, ValueError, "order must be of 4 parts"),
         ({"order": [[0, 1]], "slots": 3}, ValueError, "slots must be those of the order, 2, got 3"),
-        ({"order": lambda _: beta_order(4, 3)}, ValueError, "order must return an Order of 4 partitions and 2 slots"),
+        ({"order": lambda _: beta_order(4, 3)}, ValueError, "order must return an Order of 4 parts and 2 slots"),
         ({"order": lambda _: [[0, 1]]}, TypeError, "order must return an Order"),
         ({"writable": ["h"]}, KeyError, "writable: the buffer has no column 'h'; it has x, half, label"),
         ({"ndata": "x"}, TypeError, "ndata must be a list of names"),

@@ -87,7 +87,7 @@ def test_a_full_disk_ends_the_epoch_with_its_error(
     real = ArrayWriter.finish
     with monkeypatch.context() as patch:
         patch.setattr(ArrayWriter, "finish", finish)
-        with pytest.raises(OSError, match=r"partition \d of column 'x'; the epoch is not committed.*after epoch 0"):
+        with pytest.raises(OSError, match=r"part \d of column 'x'; the epoch is not committed.*after epoch 0"):
             epoch_that(parts.folder, lambda number: False, prefetch=prefetch)
     check_as_committed(parts.folder, GRAPH.ndata["x"])
 
@@ -104,7 +104,7 @@ def test_a_file_that_is_damaged_between_states_is_named(parts: Partitions, prefe
     file.write_bytes(whole)
     edges = np.load(parts.folder / "src.npy", mmap_mode="r+")
     edges[:] = -3
-    with pytest.raises(ValueError, match=r"src.npy is damaged: edge \d+ ends at row -3 of a partition that has 4"):
+    with pytest.raises(ValueError, match=r"src.npy is damaged: edge \d+ ends at row -3 of a part that has 4"):
         list(PartitionBuffer(parts.folder, 2, ndata=[]))
 
 

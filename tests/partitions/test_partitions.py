@@ -1,4 +1,4 @@
-"""Folders of partitions: cuts, buckets and columns against slow references, and what becomes of faults."""
+"""Folders of parts: cuts, buckets and columns against slow references, and what becomes of faults."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ from torch import Tensor
 from nodeflow import Graph
 from nodeflow._disk.arrays import map_tensor
 from nodeflow._disk.streams import ArrayWriter
+from nodeflow.distributed import partition_graph
 from nodeflow.partitions import PartitionBuffer, Partitions, _split, write_partitions
 
 
@@ -119,22 +120,37 @@ def test_columns_are_chosen_and_added(tmp_path: Path) -> None:
     assert "ndata: label, h, y" in repr(parts)
 
 
+@pytest.mark.parametrize("write", [write_partitions, partition_graph])
+def test_mistakes_of_any_cut(tmp_path: Path, write: Any) -> None:
+    usual = {"graph": random_graph(20, 30), "num_parts": 2, "method": "random", "progress": False}
+    mistakes: list[tuple[dict[str, Any], type[Exception], str]] = [
+        ({"graph": "a"}, TypeError, "graph must be a nodeflow Graph, got"),
+        ({"ndata": ["feat"]}, KeyError, "ndata: the graph has no column 'feat'"),
+        ({"edata": ["x"]}, KeyError, "edata: the graph has no column 'x'"),
+        ({"ndata": "x"}, TypeError, "ndata must be a list of names"),
+        ({"method": "best"}, ValueError, "method must be 'random', 'train-first', .* or 'hash', got 'best'"),
+        ({"method": [0, 1, 0]}, ValueError, r"method must have one entry per node \(20\), got 3"),
+        ({"method": [0, 2] * 10}, IndexError, r"method\[1\] is 2, but part ids go from 0 to 1"),
+        ({"columns": {"h": torch.zeros(19)}}, ValueError, r"columns.'h'. must have 20 rows, .*, got shape \(19,\)"),
+        ({"columns": {"h": 3}}, TypeError, "columns.'h'. must be a tensor, Rows or a function"),
+        ({"ndata": [], "columns": {"h": lambda ids: ids / (1 // 0)}}, ZeroDivisionError, "by zero"),
+    ]
+    for options, error, words in mistakes:
+        with pytest.raises(error, match=words):
+            write(folder=tmp_path / "a", **usual | options)
+    assert list(tmp_path.iterdir()) == []
+    before = write(folder=tmp_path / "a", **usual)
+    with pytest.raises(FileExistsError, match="exists; pass overwrite=True to replace it"):
+        write(folder=tmp_path / "a", **usual | {"num_parts": 3})
+    assert type(before).open(before.folder, verify=True).num_parts == 2
+    assert write(folder=tmp_path / "a", overwrite=True, **usual | {"num_parts": 3}).num_parts == 3
+
+
 def test_mistakes(tmp_path: Path) -> None:
     graph = random_graph(20, 30)
-    empty = Graph.from_edges([], [])
-    for cut, count, options, error, words in (
-        (graph, 21, {}, ValueError, "num_parts must be at most the number of nodes 20, got 21"),
-        (empty, 1, {}, ValueError, "num_parts must be at most the number of nodes 0, got 1"),
-        (graph, 2, {"ndata": ["feat"]}, KeyError, "ndata: the graph has no column 'feat'"),
-        (graph, 2, {"ndata": "x"}, TypeError, "ndata must be a list of names"),
-        (graph, 2, {"method": "best"}, ValueError, "method must be 'random', 'train-first', .* or 'hash', got 'best'"),
-        (graph, 2, {"columns": {"h": torch.zeros(19)}}, ValueError, "columns.'h'. must have 20 rows, one per node"),
-        (graph, 2, {"columns": {"h": 3}}, TypeError, "columns.'h'. must be a tensor, Rows or a function"),
-    ):
-        with pytest.raises(error, match=words):
-            written(cut, tmp_path / "a", count, **options)
-    with pytest.raises(TypeError, match="graph must be a nodeflow Graph"):
-        write_partitions([1], tmp_path / "a", 2)  # type: ignore[arg-type]
+    for cut, count, words in ((graph, 21, "number of nodes 20, got 21"), (Graph.from_edges([], []), 1, "0, got 1")):
+        with pytest.raises(ValueError, match=f"num_parts must be at most .*{words}"):
+            written(cut, tmp_path / "a", count)
     graph.edata["sparse"] = scipy.sparse.eye(graph.num_edges, format="csr")
     with pytest.raises(TypeError, match="edge column 'sparse' is sparse"):
         written(graph, tmp_path / "a", 2)
@@ -149,13 +165,10 @@ def test_mistakes(tmp_path: Path) -> None:
         with pytest.raises(ValueError, match=r"column 'h' must give rows of torch.float32 \[2\] for every node"):
             written(graph, tmp_path / "a", 2, columns={"h": changes})
     parts = written(graph, tmp_path / "a", 2)
-    with pytest.raises(FileExistsError, match="overwrite=True"):
-        written(graph, tmp_path / "a", 2)
     with pytest.raises(KeyError, match="there is no node column 'z'"):
         parts.column("z")
     with pytest.raises(IndexError, match="ids\\[1\\] is 20"):
         parts.column("x").fetch(torch.tensor([0, 20]))
-    assert written(graph, tmp_path / "a", 4, overwrite=True).num_parts == 4
 
 
 # -------------------------------------------------------------------------------------------------------------- faults

@@ -64,8 +64,8 @@ def other_edges(data: Dataset) -> Dataset:
     ("of", "name", "change", "message"),
     [
         (None, "nowhere", {}, "nowhere"),
-        (None, "in", {"slots": 4, "order": "sequential"}, "slots must be at least the number of partitions with"),
-        (None, "in", {"slots": 3}, "slots must be one of 2, 4, 6 for 6 partitions, got 3"),
+        (None, "in", {"slots": 4, "order": "sequential"}, "slots must be at least the number of parts with"),
+        (None, "in", {"slots": 3}, "slots must be one of 2, 4, 6 for 6 parts, got 3"),
         (lambda _: planted(val=80, test=100), "in", {}, None),
         (lambda data: replace(data, train=data.train[1:]), "in", {}, r"node \d+ is a training node of the folder only"),
         (lambda data: replace(data, train=torch.cat([data.train, data.val[:1]]), val=data.val[1:]), "in", {},

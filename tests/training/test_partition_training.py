@@ -200,7 +200,7 @@ def test_commands(folders: Fixed, tmp_path: Path, cli: Cli) -> None:
     folder, run = tmp_path / "parts", tmp_path / "run"
     assert status(["partition", str(folders["data"]), "--parts", "6", "--output", str(folder)]) == 0
     words = ["--storage", "partitions", "--partitions", str(folder), "--slots", "4", "--no-plot"]
-    assert "4 of Partitions(6 partitions of 50 nodes, 3580 edges, " in cli.train(folders["data"], run, *words)
+    assert "4 of Partitions(6 parts of 50 nodes, 3580 edges, " in cli.train(folders["data"], run, *words)
     assert "--resume takes the settings of its folder, but slots was given too" in cli.failure(
         "train", "--resume", run, "--slots", "2"
     )

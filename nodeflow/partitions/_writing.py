@@ -1,10 +1,11 @@
-"""Cutting a graph into the parts that processes hold: a folder that is written in two passes over the edges."""
+"""Writing a cut graph into a folder, in two passes over the edges and one over the columns of nodes."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -15,24 +16,25 @@ from tqdm import tqdm
 from nodeflow._base.checks import Ints, as_count, as_ids, as_int, check_one_of, check_type
 from nodeflow._base.types import Array, FileLike, IdsLike
 from nodeflow._base.version import __version__
-from nodeflow._disk.arrays import ArrayFile, create_array, describe_array, map_array
-from nodeflow._disk.folders import new_folder
-from nodeflow._disk.manifest import Manifest
-from nodeflow._rows.rows import fetch_rows, row_bytes
-from nodeflow.distributed._graph_parts import KIND, PART_KIND, VERSION, GraphParts, part_folder
+from nodeflow._disk.arrays import ArrayFile, create_array, describe_array, map_array, numpy_type
+from nodeflow._disk.folders import locked, new_folder
+from nodeflow._disk.manifest import MANIFEST, Manifest
+from nodeflow._rows.rows import as_array, fetch_rows, is_sparse, row_bytes
 from nodeflow.graph import SPLIT, Graph
-from nodeflow.partitions import (
+from nodeflow.partitions._cut import Masters, cut_nodes
+from nodeflow.partitions._graph_parts import GraphPart, GraphParts, part_folder
+from nodeflow.partitions._partitions import Partitions
+from nodeflow.partitions._slots import node_file
+from nodeflow.partitions._split import (
     EDGES,
     Column,
     EdgeGroups,
     GroupedEdges,
-    Masters,
     NewColumn,
     SplitColumn,
     columns_of,
-    cut_nodes,
     grid_of,
-    part_type,
+    id_type,
     split_nodes,
     sums,
     write_arrays,
@@ -41,6 +43,104 @@ from nodeflow.partitions import (
 _BYTES = 2**25  # bytes of the columns of a piece of edges, about
 _IDS = 2**22  # ids that are looked at together
 _Files = dict[str, ArrayFile]
+
+
+def write_partitions(
+    graph: Graph,
+    folder: FileLike,
+    num_parts: int,
+    *,
+    method: str | IdsLike = "random",
+    train: IdsLike | None = None,
+    ndata: Sequence[str] | None = None,
+    edata: Sequence[str] | None = None,
+    columns: Mapping[str, NewColumn] | None = None,
+    seed: int = 0,
+    overwrite: bool = False,
+    progress: bool = True,
+) -> Partitions:
+    """Write a graph into a folder as parts of its nodes and buckets of its edges, for a ``PartitionBuffer``.
+
+    Nodes are cut into parts whose sizes differ by at most one. The edges from one part to another are a
+    bucket, and lie together. The folder appears whole or not at all.
+
+    Arrays of the graph and columns may be memory-mapped and larger than memory: edges are read twice and every column
+    once, in order, in pieces. In memory are about 40 bytes a node and 64 MB, and for "metis" the whole graph.
+
+    Args:
+        graph: the graph.
+        folder: made when missing.
+        num_parts: number of parts p, at most the number of nodes.
+        method: "random"; "train-first", random with the training nodes in the first parts; "metis", few edges
+            between parts (needs pymetis); "ranges", consecutive ids; "hash"; or the part of every node,
+            ``[num_nodes]``. Of parts that are too large for equal sizes, random nodes go to others.
+        train: ids of the training nodes, which the folder keeps; repeats count once.
+        ndata, edata: names of the columns of the graph to write; None: all.
+        columns: more node columns: tensors with a row per node, ``Rows``, or functions of ids (int64 ``[k]``) that
+            return rows ``[k, ...]``, such as the first values of learned rows. They are called for all nodes, in order.
+        seed: of the random cut.
+        overwrite: replace a folder that this function wrote.
+        progress: show a bar.
+
+    Raises ValueError for more parts than nodes and columns whose rows do not fit, TypeError for sparse columns of
+    edges, KeyError for an unknown column, FileExistsError for a folder that is there, BlockingIOError for one that a
+    ``PartitionBuffer`` writes, OSError where the disk is full.
+
+    >>> import tempfile
+    >>> graph = Graph.from_edges([0, 1, 2, 3], [1, 2, 3, 0], ndata={"x": torch.arange(4.0)})
+    >>> partitions = write_partitions(graph, tempfile.mkdtemp(), 2, progress=False)
+    >>> partitions, int(partitions.bucket_sizes.sum()), partitions.column("x").fetch(torch.tensor([2, 0]))
+    (Partitions(2 parts of 2 nodes, 4 edges, 50.0% cut, ndata: x), 4, tensor([2., 0.]))
+    """
+    check_type(graph, "graph", Graph, "a nodeflow Graph")
+    count = as_count(num_parts, "num_parts", 1)
+    if count > graph.num_nodes:
+        raise ValueError(f"num_parts must be at most the number of nodes {graph.num_nodes}, got {count}")
+    training = None if train is None else np.unique(as_ids(train, "train", graph.num_nodes))
+    nodes, edges = columns_of(graph, ndata, edata, columns)
+    if sparse := [name for name, column in edges.items() if is_sparse(column)]:
+        raise TypeError(f"edge column {sparse[0]!r} is sparse, and buckets hold dense rows; leave it out of edata=")
+    path, number = Path(folder), as_int(seed, "seed")
+    # nobody writes into a folder that is to be replaced
+    lock = locked(path) if overwrite and (path / MANIFEST).is_file() else nullcontext()
+    with lock, new_folder(path, overwrite=overwrite) as draft:
+        masters = cut_nodes(graph, count, method, training, number, equal=True)
+        size = -(-graph.num_nodes // count)
+        kind = numpy_type(id_type(count * size))
+        rows: Array = masters.place.astype(kind) + masters.owner.astype(kind) * kind.type(size)
+        parents = np.full(count * size, -1, np.int64)
+        parents[rows] = np.arange(len(rows))
+        small = {"rows": rows, "parents": parents, **({} if training is None else {"train": training})}
+        arrays = write_arrays(draft, small)
+        with _bar(graph, nodes, progress=progress) as bar:
+            arrays |= _write_buckets(draft, graph, edges, masters, bar)
+            files = [[draft / node_file(name, p, 0) for p in range(count)] for name in nodes]
+            split = split_nodes(nodes, masters, np.full(count, size), files, [draft] * count, bar)
+        arrays |= {f"ndata/{name}/{p}": array for name, parts in split.items() for p, array in enumerate(parts)}
+        facts = _facts(graph, method, number) | {"num_partitions": count, "size": size, "epoch": 0}
+        facts |= {"ndata": list(nodes), "edata": list(edges)}
+        Manifest(*Partitions.layout, arrays, facts).write(draft)
+    return Partitions.open(path)
+
+
+def _write_buckets(draft: Path, graph: Graph, columns: dict[str, Column], masters: Masters, bar: Any) -> _Files:
+    """Write the edges by buckets: their ends as rows of parts, their ids and columns; describe the files."""
+    edges = GroupedEdges(graph, masters.owner, EdgeGroups.of("buckets", len(masters.sizes)))
+    bucket_ptr = sums(edges.count(bar.update))
+    out = EdgeArrays(draft, graph.num_edges)
+    out.add("src", torch.int32)
+    out.add("dst", torch.int32)
+    out.add("edge_ids", id_type(graph.num_edges))
+    for i, (name, column) in enumerate(columns.items()):
+        out.add(f"edata/{name}", column.dtype, column.shape[1:], f"edges-{i}")
+    for piece in edges.pieces():
+        entries = {"src": masters.place[piece.src], "dst": masters.place[piece.dst], "edge_ids": piece.ids}
+        for name, column in columns.items():
+            rows = fetch_rows(column, torch.from_numpy(piece.ids.astype(np.int64, copy=False)))
+            entries[f"edata/{name}"] = as_array(rows.detach().cpu().contiguous())
+        out.put(bucket_ptr[piece.group] + piece.place, entries)
+        bar.update(len(piece.src))
+    return out.finish() | write_arrays(draft, {"bucket_ptr": bucket_ptr})
 
 
 def partition_graph(
@@ -128,11 +228,10 @@ def partition_graph(
         # with "in" the rows of a part come in the order of the new ids anyway
         order = masters.order if renumber and edges != "in" else None
         grouped = GroupedEdges(graph, masters.owner, EdgeGroups.of(edges, count), order)
-        total = 2 * graph.num_edges + graph.num_nodes * len(nodes)
-        with tqdm(total=total, disable=not progress, desc="parts", unit=" rows", leave=False) as bar:
+        with _bar(graph, nodes, progress=progress) as bar:
             sizes = grouped.count(bar.update)
             rows = None if edges == "in" else grouped.rows
-            arrays, parts = _write_edges(grouped, masters, of_edges, sizes, rows, draft, folders, renumber, bar)
+            arrays, parts = _write_parts(grouped, masters, of_edges, sizes, rows, draft, folders, renumber, bar)
             files = [[one / f"node-{i}.npy" for one in folders] for i in range(len(nodes))]
             written = split_nodes(nodes, masters, masters.sizes, files, folders, bar)
         for k, of_part in enumerate(parts):
@@ -152,19 +251,18 @@ def partition_graph(
         counts = {"masters": masters.sizes, "edges": sizes, "mirrors": mirrors.sum(1)}
         counts["train"] = None if trained is None else np.bincount(trained, minlength=count)
         grid = list(grid_of(count)) if edges == "grid" else None
-        facts: dict[str, Any] = {"num_nodes": graph.num_nodes, "num_edges": graph.num_edges, "num_parts": count}
-        facts |= {"method": method if isinstance(method, str) else "given", "seed": number, "nodeflow": __version__}
-        facts |= {"edges": edges, "grid": grid, "balance": balance, "renumbered": renumber, "cut": grouped.cut}
+        facts = _facts(graph, method, number) | {"num_parts": count, "nodeflow": __version__, "cut": grouped.cut}
+        facts |= {"edges": edges, "grid": grid, "balance": balance, "renumbered": renumber}
         facts |= {kind: _columns(parts[0], f"{kind}/") for kind in ("ndata", "edata")}
         facts["sizes"] = {name: None if array is None else array.tolist() for name, array in counts.items()}
         facts["identity"] = _identity(facts, [arrays, *parts])
         for k, (one, of_part) in enumerate(zip(folders, parts, strict=True)):
-            Manifest(PART_KIND, VERSION, of_part, {"part": k, "identity": facts["identity"]}).write(one)
-        Manifest(KIND, VERSION, arrays, facts).write(draft)
+            Manifest(*GraphPart.layout, of_part, {"part": k, "identity": facts["identity"]}).write(one)
+        Manifest(*GraphParts.layout, arrays, facts).write(draft)
     return GraphParts.open(path)
 
 
-def _write_edges(
+def _write_parts(
     edges: GroupedEdges,
     masters: Masters,
     columns: dict[str, Column],
@@ -181,20 +279,21 @@ def _write_edges(
     """
     num_nodes, num_edges = edges.graph.num_nodes, edges.graph.num_edges
     outs = {
-        "src": _split(folders, "src", num_nodes, sizes),
-        "edge_ids": _split(folders, "edge_ids", num_edges, sizes),
+        "src": _split(folders, "src", id_type(num_nodes), sizes),
+        "edge_ids": _split(folders, "edge_ids", id_type(num_edges), sizes),
     }
     if rows is not None:
-        outs["rows"] = _split(folders, "rows", None, rows)
-        outs["indptr"] = _split(folders, "indptr", None, rows + 1)
+        outs["rows"] = _split(folders, "rows", torch.int64, rows)
+        outs["indptr"] = _split(folders, "indptr", torch.int64, rows + 1)
     for i, (name, column) in enumerate(columns.items()):
         outs[f"edata/{name}"] = SplitColumn([folder / f"edge-{i}.npy" for folder in folders], column, sizes)
     edge_begin = sums(sizes)
-    kinds: dict[str, Any] = {"original_edges": np.int64}
-    if not renumber:
-        place = np.int32 if sizes.max(initial=0) < 2**31 else np.int64
-        kinds = {"edge_owner": part_type(len(sizes)), "edge_place": place}
-    book = {name: create_array(draft / f"{name}.npy", kind, (num_edges,)) for name, kind in kinds.items()}
+    book = EdgeArrays(draft, num_edges)
+    if renumber:
+        book.add("original_edges", torch.int64)
+    else:
+        book.add("edge_owner", torch.from_numpy(masters.owner[:0]).dtype)
+        book.add("edge_place", id_type(int(sizes.max(initial=0))))
     widest = max(map(row_bytes, columns.values()), default=1)
     for unsorted in edges.pieces(max(_BYTES // max(widest, 1), 1)):
         begin, piece = unsorted.sorted(edges.size)
@@ -210,10 +309,9 @@ def _write_edges(
                 fetch_rows(column, torch.from_numpy(piece.ids.astype(np.int64, copy=False))), begin
             )
         if renumber:
-            np.asarray(book["original_edges"])[new] = piece.ids
+            book.put(new, {"original_edges": piece.ids})
         else:
-            np.asarray(book["edge_owner"])[piece.ids] = piece.group
-            np.asarray(book["edge_place"])[piece.ids] = piece.place
+            book.put(piece.ids, {"edge_owner": piece.group, "edge_place": piece.place})
         bar.update(len(new))
     if rows is not None:
         outs["indptr"].append(sizes, np.arange(len(sizes) + 1))
@@ -221,17 +319,49 @@ def _write_edges(
     for name, out in outs.items():
         for of_part, array in zip(parts, out.finish(folders), strict=True):
             of_part[name] = array
-    for table in book.values():
-        if table.size:
-            table.flush()
-    described = {name: describe_array(draft, f"{name}.npy") for name in book}
-    return described | (write_arrays(draft, {"edge_begin": edge_begin}) if renumber else {}), parts
+    return book.finish() | (write_arrays(draft, {"edge_begin": edge_begin}) if renumber else {}), parts
 
 
-def _split(folders: list[Path], name: str, upper: int | None, sizes: Ints) -> SplitColumn:
-    """Split an array of integers, below ``upper``."""
-    kind = torch.int32 if upper is not None and upper < 2**31 else torch.int64
-    return SplitColumn([folder / f"{name}.npy" for folder in folders], torch.empty(0, dtype=kind), sizes)
+class EdgeArrays:
+    """Arrays ``[num_edges, ...]`` in files of a folder, whose entries are written in any order."""
+
+    def __init__(self, folder: Path, num_edges: int) -> None:
+        self._folder, self._num_edges = folder, num_edges
+        self._made: dict[str, tuple[np.memmap[Any, Any], str, torch.dtype]] = {}
+
+    def add(self, name: str, dtype: torch.dtype, row: Sequence[int] = (), file: str = "") -> None:
+        """Make an array, by default in the file of its name; ``row`` is the shape of an entry."""
+        path = f"{file or name}.npy"
+        array = create_array(self._folder / path, numpy_type(dtype), (self._num_edges, *row))
+        self._made[name] = array, path, dtype
+
+    def put(self, at: Array, entries: Mapping[str, Array]) -> None:
+        """Write the entries ``at`` of some arrays."""
+        for name, values in entries.items():
+            np.asarray(self._made[name][0])[at] = values
+
+    def finish(self) -> _Files:
+        """Flush the files, and describe them."""
+        for array, _, _ in self._made.values():
+            if array.size:
+                array.flush()
+        return {name: describe_array(self._folder, file, dtype) for name, (_, file, dtype) in self._made.items()}
+
+
+def _bar(graph: Graph, nodes: Mapping[str, NewColumn], *, progress: bool) -> Any:
+    total = 2 * graph.num_edges + graph.num_nodes * len(nodes)
+    return tqdm(total=total, disable=not progress, desc="parts", unit=" rows", leave=False)
+
+
+def _facts(graph: Graph, method: str | IdsLike, seed: int) -> dict[str, Any]:
+    """What the manifest of either folder says of the graph and of its cut."""
+    how = method if isinstance(method, str) else "given"
+    return {"num_nodes": graph.num_nodes, "num_edges": graph.num_edges, "method": how, "seed": seed}
+
+
+def _split(folders: list[Path], name: str, dtype: torch.dtype, sizes: Ints) -> SplitColumn:
+    """Split an array of integers over the files of its name."""
+    return SplitColumn([folder / f"{name}.npy" for folder in folders], torch.empty(0, dtype=dtype), sizes)
 
 
 def _mirrors(folders: list[Path], described: list[dict[str, ArrayFile]], masters: Masters, renumber: bool) -> Ints:

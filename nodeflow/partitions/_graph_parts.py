@@ -15,9 +15,7 @@ from nodeflow._base.types import Array
 from nodeflow._disk.arrays import map_array, map_tensor
 from nodeflow._disk.manifest import Manifest
 from nodeflow.graph import SPLIT
-from nodeflow.partitions import CutGraph, fit
-
-KIND, PART_KIND, VERSION = "graph parts", "graph part", 1
+from nodeflow.partitions._cut_graph import CutGraph, check_shapes, sound
 
 
 class GraphParts(CutGraph):
@@ -29,19 +27,15 @@ class GraphParts(CutGraph):
     ``renumbered`` says whether ids are new ones; then ``original_nodes`` and ``original_edges`` are the old ones by the
     new ones, else None. ``identity`` tells this cut from every other one: a hash of all that is in it.
 
-    >>> import tempfile
-    >>> from nodeflow import Graph
-    >>> from nodeflow.distributed import partition_graph
-    >>> graph = Graph.from_edges([0, 1, 2, 3], [1, 2, 3, 0])
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     partition_graph(graph, folder + "/ring", 2, method="ranges", progress=False)
-    ...     parts = GraphParts.open(folder + "/ring")
-    ...     print(parts.num_parts, parts.method, parts.part(0).masters)
-    GraphParts(2 parts, 4 nodes, 4 edges, edges: in)
-    2 ranges [0 1]
+    >>> import nodeflow, tempfile
+    >>> ring = nodeflow.Graph.from_edges([0, 1, 2, 3], [1, 2, 3, 0])
+    >>> cut = nodeflow.distributed.partition_graph(ring, tempfile.mkdtemp(), 2, method="ranges", progress=False)
+    >>> parts = GraphParts.open(cut.folder)
+    >>> parts, parts.method, parts.part(0).masters.tolist()
+    (GraphParts(2 parts, 4 nodes, 4 edges, edges: in), 'ranges', [0, 1])
     """
 
-    layout = (KIND, VERSION)
+    layout = ("graph parts", 1)
     edges: str
     grid: tuple[int, int] | None
     renumbered: bool
@@ -51,7 +45,6 @@ class GraphParts(CutGraph):
     test: Ints | None
     original_nodes: Ints | None
     original_edges: Ints | None
-    _book: dict[str, Array]
 
     def _read(self, facts: Mapping[str, Any]) -> dict[str, tuple[int, ...]]:
         count, sizes, grid = self.num_parts, facts["sizes"], facts["grid"]
@@ -67,9 +60,8 @@ class GraphParts(CutGraph):
         book = {"owner": nodes, "place": nodes, "edge_owner": edges, "edge_place": edges}
         return {"mirrors": (count, count), **book}
 
-    def _map_arrays(self) -> None:
-        self._set(_book={name: self._map(name) for name in self.manifest.arrays})
-        self._set(**{name: self._book.get(name) for name in ("mirrors", *SPLIT, "original_nodes", "original_edges")})
+    def _take_arrays(self) -> None:
+        self._set(**{name: self._arrays.get(name) for name in ("mirrors", *SPLIT, "original_nodes", "original_edges")})
 
     def owners(self, nodes: Ints) -> Ints:
         """Return the parts of the masters of nodes, int64 ``[k]``; ids are not checked."""
@@ -89,19 +81,19 @@ class GraphParts(CutGraph):
 
     def _owners(self, table: str, begin: str, ids: Ints) -> Ints:
         if self.renumbered:
-            return np.searchsorted(self._book[begin], ids, side="right") - 1
-        return self._book[table][ids].astype(np.int64)
+            return np.searchsorted(self._arrays[begin], ids, side="right") - 1
+        return self._arrays[table][ids].astype(np.int64)
 
     def _places(self, table: str, begin: str, ids: Ints) -> Ints:
         if self.renumbered:
-            return ids - self._book[begin][self._owners(table, begin, ids)]
-        return self._book[table][ids].astype(np.int64)
+            return ids - self._arrays[begin][self._owners(table, begin, ids)]
+        return self._arrays[table][ids].astype(np.int64)
 
     def part(self, number: int) -> GraphPart:
         """Open a part.
 
         Raises IndexError for a number that is no part, ValueError for a folder that is missing, damaged, or of another
-        partition.
+        cut.
         """
         k = as_index(number, "part", self.num_parts)
         sizes = [self.manifest.facts["sizes"][name][k] for name in ("masters", "edges")]
@@ -136,18 +128,17 @@ class GraphPart(Frozen):
     destinations of the edges here. The in-edges of ``rows[i]`` are ``indptr[i]`` to ``indptr[i + 1]`` of ``src`` and
     ``edge_ids``, int32 or int64 ``[num_edges]``, in the order in which ``Graph.csc()`` of the whole graph has them.
     ``ndata`` maps names to columns with a row per master, ``edata`` to columns with a row per edge here. ``part`` is
-    the number of the part, ``identity`` the partition that it belongs to.
+    the number of the part, ``identity`` the cut that it belongs to.
 
-    >>> import tempfile
-    >>> from nodeflow import Graph
-    >>> from nodeflow.distributed import partition_graph
-    >>> graph = Graph.from_edges([0, 1, 2, 3], [1, 2, 3, 0])
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     part = partition_graph(graph, folder + "/ring", 2, method="ranges", progress=False).part(1)
-    ...     print(part.masters, part.src, part.edge_ids)
-    [2 3] [1 2] [1 2]
+    >>> import nodeflow, tempfile
+    >>> ring = nodeflow.Graph.from_edges([0, 1, 2, 3], [1, 2, 3, 0])
+    >>> cut = nodeflow.distributed.partition_graph(ring, tempfile.mkdtemp(), 2, method="ranges", progress=False)
+    >>> part = cut.part(1)
+    >>> part, part.src.tolist(), part.edge_ids.tolist()
+    (GraphPart(1: 2 masters, 2 edges), [1, 2], [1, 2])
     """
 
+    layout = ("graph part", 1)
     folder: Path
     part: int
     identity: str
@@ -163,25 +154,21 @@ class GraphPart(Frozen):
         self, folder: Path, part: int, identity: str, num_masters: int, num_edges: int, *, verify: bool = False
     ) -> None:
         try:
-            manifest = Manifest.read(folder, PART_KIND, VERSION, contents=verify)
+            manifest = Manifest.read(folder, *self.layout, contents=verify)
         except FileNotFoundError as error:
             raise ValueError(f"part {part} is missing: {error}; copy its folder there") from None
         facts, arrays = manifest.facts, manifest.arrays
         if (facts.get("part"), facts.get("identity")) != (part, identity):
             raise ValueError(
-                f"{folder} holds part {facts.get('part')} of partition {facts.get('identity')}, and not part {part} of "
+                f"{folder} holds part {facts.get('part')} of cut {facts.get('identity')}, and not part {part} of "
                 f"{identity}: it comes from another folder"
             )
         kinds = {"ndata": (num_masters,), "edata": (num_edges,)}
         frames = {kind: [name for name in arrays if name.startswith(f"{kind}/")] for kind in kinds}
-        try:
+        with sound(folder):
             (rows,) = arrays["rows"].shape
             shapes = {"masters": (num_masters,), "indptr": (rows + 1,), "src": (num_edges,), "edge_ids": (num_edges,)}
-            whole = fit(arrays, shapes | {name: kinds[kind] for kind, names in frames.items() for name in names})
-        except (KeyError, ValueError):
-            whole = False
-        if not whole:
-            raise ValueError(f"{folder} has a manifest whose arrays do not fit together: it is damaged")
+            check_shapes(arrays, shapes | {name: kinds[kind] for kind, names in frames.items() for name in names})
         self._set(folder=folder, part=part, identity=identity)
         self._set(**{name: map_array(folder, arrays[name]) for name in ("rows", *shapes)})
         for kind, names in frames.items():
@@ -203,13 +190,10 @@ class PartsReport(NamedTuple):
     that its edges need from others, and other parts with which it shares a node. ``train`` are training nodes, None
     where none were given. ``cut_edges`` is the number of edges whose two ends have different masters.
 
-    >>> import tempfile
-    >>> from nodeflow import Graph
-    >>> from nodeflow.distributed import partition_graph
-    >>> graph = Graph.from_edges([0, 1, 2, 3], [1, 2, 3, 0])
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     parts = partition_graph(graph, folder + "/ring", 2, method="ranges", progress=False)
-    ...     report = parts.report()
+    >>> import nodeflow, tempfile
+    >>> ring = nodeflow.Graph.from_edges([0, 1, 2, 3], [1, 2, 3, 0])
+    >>> cut = nodeflow.distributed.partition_graph(ring, tempfile.mkdtemp(), 2, method="ranges", progress=False)
+    >>> report = cut.report()
     >>> report.masters, report.edges, report.cut_edges
     ((2, 2), (2, 2), 2)
     """
