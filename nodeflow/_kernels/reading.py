@@ -20,7 +20,7 @@ def read_pieces(file, offsets, sizes, order, to, align, scratch, out, first, las
     two, is the most that one call reads. Pieces whose blocks touch are read together, and no block is read twice in a
     row.
 
-    Returns the bytes read. If that failed, minus the offset of the piece that could not be read, minus 1.
+    Returns the bytes read. If a read failed or met the end of the file, minus the offset where it did, minus 1.
     """
     room, total, i = scratch.shape[0], 0, first
     while i < last:
@@ -49,7 +49,7 @@ def read_pieces(file, offsets, sizes, order, to, align, scratch, out, first, las
                 p = order[U64(k)]
                 low, high = max(offsets[U64(p)], begin), min(offsets[U64(p)] + sizes[U64(p)], begin + wanted)
                 if high > begin + have:
-                    return -offsets[U64(p)] - 1
+                    return -(begin + have) - 1
                 shift = to[U64(p)] - offsets[U64(p)]
                 for c in range(low, high):
                     out[U64(c + shift)] = scratch[U64(c - begin)]

@@ -1,5 +1,8 @@
 """Batches of seeds to NodeFlows, sampled ahead on threads.
 
+``_loader`` is the loader, on the base ``_epochs``, which resumes, and the threads of ``_workers``. ``_shares`` divides
+steps among processes, ``_weights`` draws seeds, ``_sent_ahead`` copies batches to a GPU, ``_checks`` has the checks.
+
 Names that are not in ``__all__`` serve rooms above, not users: other batches that come in epochs, and copies to a GPU.
 """
 

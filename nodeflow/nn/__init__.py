@@ -1,5 +1,11 @@
 """Convolutions, models, and the base classes for your own; the files are short, to be read and copied.
 
+- Convolutions: ``_conv`` is their base; with a sum times a matrix ``_linear_conv``, ``_sage``, ``_gcn``, ``_rgcn``;
+  with attention ``_gat``; around a network of the user's ``_gin``.
+- Models: ``_model`` is their base, ``_zoo`` has those of the literature, ``_vr`` those with control variates;
+  ``_between`` has what stands between convolutions.
+- Links: ``_decoder_base`` and ``_decoders`` (``DECODERS`` lists them, also for the command), ``_link_losses``.
+
 Names that are imported ``as`` themselves serve rooms above, not users.
 """
 

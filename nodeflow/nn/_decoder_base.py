@@ -45,7 +45,7 @@ class Decoder(nn.Module):
     torch.Size([2, 5])
     """
 
-    complex_rows: ClassVar[bool] = False
+    two_part_rows: ClassVar[bool] = False
     """Whether rows are complex numbers, real parts first, so that their width is even."""
 
     def __init__(self, width: int | None = None, num_relations: int | None = None, *, inverse: bool = False) -> None:
@@ -53,8 +53,8 @@ class Decoder(nn.Module):
         name = type(self).__name__
         if width is None:
             raise TypeError(f"{name} needs the width of the rows that it compares, as in {name}(64)")
-        self.width = as_count(width, "width", 1 + self.complex_rows)
-        if self.complex_rows and width % 2:
+        self.width = as_count(width, "width", 1 + self.two_part_rows)
+        if self.two_part_rows and width % 2:
             words = f"because rows of {name} are complex numbers of two parts"
             raise ValueError(f"width must be even, {words}, got {width}")
         self.num_relations = 1 if num_relations is None else as_count(num_relations, "num_relations", 1)

@@ -106,7 +106,7 @@ class ComplEx(DistMult):
     torch.Size([5, 7])
     """
 
-    complex_rows = True
+    two_part_rows = True
 
     def query(self, rows: Tensor, relation: Tensor, side: str) -> Tensor:
         real, imaginary = F.embedding(relation, self.relation).to(rows.dtype).chunk(2, -1)
@@ -231,7 +231,7 @@ class RotatE(_Distance):
     torch.Size([5, 7])
     """
 
-    complex_rows = True
+    two_part_rows = True
 
     def make_parameters(self) -> None:
         self.angle = nn.Parameter(torch.empty(self.num_rows, self.width // 2))

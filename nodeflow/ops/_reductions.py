@@ -23,7 +23,7 @@ Executor = Callable[[Structure, Operands], Tensor]
 
 
 class Sums(NamedTuple):
-    """Reductions of the rows of each destination's sources that one reading of them gives; empty where not needed.
+    """Reductions per destination, computed in one pass over the rows of its sources; empty where none needs them.
 
     ``squares`` are sums of squared deviations from the mean; ``degree`` has the numbers of edges, at least 1.
     """

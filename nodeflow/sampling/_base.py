@@ -356,7 +356,7 @@ class SamplerBase(ABC):
         step = call.step
         every = ids if step is None else self._seeds(step.ids)[0]
         number, epoch = call.batch_number, as_int(call.epoch, "epoch")
-        # the first word of the key separates numbered batches from hashed ones
+        # after name, seed and epoch: 0 for batches told apart by a hash, 1 for numbered ones, 2 for the key of an epoch
         named = (0, *self._identity(every), *identity) if number is None else (1, as_int(number, "batch_number"))
         key = self._key(epoch, *named)
         if step is not None and self.draws_together:
@@ -369,7 +369,7 @@ class SamplerBase(ABC):
         return (hash_ids(ids),)
 
     def _key(self, *words: int | str) -> int:
-        """A key made of ``draws_as``, the seed and ``words``. The name of neighbour sampling is empty, and no word."""
+        """Derive a key from ``draws_as``, left out where it is empty (neighbour sampling), the seed, and ``words``."""
         name = (self.draws_as,) if self.draws_as else ()
         return derive_key(*name, self.seed, *words)
 

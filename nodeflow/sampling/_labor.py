@@ -151,7 +151,7 @@ class LaborSampler(RowSampler):
         arguments = begin, degree, edges.indices, fanout, *numbers
         if self.method == "poisson":
             ends, positions, src = kernels.labor.draw_poisson(*arguments, int(indptr[-1]))
-            return Drawn(ends, positions, src, lambda: self._scaled(_rates(fanout, degree, ends), ends, degree), False)
+            return Drawn(ends, positions, src, lambda: self._scaled(_inverse(fanout, degree, ends), ends, degree), False)
         if edges is self.reader.edges:
             again = self._repeats
         else:  # of a few rows, at a cost that does not depend on the size of the graph
@@ -224,7 +224,7 @@ class LaborSampler(RowSampler):
     ) -> NDArray[np.float64]:
         """Write pi of the sources, and return c of the destinations, after all rounds."""
         begin, degree, indices = laid.begin, laid.degree, laid.indices
-        c: Floats = kernels.labor.probabilities(fanout, degree)
+        c: Floats = kernels.labor.labor0_rates(fanout, degree)
         pi.fill(1)
         until = self.iterations == _CONVERGED
         before = np.inf
@@ -269,9 +269,9 @@ class LaborSampler(RowSampler):
         return np.array(keys, np.uint64), np.uint32(-(-passed * _WORDS // period))
 
 
-def _rates(fanout: int, degree: Ints, indptr: Ints) -> NDArray[np.float64]:
-    """1 / probability of every drawn edge, rounded up to a multiple of 2**-32 as ``draw_poisson`` does."""
-    inverse = _WORDS / np.ceil(kernels.labor.probabilities(fanout, degree) * _WORDS)
+def _inverse(fanout: int, degree: Ints, indptr: Ints) -> NDArray[np.float64]:
+    """Return 1 / p of every drawn edge, where p is rounded up to a multiple of 2**-32, as in ``draw_poisson``."""
+    inverse = _WORDS / np.ceil(kernels.labor.labor0_rates(fanout, degree) * _WORDS)
     return np.repeat(inverse, np.diff(indptr))
 
 

@@ -3,7 +3,7 @@
 A column of a graph is a tensor, or any object that follows the protocol ``Rows``, dense or sparse. Whatever takes
 columns takes both.
 
-- ``_open``: columns in files (``_files``), opened and made.
+- ``_open``: columns in files, opened and made. ``_files`` reads them, by the loop ``_kernels/reading.py``.
 - ``_tiered``: rows split over faster and slower places by ``_heat``; ``_memory`` holds those that fit.
 - ``_lookahead``: batches whose rows are read as planned by ``_plan``.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import threading
 import weakref
@@ -108,7 +109,7 @@ class FileRows(RowsBase):
         waits = [self._pool().submit(partial(read, k)) for k in range(1, parts)]
         results = [read(0), *(wait() for wait in waits)]
         if (failed := min(results)) < 0:
-            self._fail(-failed - 1)
+            self._raise_read_error(-failed - 1)
         with self._lock:
             self.bytes_read += sum(results)
 
@@ -119,11 +120,12 @@ class FileRows(RowsBase):
             self._workers = os.getpid(), workers
         return self._workers[1]
 
-    def _fail(self, offset: int) -> None:
+    def _raise_read_error(self, offset: int) -> None:
         start = offset // _BLOCKS[-1] * _BLOCKS[-1]
-        buffer = _aligned(_BLOCKS[-1])
-        os.preadv(self._file, [memoryview(buffer.data)], start)  # raises the error of the system, if it has one
-        raise ValueError(f"{self.path} ends before byte {offset}: it was cut off after it was opened")
+        # the loop does not say why it stopped: reading again raises the error of the system, if it still has one
+        if os.preadv(self._file, [memoryview(_aligned(_BLOCKS[-1]).data)], start) > offset - start:
+            raise OSError(errno.EIO, f"reading byte {offset} failed, and then succeeded", str(self.path))
+        raise ValueError(f"{self.path} has no byte {offset}: it was cut off after it was opened")
 
     def _details(self) -> str:
         return repr(str(self.path)) + (", past the page cache" if self.direct else "")

@@ -161,8 +161,17 @@ def test_a_file_cut_off_later_is_an_error(tmp_path: Path) -> None:
     rows = storage.open(tmp_path / "x.npy")
     os.truncate(tmp_path / "x.npy", 50_000)
     assert rows.fetch(torch.tensor([0])).tolist() == [[0.0] * 4]
-    with pytest.raises(ValueError, match="ends before byte"):
+    with pytest.raises(ValueError, match="has no byte 160096: it was cut off"):
         rows.fetch(torch.tensor([0, 4999]))
+    with pytest.raises(ValueError, match="has no byte 50000: it was cut off"):  # in the middle of a row
+        rows.fetch(torch.tensor([1558]))
+
+
+def test_a_read_that_fails_once_is_not_taken_for_a_short_file(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = storage.open(folder / "x.npy")
+    monkeypatch.setattr(reading, "read_pieces", lambda *_: -5000 - 1)
+    with pytest.raises(OSError, match="reading byte 5000 failed, and then succeeded"):
+        rows.fetch(torch.tensor([58]))
 
 
 def fetched_elsewhere(rows: storage.FileRows, ids: list[int]) -> list[list[float]]:

@@ -110,8 +110,8 @@ def _probability(fanout, degree):
 
 
 @njit(nogil=True, cache=True)
-def probabilities(fanout, degree):
-    """Return the probability of the edges of every row: draws and weights are made of it."""
+def labor0_rates(fanout, degree):
+    """Return ``_probability`` of every row: for the weights of Poisson draws, and as the first c of LABOR-i."""
     rates = np.empty(degree.shape[0], np.float64)
     for i in range(degree.shape[0]):
         rates[i] = _probability(fanout, degree[i])
@@ -120,7 +120,7 @@ def probabilities(fanout, degree):
 
 @njit(nogil=True, cache=True)
 def draw_poisson(begin, degree, indices, fanout, keys, early, expected):
-    """Keep the edges of each row whose source has a number below ``ceil(2**32 * p)``, p of ``probabilities``.
+    """Keep the edges of each row whose source has a number below ``ceil(2**32 * p)``, p of ``_probability``.
 
     Returns ``(indptr, positions, src)``. ``expected`` is the expected number of edges.
     """
