@@ -151,7 +151,9 @@ class LaborSampler(RowSampler):
         arguments = begin, degree, edges.indices, fanout, *numbers
         if self.method == "poisson":
             ends, positions, src = kernels.labor.draw_poisson(*arguments, int(indptr[-1]))
-            return Drawn(ends, positions, src, lambda: self._scaled(_inverse(fanout, degree, ends), ends, degree), False)
+            return Drawn(
+                ends, positions, src, lambda: self._scaled(_inverses(fanout, degree, ends), ends, degree), False
+            )
         if edges is self.reader.edges:
             again = self._repeats
         else:  # of a few rows, at a cost that does not depend on the size of the graph
@@ -269,7 +271,7 @@ class LaborSampler(RowSampler):
         return np.array(keys, np.uint64), np.uint32(-(-passed * _WORDS // period))
 
 
-def _inverse(fanout: int, degree: Ints, indptr: Ints) -> NDArray[np.float64]:
+def _inverses(fanout: int, degree: Ints, indptr: Ints) -> NDArray[np.float64]:
     """Return 1 / p of every drawn edge, where p is rounded up to a multiple of 2**-32, as in ``draw_poisson``."""
     inverse = _WORDS / np.ceil(kernels.labor.labor0_rates(fanout, degree) * _WORDS)
     return np.repeat(inverse, np.diff(indptr))
