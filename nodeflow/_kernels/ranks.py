@@ -13,14 +13,36 @@ _BLOCK = 2**16  # scores between two additions to the counts: counts in vectors 
 
 
 @njit(nogil=True, cache=True)
+def is_row_of_numbers(scores, begin, width):
+    """Whether no score of a row is NaN."""
+    end, count, zero, one = begin + width, 0, splat(scores.dtype.type(0)), splat(scores.dtype.type(1))
+    c = begin
+    while c + LANES <= end:
+        stop = min(c + _BLOCK, end)
+        some = zero
+        while c + LANES <= stop:
+            row = load(scores, c, LANES)
+            some = where_equal(row, row, add(some, one), some)
+            c += LANES
+        count += int(total(some))
+    while c < end:
+        count += scores[U64(c)] == scores[U64(c)]
+        c += 1
+    return count == width
+
+
+@njit(nogil=True, cache=True)
 def count_above(scores, width, answer_ptr, answers, known_ptr, known, above, equal, first, last):
     """Fill ``above`` and ``equal`` for the answers of the queries ``first`` to ``last - 1``.
 
-    Known positives count in neither; the answer itself, known or not, counts in ``equal``. No score may be NaN.
+    Known positives count in neither; the answer itself, known or not, counts in ``equal``. Returns -1, or the first
+    query with a score that is NaN.
     """
     zero, one = splat(scores.dtype.type(0)), splat(scores.dtype.type(1))
     for i in range(first, last):
         begin, end = i * width, (i + 1) * width
+        if not is_row_of_numbers(scores, begin, width):
+            return i
         for a in range(answer_ptr[U64(i)], answer_ptr[U64(i + 1)]):
             column = answers[U64(a)]
             bound = scores[U64(begin + column)]
@@ -47,3 +69,4 @@ def count_above(scores, width, answer_ptr, answers, known_ptr, known, above, equ
                     same -= score == bound
             above[U64(a)] = more
             equal[U64(a)] = same
+    return -1

@@ -56,10 +56,10 @@ class Plan:
         return Part(answer_ptr - answer_ptr[0], answers, known_ptr - known_ptr[0], known)
 
 
-def count_above(scores: Tensor, part: Part) -> tuple[Ints, Ints]:
-    """Return ``(above, equal)`` for scores ``[queries, candidates]``, no NaN: counts for each answer of the part.
+def count_above(scores: Tensor, part: Part) -> tuple[Ints, Ints, int]:
+    """Return ``(above, equal, bad)`` for scores ``[queries, candidates]``: two counts for each answer of the part.
 
-    Known positives count in neither, the answer itself in ``equal``.
+    Known positives count in neither, the answer itself in ``equal``. ``bad`` is the first query with a NaN, or -1.
     """
     if scores.device.type != "cpu":
         return with_torch(scores, part)
@@ -68,23 +68,27 @@ def count_above(scores: Tensor, part: Part) -> tuple[Ints, Ints]:
     return compiled(scores.to(kind).contiguous(), part)
 
 
-def compiled(scores: Tensor, part: Part) -> tuple[Ints, Ints]:
+def compiled(scores: Tensor, part: Part) -> tuple[Ints, Ints, int]:
     """Count by a compiled loop, on the threads that torch has."""
     above, equal = np.empty(part.answers.size, np.int64), np.empty(part.answers.size, np.int64)
     flat, width = scores.flatten().numpy(), scores.shape[1]
     work = part.answer_ptr * width // _PIECE  # pieces of about equal work
     cuts = np.append(np.unique(work, return_index=True)[1], scores.shape[0])
     cuts = np.unique(cuts)
+    bad: list[int] = []
 
     def run(i: int) -> None:
-        kernels.ranks.count_above(flat, width, *part, above, equal, int(cuts[i]), int(cuts[i + 1]))
+        wrong = kernels.ranks.count_above(flat, width, *part, above, equal, int(cuts[i]), int(cuts[i + 1]))
+        if wrong >= 0:
+            bad.append(wrong)
 
     run_all(run, cuts.size - 1)
-    return above, equal
+    return above, equal, min(bad, default=-1)
 
 
-def with_torch(scores: Tensor, part: Part) -> tuple[Ints, Ints]:
+def with_torch(scores: Tensor, part: Part) -> tuple[Ints, Ints, int]:
     """Count with torch operations, on any device."""
+    wrong = scores.isnan().any(1).nonzero().flatten()
     hidden = torch.zeros_like(scores, dtype=torch.bool)
     queries = np.arange(scores.shape[0])
 
@@ -102,4 +106,4 @@ def with_torch(scores: Tensor, part: Part) -> tuple[Ints, Ints]:
         bound = values.gather(1, own)
         above[first : first + len(scores)] = ((values > bound) & seen).sum(1)
         equal[first : first + len(scores)] = ((values == bound) & seen).sum(1)
-    return above.cpu().numpy(), equal.cpu().numpy()
+    return above.cpu().numpy(), equal.cpu().numpy(), int(wrong[0]) if len(wrong) else -1

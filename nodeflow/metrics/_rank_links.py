@@ -14,7 +14,7 @@ from nodeflow._links.links import SIDES, KnownLike, LinksLike, as_known, as_link
 from nodeflow.graph import Graph
 from nodeflow.metrics._count import Plan, count_above
 from nodeflow.metrics._ranks import TIES, Ranks
-from nodeflow.metrics._scorer import Score, Scoring, as_candidates, first_nan, not_a_number
+from nodeflow.metrics._scorer import Score, Scoring, as_candidates, not_a_number
 
 
 def rank_links(
@@ -86,11 +86,11 @@ def rank_links(
     with scoring.running("ranks", sum(len(plan.queries) for plan in plans.values()), progress):
         for i, (side, plan) in enumerate(plans.items()):
             for first, last, scores in scoring.chunks(plan.queries, side, among[side][0]):
-                if (bad := first_nan(scores)) is not None:
+                above, equal, bad = count_above(scores, plan.part(first, last))
+                if bad >= 0:
                     link = int(plan.links_of(first + bad, last)[0])
                     values = tuple(int(column[link]) for column in links if column is not None)
                     raise not_a_number(side, f"triples[{link}], {values}", "rank")
-                above, equal = count_above(scores, plan.part(first, last))
                 ranks[plan.links_of(first, last), i] = 1 + above + TIES[ties] * (equal - 1)
     relation = None if links.relation is None else torch.from_numpy(links.relation)
     return Ranks(torch.from_numpy(ranks), ranked, relation, ties)

@@ -108,14 +108,6 @@ class Scoring:
             self._bar.update(last - first)
 
 
-def first_nan(scores: Tensor) -> int | None:
-    """Return the first query with a NaN among its scores ``[queries, candidates]``."""
-    if not scores.numel():
-        return None
-    wrong = scores.amax(1).isnan().nonzero()  # a maximum with a NaN is NaN
-    return int(wrong[0]) if len(wrong) else None
-
-
 def not_a_number(side: str, query: str, place: str) -> ValueError:
     """Return the error for a NaN among the scores of a query."""
     return ValueError(

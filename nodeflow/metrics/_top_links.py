@@ -12,7 +12,7 @@ from torch.nn.functional import pad
 from nodeflow._base.checks import LARGEST, Ints, as_count, as_ids, as_int, check_one_of, check_pairs
 from nodeflow._base.types import IdsLike
 from nodeflow._links.links import SIDES, KnownLike, Queries, as_known
-from nodeflow.metrics._scorer import Score, Scoring, as_candidates, first_nan, not_a_number
+from nodeflow.metrics._scorer import Score, Scoring, as_candidates, not_a_number
 
 
 class TopLinks(NamedTuple):
@@ -91,8 +91,8 @@ def top_links(
     columns = [torch.empty(0, count, dtype=torch.int64)]
     with scoring.running("answers", len(queries), progress):
         for first, last, scores in scoring.chunks(queries, side, among):
-            if (bad := first_nan(scores)) is not None:
-                i = first + bad
+            if (bad := scores.isnan().any(1).nonzero()).numel():
+                i = first + int(bad[0])
                 kind = "" if queries.relation is None else f" with relation {queries.relation[i]}"
                 raise not_a_number(side, f"node {queries.node[i]}{kind}", "place among the best")
             best, places = _best(_without(scores, *left_out, first, last), count)

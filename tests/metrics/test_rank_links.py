@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from torch import Tensor, nn
 from nodeflow import Graph, metrics
 from nodeflow import nn as decoders
 from nodeflow._links.links import as_links
-from nodeflow.metrics._count import Plan, compiled, with_torch
+from nodeflow.metrics._count import Plan, compiled, count_above, with_torch
 
 
 class Product(nn.Module):
@@ -152,6 +153,31 @@ def test_modules_compute_as_for_evaluation_and_without_gradients() -> None:
     assert table.grad is None
 
 
+@pytest.mark.parametrize("inverse", [False, True])
+@pytest.mark.parametrize("kind", ["DotProduct", "DistMult", "ComplEx", "Bilinear", "TransE", "RotatE", "MLPDecoder"])
+def test_decoders_are_ranked_by_their_scores_of_triples(kind: str, inverse: bool) -> None:
+    random = torch.Generator().manual_seed(0)
+    options = {} if kind == "DotProduct" else {"inverse": inverse}
+    decoder = getattr(decoders, kind)(4, 3, **options).double()
+    for weight in decoder.parameters():
+        weight.data = torch.randn(weight.shape, generator=random, dtype=torch.float64)
+    table = torch.randn(9, 4, generator=random, dtype=torch.float64)
+    sizes = (9, 3, 9)
+    rows = [
+        (u, r, v) for u, r, v in zip(*(torch.randint(n, (20,), generator=random).tolist() for n in sizes), strict=True)
+    ]
+    found = metrics.rank_links(decoder, table, rows_of(rows), known=[])
+    for i, side in enumerate(found.sides):
+        score = partial(score_of, decoder, table, side)
+        wanted = by_definition(score, rows, set(rows), {key: list(range(9)) for key in found.sides}, "realistic")
+        assert found.ranks[:, i].tolist() == wanted[:, i].tolist()
+
+
+def score_of(decoder: decoders.Decoder, table: Tensor, side: str, u: int, r: int, v: int) -> float:
+    with torch.no_grad():
+        return decoder.score(table[u], torch.tensor(r), table[v], side=side).item()
+
+
 def test_a_relation_that_a_decoder_has_not_is_named() -> None:
     with pytest.raises(IndexError, match="3"):
         metrics.rank_links(decoders.DistMult(4, 3), torch.ones(5, 4), [[0, 3, 1]])
@@ -213,7 +239,8 @@ def test_wrong_arguments_are_named(changes: dict[str, Any], error: type[Exceptio
 
 
 @pytest.mark.parametrize("column", [0, 15, 16, 39])
-def test_nan_has_no_rank(column: int) -> None:
+@pytest.mark.parametrize("count", [compiled, with_torch, count_above])
+def test_nan_has_no_rank(column: int, count: Any) -> None:
     def scorer(rows: Tensor, *_: Any, side: str) -> Tensor:
         scores = torch.zeros(len(rows), 40)
         scores[1, column] = math.nan
@@ -221,3 +248,6 @@ def test_nan_has_no_rank(column: int) -> None:
 
     with pytest.raises(ValueError, match=r"NaN among the candidates for the destination of triples\[0\], \(7, 0, 1\)"):
         metrics.rank_links(scorer, torch.ones(40, 1), [[7, 0, 1], [2, 0, 1]])
+    triples = as_links([[7, 0, 1], [2, 0, 1]], "triples", 40)
+    part = Plan(triples, triples.at(np.arange(0)), "destination", np.arange(40)).part(0, 2)
+    assert count(scorer(torch.ones(2), side=""), part)[2] == 1

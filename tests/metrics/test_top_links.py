@@ -127,7 +127,10 @@ def gives_nan(rows: Tensor, relation: Tensor | None, table: Tensor, side: str) -
         ({"candidates": [9]}, IndexError, r"candidates\[0\] is 9"),
         ({"candidates": [0], "nodes": [0, 2]}, ValueError, "NaN among the candidates for the destination of node 2;"),
         ({"nodes": [2], "relation": 1}, ValueError, "of node 2 with relation 1; NaN has no place"),
+        ({"chunk_size": 0}, ValueError, "chunk_size must be at least 1"),
+        ({"table": [[1.0]]}, TypeError, "table must be a tensor with a row per node"),
         ({"scorer": 3}, TypeError, "scorer must have score_all"),
+        ({"scorer": lambda *_, side: torch.zeros(1, 4)}, ValueError, r"score per query and candidate, \(2, 4\)"),
     ],
 )  # fmt: skip
 def test_what_is_refused(change: dict[str, Any], kind: type[Exception], message: str) -> None:
