@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -14,20 +14,16 @@ from nodeflow._base.types import Array
 from nodeflow._links.links import SIDES
 from nodeflow.graph import Graph
 from nodeflow.loader import Epochs
-from nodeflow.nn import Decoder, DistMult, one_vs_all_loss
+from nodeflow.nn import one_vs_all_loss
 from nodeflow.random import Random, derive_key
 
 
 class AnswerBatch(NamedTuple):
-    """Queries (node, relation), and which nodes are answers.
+    """Queries (node, relation) of a graph, and which nodes are answers.
 
-    Args:
-        graph: the parent graph.
-        side: 0 for a query that asks for destinations, 1 for sources, ``[n]``.
-        node: the known end of each query, int64 ``[n]``.
-        relation: relations, int64 ``[n]``; None without relations.
-        query, answer: the answers: number of a query of the batch, and a node, int64 ``[a]`` each.
-        num_queries, num_answers: mean counts per process of this step.
+    ``side`` is 0 for a query that asks for destinations, 1 for sources, ``node`` its known end, ``[n]`` each as
+    ``relation`` is. Every answer is the number of a query of the batch and a node, int64 ``[a]`` each. ``num_queries``
+    and ``num_answers`` are mean counts per process of this step.
     """
 
     graph: Graph
@@ -39,46 +35,34 @@ class AnswerBatch(NamedTuple):
     num_queries: float
     num_answers: float
 
-    def loss(self, decoder: Decoder, table: Tensor, label_smoothing: float) -> Tensor:
-        """Return the mean over queries of a softmax loss over all nodes, a scalar.
+    def loss(self, decoder: Any, table: Tensor, label_smoothing: float, n3: float) -> Tensor:
+        """Return the mean over queries of a softmax loss over all nodes, plus ``n3`` cubed norms, a mean over answers.
 
         The mean of this loss over the processes is the loss of the step.
         """
-        total = table[:0].sum()
+        loss = cubes = table[:0].sum()
         for number, side in enumerate(SIDES):
             queries = (self.side == number).nonzero().flatten()
             if not len(queries):
                 continue
             relation = None if self.relation is None else self.relation[queries].to(table.device)
-            scores = decoder.score_all(table[self.node[queries].to(table.device)], relation, table, side=side)
-            place = torch.full_like(self.node, -1)
+            nodes, place = table[self.node[queries].to(table.device)], torch.full_like(self.node, -1)
             place[queries] = torch.arange(len(queries))
             mine = place[self.query] >= 0
-            answers = place[self.query[mine]].to(table.device), self.answer[mine].to(table.device)
-            total = total + one_vs_all_loss(scores, answers, label_smoothing=label_smoothing, reduction="sum")
-        return total / self.num_queries
-
-    def n3(self, decoder: DistMult, table: Tensor) -> Tensor:
-        """Return the mean of the cubed norms over the answers, a scalar."""
-        total = table[:0].sum()
-        for number, side in enumerate(SIDES):
-            mine = self.side[self.query] == number
-            query, rows = self.query[mine], table[self.answer[mine].to(table.device)]
-            relation = None if self.relation is None else self.relation[query].to(table.device)
-            nodes = table[self.node[query].to(table.device)]
-            total = total + decoder.n3(nodes, relation, rows, side=side).sum()  # the same for either order of the ends
-        return total / self.num_answers
+            query, answer = place[self.query[mine]].to(table.device), self.answer[mine].to(table.device)
+            scores = decoder.score_all(nodes, relation, table, side=side)
+            loss = loss + one_vs_all_loss(scores, (query, answer), label_smoothing=label_smoothing, reduction="sum")
+            if n3:
+                kinds = None if relation is None else relation[query]
+                cubes = cubes + decoder.n3(nodes[query], kinds, table[answer], side=side).sum()
+        return loss / self.num_queries + n3 * (cubes / self.num_answers)
 
 
 class Answers(Epochs):
     """Batches of the queries of triples, each with all its answers; every iteration is one epoch in a new order.
 
-    Args:
-        graph: the parent graph.
-        triples: ``[n, 3]`` of (source, relation, destination), or ``[n, 2]``.
-        batch_size: queries per batch of a process.
-        seed: of the order.
-        rank, size: number of this process, and of those that share each step.
+    Triples are ``[n, 3]`` of (source, relation, destination), or ``[n, 2]``. ``batch_size`` counts the queries of a
+    process; ``rank`` and ``size`` are the number of this process, and of those that share each step.
     """
 
     def __init__(self, graph: Graph, triples: Tensor, batch_size: int, seed: int, rank: int = 0, size: int = 1) -> None:
@@ -100,7 +84,6 @@ class Answers(Epochs):
         self._answer = answer
 
     def num_batches(self, epoch: int = 0) -> int:
-        """Return the number of batches in an epoch, the same in all."""
         return -(-len(self._node) // self.batch_size)
 
     def __iter__(self) -> Iterator[AnswerBatch]:

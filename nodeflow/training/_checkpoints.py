@@ -8,7 +8,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import torch
 from safetensors import SafetensorError, safe_open
@@ -19,26 +19,23 @@ from nodeflow._disk.manifest import replace_file
 from nodeflow.training._processes import Processes
 from nodeflow.training._settings import Settings
 
+if TYPE_CHECKING:
+    from nodeflow.training._trainer import Trainer
+
 _KEY = "nodeflow"
 
 
 def write_state(path: Path, state: Mapping[str, Any]) -> None:
     """Write a tree of dicts, lists, tuples, tensors, numbers, strings and None into one safetensors file.
 
-    The file replaces an older one only when it is complete and on the disk, so a crash leaves one of the two intact.
-    Raises OSError if it cannot be written; the older file then stays too.
+    If it cannot be written, raises OSError, and an older file stays.
     """
     tensors: dict[str, Tensor] = {}
-    tree = _encoded(state, tensors, "state")
-    write_tensors(path, tensors, tree)
+    write_tensors(path, tensors, _encoded(state, tensors, "state"))
 
 
 def read_state(path: Path) -> Any:
-    """Return the tree that ``write_state`` wrote.
-
-    Raises FileNotFoundError for a missing file, ValueError for one that is damaged or that ``write_state`` did not
-    write.
-    """
+    """Return the tree that ``write_state`` wrote; raises as ``read_tensors`` does."""
     tree, tensors = read_tensors(path)
     try:
         return _decoded(tree, tensors)
@@ -54,7 +51,7 @@ def write_tensors(path: Path, tensors: Mapping[str, Tensor], facts: Any) -> None
 
 
 def read_tensors(path: Path) -> tuple[Any, dict[str, Tensor]]:
-    """Return the facts and the tensors of a file; raises FileNotFoundError or ValueError as ``read_state`` does."""
+    """Return the facts and the tensors of a file; raises FileNotFoundError, ValueError for a damaged one."""
     if not path.is_file():
         raise FileNotFoundError(f"no checkpoint at {path}")
     try:
@@ -109,13 +106,6 @@ other parts of the same graph.
 """
 
 
-class Stateful(Protocol):
-    """An object whose state can be saved."""
-
-    def state_dict(self) -> dict[str, Any]: ...
-    def load_state_dict(self, state: Mapping[str, Any]) -> None: ...
-
-
 @dataclass
 class Checkpoints:
     """Saves the state of a run into one file of a folder, which always holds the last complete state.
@@ -150,7 +140,7 @@ class Checkpoints:
         epochs, minutes = match.groups()
         return cls(folder, epochs=int(epochs or 0), minutes=float(minutes or 0))
 
-    def restore(self, run: Stateful) -> bool:
+    def restore(self, run: Trainer) -> bool:
         """Load the saved state into ``run``; return whether there is one.
 
         Collective: rank 0 reads the file for all processes. Raises ValueError for a damaged file, and the errors of
@@ -169,12 +159,12 @@ class Checkpoints:
         """Whether ``minutes`` have passed since the last state was saved; False for 0."""
         return bool(self.minutes) and time.monotonic() - self._saved >= 60 * self.minutes
 
-    def after_epoch(self, run: Stateful, epoch: int) -> None:
+    def after_epoch(self, run: Trainer, epoch: int) -> None:
         """Save if ``epoch`` is a multiple of ``epochs``."""
         if self.epochs and epoch % self.epochs == 0:
             self.save(run)
 
-    def save(self, run: Stateful) -> None:
+    def save(self, run: Trainer) -> None:
         """Save the state now. If it cannot be written, raises OSError and keeps the previous state."""
         state, self._saved = run.state_dict(), time.monotonic()
         if not Processes.present().is_first:

@@ -122,7 +122,7 @@ def _best(options: argparse.Namespace) -> tuple[Trainer, Dataset]:
 
 
 def _for_outputs(dataset: Dataset, facts: Mapping[str, Any]) -> Dataset:
-    """Return a data set for evaluation only: missing labels and training nodes are replaced by placeholders."""
+    """Return a data set for evaluation only, with placeholders for missing labels and training nodes."""
     width = (facts["network"]["model"] or {}).get("out_features", dataset.num_classes)
     graph, train = dataset.graph, dataset.train
     if "label" not in graph.ndata:
@@ -158,22 +158,20 @@ def compare(options: argparse.Namespace, say: Say) -> None:
     results = {str(folder): _result(folder) for folder in options.folders}
     metric = _metric_of_all(results)
     logs = {name: read_log(Path(name) / LOG, metric) for name in results}
-    read = {name: Settings.from_dict(one["settings"]).by_name(read=True) for name, one in results.items()}
-    validated = {name: _validation(settings) for name, settings in read.items()}
-    settings = [{**each, "validate": validated[name]} for name, each in read.items()]
-    names = dict.fromkeys(name for each in settings for name in each)
-    differing = [name for name in names if len({str(each.get(name, "-")) for each in settings}) > 1]
+    settings = {name: one["settings"] for name, one in results.items()}
+    names = dict.fromkeys(name for each in settings.values() for name in each)
+    differing = [name for name in names if len({str(each.get(name, "-")) for each in settings.values()}) > 1]
     facts = [name for name in ("dataset", "metric") if len({one[name] for one in results.values()}) > 1]
     header = ["run", *("data" if name == "dataset" else "best by" for name in facts)]
     rows = [[*header, f"test {metric}", f"val {metric}", "best epoch", "seconds", "edges", *differing]]
-    for (name, one), own in zip(results.items(), settings, strict=True):
+    for name, one in results.items():
         seconds = sum(record.seconds for record in logs[name])
         edges = sum(record.seconds * record.edges_per_second for record in logs[name])
         scores = (one["scores"].get(part, {}).get(metric) for part in ("test", "val"))
         shown = ["-" if score is None else f"{score:.4f}" for score in scores]
         cost = f"{seconds:.1f}", f"{edges / 1e6:.3g}M"
         cells = [name, *(one[which] for which in facts), *shown, str(one["best_epoch"]), *cost]
-        rows.append([*cells, *(str(own.get(setting, "-")) for setting in differing)])
+        rows.append([*cells, *(str(settings[name].get(setting, "-")) for setting in differing)])
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
         say("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
@@ -184,13 +182,13 @@ def compare(options: argparse.Namespace, say: Say) -> None:
         )
     if options.output is not None:
         if "validate" in differing:
-            logs = {f"{name} (validation {validated[name]})": records for name, records in logs.items()}
+            logs = {f"{name} (validation {settings[name]['validate']})": records for name, records in logs.items()}
         plot_curves(logs, options.output, metric=metric)
         say(f"wrote {options.output}")
 
 
 def _result(folder: Path) -> dict[str, Any]:
-    """Return the result of a finished run."""
+    """Return the result of a finished run, with the settings that it read, by name."""
     path = folder / RESULT
     if not path.is_file():
         Run.read(folder)
@@ -198,10 +196,10 @@ def _result(folder: Path) -> dict[str, Any]:
     try:
         result: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
         _ = [result[name] for name in ("dataset", "metric", "best_epoch", "best_val_score", "scores")]
-        Settings.from_dict(result["settings"])
+        settings = Settings.from_dict(result["settings"]).by_name(read=True)
     except (ValueError, KeyError, TypeError) as error:
         raise ValueError(f"{path} is damaged, or no result of a run: {type(error).__name__}: {error}") from error
-    return result
+    return {**result, "settings": {**settings, "validate": _validation(settings)}}
 
 
 def _metric_of_all(results: Mapping[str, Mapping[str, Any]]) -> str:

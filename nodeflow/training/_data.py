@@ -20,19 +20,15 @@ from nodeflow.training._graph import edge_types
 from nodeflow.transform import filter_edges, random_split
 
 PARTS = ("train", "val", "test")
-"""The parts of a split."""
 SPLIT = "split"
 """Edge column with the part of every edge: 0 train, 1 validation, 2 test."""
 _FILE = "links.safetensors"
 
 
 class LinkEdges(NamedTuple):
-    """The edges of a data set that task link learns.
+    """The edges of a data set that task link learns, and the graph of those of training, in the direction of the data.
 
-    Args:
-        relation: the edge column of relations, or None.
-        triples: by part of the split ``[n, 3]`` (source, relation, destination), or without relations ``[n, 2]``.
-        graph: the graph of the training edges, in the direction of the data set.
+    Triples are by part of the split ``[n, 3]`` (source, relation, destination), or without relations ``[n, 2]``.
     """
 
     relation: str | None
@@ -40,7 +36,6 @@ class LinkEdges(NamedTuple):
     graph: Graph
 
     def write(self, folder: Path) -> None:
-        """Write relation and triples beside the parts of the graph."""
         write_tensors(folder / _FILE, self.triples, {"relation": self.relation})
 
 
@@ -88,9 +83,6 @@ def read_parts(folder: str, *, links: bool) -> Dataset:
     """Return the data set in a folder of parts, of which each process opens its own; collective.
 
     Labels of all nodes, or with ``links`` the triples of all edges, are in the memory of every process.
-
-    Raises what ``DistributedGraph.open`` raises, and ValueError without a process for every part, for edges that do not
-    lie with their destinations, and for a folder without what is learned.
     """
     if not dist.is_initialized():
         raise ValueError(

@@ -9,7 +9,7 @@ from dataclasses import Field, dataclass, field, fields
 from textwrap import fill
 from typing import Any, ClassVar
 
-from nodeflow._base.checks import as_count, as_number, check_one_of, check_type, describe
+from nodeflow._base.checks import as_count, as_flag, as_number, check_one_of, check_type, describe
 
 Check = Callable[[Any, str], Any]
 """Takes a value and its name; returns the value, converted where types of files and of Python differ, or raises."""
@@ -17,12 +17,7 @@ Check = Callable[[Any, str], Any]
 
 @dataclass(frozen=True)
 class Usual:
-    """A default that depends on other settings of the group.
-
-    Args:
-        words: for the help.
-        value: called with the group, whose fields before this one are set.
-    """
+    """A default by other settings, in ``words`` for the help; ``value`` takes the group with its earlier fields set."""
 
     words: str
     value: Callable[[Any], object]
@@ -31,12 +26,8 @@ class Usual:
 def setting(default: object, help: str, check: Check, *, name: str = "", **words: Any) -> Any:
     """Return a dataclass field, from which the command, files of settings, docstrings and tables are made.
 
-    Args:
-        default: the value, or the ``Usual`` one.
-        help: for the command and the documentation.
-        check: run on every value.
-        name: name among the settings of all groups, a keyword of ``Settings``; empty: that of the field.
-        words: further arguments of ``argparse`` for the command's option.
+    ``name`` is that among the settings of all groups, empty for that of the field; ``words`` are further arguments of
+    ``argparse`` for the command's option.
     """
     return field(default=default, metadata={"help": help, "check": check, "name": name, "words": words})
 
@@ -77,12 +68,7 @@ def number(default: float | Usual, help: str, **bounds: float) -> Any:
 
 def flag(help: str) -> Any:
     """A setting that is off by default."""
-
-    def check(value: Any, name: str) -> bool:
-        check_type(value, name, bool, "true or false")
-        return bool(value)
-
-    return setting(False, help, check, action="store_true")
+    return setting(False, help, as_flag, action="store_true")
 
 
 def table(help: str, *, name: str) -> Any:
@@ -114,7 +100,7 @@ def name_of(one: Field[Any]) -> str:
 
 
 def option_of(one: Field[Any]) -> str:
-    """Return the option of the command for a setting; a table's is given once for every entry."""
+    """Return the option of the command for a setting; that of a table is repeated for every entry."""
     name = name_of(one)
     return f"--{name.removesuffix('s') if one.metadata['words'].get('action') is _Pair else name}".replace("_", "-")
 

@@ -28,8 +28,7 @@ from nodeflow.training._fields import check_text
 from nodeflow.training._models import ModelFacts, build_model
 from nodeflow.training._network import Inputs, LinkNetwork, Network
 from nodeflow.training._nodes import NodeTask
-from nodeflow.training._processes import Processes
-from nodeflow.training._random_state import OwnRandom
+from nodeflow.training._processes import OwnRandom, Processes
 from nodeflow.training._result import EpochRecord, Result
 from nodeflow.training._settings import Settings, read_toml
 from nodeflow.training._trainer import Trainer
@@ -44,11 +43,8 @@ FILES = (SETTINGS, STATE, CHECKPOINT, LOG, RESULT, CURVES)
 class Run:
     """The start of a run: the file ``run.toml`` of its folder.
 
-    Args:
-        data: "debian", or the folder of the data set; empty where settings name the parts of a graph.
-        settings: see ``Settings``.
-        checkpoint_every: see ``Checkpoints.every``.
-        processes: number of processes that share every step; the batch size of ``settings`` is that of one of them.
+    ``data`` is "debian", or the folder of the data set; empty where settings name the parts of a graph. ``processes``
+    share every step; the batch size of ``settings`` is that of one of them.
     """
 
     data: str
@@ -58,11 +54,7 @@ class Run:
 
     @classmethod
     def of(cls, values: Mapping[str, Any], options: Mapping[str, Any] = MappingProxyType({})) -> Run:
-        """Return the run of a file with settings, ``data``, ``checkpoint_every`` and ``processes``.
-
-        ``options`` are settings that take the place of those of the file. Raises ValueError or TypeError for wrong
-        values.
-        """
+        """Return the run of a file; ``options`` are settings that take the place of those in it."""
         rest = {"data": "", "checkpoint_every": "1", "processes": 1, **values}
         data, every = (check_text(rest.pop(name), name) for name in ("data", "checkpoint_every"))
         processes = as_count(rest.pop("processes"), "processes", 1)
@@ -86,7 +78,6 @@ class Run:
             raise ValueError(f"{path}: {error}") from error
 
     def write(self, folder: Path) -> None:
-        """Write ``run.toml``."""
         replace_file(folder / SETTINGS, tomli_w.dumps(self.values()).encode())
 
     def values(self) -> dict[str, Any]:
@@ -102,10 +93,7 @@ class Run:
         return bool(storage.partitions) and storage.kind != "partitions"
 
     def shared_by(self, processes: int) -> Run:
-        """Return the same run for another number of processes, with as many seeds per step in total.
-
-        Raises ValueError where that number does not divide them.
-        """
+        """Return the same run for another number of processes, with as many seeds per step in total."""
         if processes == self.processes:
             return self
         batch_size = self.settings.sampler.batch_size
@@ -183,13 +171,12 @@ def save(result: Result, folder: Path | str, *, curves: str | None = None) -> li
     removed where this run has none. Returns the paths of the files. Raises OSError.
 
     >>> import tempfile
-    >>> from pathlib import Path
     >>> from nodeflow.datasets import debian
-    >>> from nodeflow.training import Settings, Trainer
     >>> result = Trainer(debian(), Settings(fanouts=(1,), hidden=4)).result()
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     print([path.name for path in save(result, Path(folder) / "first")])
-    ['checkpoint.safetensors', 'log.csv', 'result.json']
+    ...     files = save(result, folder)
+    ...     print([path.name for path in files], type(load_model(files[0])).__name__)
+    ['checkpoint.safetensors', 'log.csv', 'result.json'] Network
     """
     folder = Path(folder)
     with output_folder(folder), TemporaryDirectory(dir=folder, prefix=UNFINISHED) as unfinished:
@@ -254,21 +241,14 @@ def load_model(checkpoint: Path | str) -> Network:
     """Return the network of a checkpoint that ``save`` wrote, in evaluation mode; ``.model`` is its model.
 
     A run of task link gives a ``LinkNetwork``: its outputs are the rows that ``.decoder`` compares, and
-    without an encoder (model "none") ``.model`` is dropout alone.
+    without an encoder (model "none") ``.model`` is dropout alone. ``save`` has an example.
 
     Raises FileNotFoundError for a missing file, ValueError for one that is damaged or that ``save`` did not write, or
     that holds a model of the user's own that was not given by name.
 
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> from nodeflow.datasets import debian
-    >>> from nodeflow.training import Settings, Trainer, save
-    >>> result = Trainer(debian(), Settings(fanouts=(1,), hidden=4)).result()
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     files = save(result, Path(folder) / "first")
-    ...     network = load_model(files[0])
-    >>> network.training
-    False
+    >>> load_model("nowhere/checkpoint.safetensors")
+    Traceback (most recent call last):
+    FileNotFoundError: no checkpoint at nowhere/checkpoint.safetensors
     """
     path = Path(checkpoint)
     facts, weights = read_tensors(path)

@@ -41,13 +41,7 @@ _CHECKED = 2**16  # rows of tensors that are checked at a time
 
 
 class FeatureRows(RowsBase):
-    """Features that are fetched by id, in the type that the network reads. It follows the protocol ``Rows``.
-
-    Args:
-        rows: where they lie.
-        dtype: the type that dense rows are converted to, one by one, as ``Tensor.to`` converts a whole column. Sparse
-            rows keep theirs: products convert their values.
-    """
+    """Features that are fetched by id; dense ones become ``dtype``, sparse ones keep theirs: products convert it."""
 
     def __init__(self, rows: Tensor | Rows, dtype: torch.dtype) -> None:
         self.rows, self.shape, self.layout = rows, tuple(rows.shape), layout_of(rows)
@@ -62,24 +56,23 @@ class FeatureRows(RowsBase):
 
         They are read once, in order: a file must not change while it is open.
         """
-        bad: list[int] = []
-        pieces = self._finite_pieces(bad)
-        if is_sparse(self):
-            digest = derive_key(*(hash_of(array) for piece in pieces for array in to_arrays(piece)))
-        else:
-            digest = hash_of_pieces(pieces, math.prod(self.shape) * self.dtype.itemsize)
-        return (bad[0] if bad else None), digest
-
-    def _finite_pieces(self, bad: list[int]) -> Iterator[Tensor]:
-        """Yield the rows piece by piece, up to the first non-finite row; its number is put into ``bad``."""
         row = 512 if is_sparse(self) else self.shape[1] * max(self.dtype.itemsize, self.rows.dtype.itemsize)
         step = max(_PIECE // max(row, 1) // 8, 1) * 8  # so that each piece but the last is whole 64-bit words
-        pieces, total = _pieces(self.rows, step), -(-self.shape[0] // step)
-        for start, piece in tqdm(pieces, "features", total, unit="piece", leave=False, disable=None, delay=2):
-            if (wrong := first_not_finite(piece)) is not None:
-                bad.append(start + wrong)
-                return
-            yield piece.to(self.dtype)
+        bad: list[int] = []
+
+        def finite_pieces() -> Iterator[Tensor]:
+            pieces, total = _pieces(self.rows, step), -(-self.shape[0] // step)
+            for start, piece in tqdm(pieces, "features", total, unit="piece", leave=False, disable=None, delay=2):
+                if (wrong := first_not_finite(piece)) is not None:
+                    bad.append(start + wrong)
+                    return
+                yield piece.to(self.dtype)
+
+        if is_sparse(self):
+            digest = derive_key(*(hash_of(array) for piece in finite_pieces() for array in to_arrays(piece)))
+        else:
+            digest = hash_of_pieces(finite_pieces(), math.prod(self.shape) * self.dtype.itemsize)
+        return (bad[0] if bad else None), digest
 
     def _details(self) -> str:
         return f"of {summary(self.rows)}"
@@ -114,17 +107,13 @@ def check_features(dataset: Dataset, x: Tensor | FeatureRows) -> None:
             bad, _ = x.scan
         else:
             held: Any = x.rows if isinstance(x, FeatureRows) else x
-            bad = _first_bad(held.held if is_collective(held) else held)
+            pieces = _pieces(held.held if is_collective(held) else held, _CHECKED)
+            wrong = ((start, first_not_finite(piece)) for start, piece in pieces)
+            bad = next((start + row for start, row in wrong if row is not None), None)
         if bad is not None:
             node = int(dataset.graph.held.masters[bad])
             raise ValueError(f"the features of data set {name!r} must be finite, but row {node} has NaN or inf")
         peers.gather(what, [])
-
-
-def _first_bad(rows: Tensor | Rows) -> int | None:
-    """Return the first non-finite row."""
-    wrong = ((start, first_not_finite(piece)) for start, piece in _pieces(rows, _CHECKED))
-    return next((start + row for start, row in wrong if row is not None), None)
 
 
 def _pieces(rows: Tensor | Rows, step: int) -> Iterator[tuple[int, Tensor]]:
@@ -182,11 +171,7 @@ def directed(graph: Graph, direction: str, edge_type: str = "") -> Graph:
 
 
 def with_features(graph: Graph, storage: str, dtype: torch.dtype) -> Graph:
-    """Return the graph with features of a type; ``FeatureRows`` where they stay in a file, as ``storage`` says.
-
-    Sparse features of which a quarter or more are not zero become dense: products of these are faster, and they take
-    about the same memory.
-    """
+    """Return the graph with features of a type; ``FeatureRows`` where they stay in a file, as ``storage`` says."""
     x = graph.ndata.get("feat")
     if x is None:
         return graph
@@ -201,6 +186,7 @@ def with_features(graph: Graph, storage: str, dtype: torch.dtype) -> Graph:
             )
         return with_columns(graph, {"feat": FeatureRows(rows, dtype)})
     sparse = is_sparse(x)
+    # where a quarter or more are not zero, dense products are faster, in about the same memory
     if sparse and (x.ndim != 2 or 4 * x.values().numel() < x.numel() or x.numel() == 0):
         return graph  # sparse products convert their values
     if x.dtype == dtype and not sparse:
@@ -209,10 +195,7 @@ def with_features(graph: Graph, storage: str, dtype: torch.dtype) -> Graph:
 
 
 def edge_types(graph: Graph, name: str) -> str | None:
-    """Return the name of the edge column with the types of edges: ``name``, or a usual one; None where there is none.
-
-    Raises ValueError for a name that is no edge column, or a column without types.
-    """
+    """Return the edge column of types, ``name`` or a usual one, or None; raises ValueError for one without types."""
     column = name or next((usual for usual in _TYPES if usual in graph.edata), None)
     if column is None:
         return None
@@ -242,26 +225,24 @@ def node_degrees(graph: Graph) -> dict[str, Tensor]:
     return {name: column.float() for name, column in columns}
 
 
-def with_columns(graph: Graph, columns: Mapping[str, Tensor | Rows]) -> Graph:
-    """Return a graph of the same edges with further node columns; nothing is copied or exchanged."""
+def with_columns(graph: Graph, columns: Mapping[str, Tensor | Rows], edata: Mapping[str, Any] | None = None) -> Graph:
+    """Return a graph of the same edges with further node columns, and ``edata``, None for the same edge columns."""
+    ndata: dict[str, Any] = {**graph.ndata, **columns}
+    edata = graph.edata if edata is None else edata
     if isinstance(graph, DistributedGraph):
         same = DistributedGraph(graph.parts, graph.held.part, graph.peers)
-        same.ndata.update({**graph.ndata, **columns})
-        same.edata.update(graph.edata)
+        same.ndata.update(ndata)
+        same.edata.clear()
+        same.edata.update(edata)
         return same
     indptr, indices, edge_ids = graph.csc()
-    ndata: dict[str, Any] = {**graph.ndata, **columns}
-    return Graph(indptr, indices, edge_ids=edge_ids, ndata=ndata, edata=graph.edata, copy=False)
+    return Graph(indptr, indices, edge_ids=edge_ids, ndata=ndata, edata=edata, copy=False)
 
 
-def with_mean_weights(graph: Graph, name: str) -> Graph:
-    """Return a graph that lies on several processes with one edge column, 1 / in-degree of the destination."""
-    same = with_columns(graph, {})
-    part: Any = same
+def with_mean_weights(graph: DistributedGraph, name: str) -> Graph:
+    """Return the graph with one edge column, 1 / in-degree of the destination."""
     # each part has all in-edges of its nodes, in the order of its edge columns, so local counts are the in-degrees
     counts = np.diff(graph.held.csc()[0])
     weights = np.repeat(1 / np.maximum(counts, 1), counts).astype(np.float32)
-    for column in list(same.edata):
-        del same.edata[column]
-    same.edata[name] = DistributedRows(part.peers, part.parts, "edge", name, torch.from_numpy(weights))
-    return same
+    column = DistributedRows(graph.peers, graph.parts, "edge", name, torch.from_numpy(weights))
+    return with_columns(graph, {}, edata={name: column})

@@ -43,10 +43,7 @@ class TopLinkOptions(TypedDict, total=False):
 
 
 class NodesOnly(SamplerBase):
-    """Batches of seeds without flows, for models without message passing.
-
-    Of all nodes in their order where there are as many seeds, repeated ones too: most of them would be there anyway.
-    """
+    """Batches of seeds without flows, for models without message passing."""
 
     whole_only = False
 
@@ -55,7 +52,7 @@ class NodesOnly(SamplerBase):
 
     def _sample(self, seeds: Ints, draw: Draw, inputs: Any) -> NodeFlow:
         count = self.graph.num_nodes
-        if len(seeds) >= count:
+        if len(seeds) >= count:  # repeated ones too: most nodes would be in the batch anyway
             return NodeFlow([Layer(count, torch.arange(count))], [], parent=self.graph, seed_index=torch.tensor(seeds))
         with Numbering(count) as numbering:
             rows = numbering.extend(seeds.copy())
@@ -66,16 +63,9 @@ class NodesOnly(SamplerBase):
 class LinkTask(Task):
     """Learn to rank the true end of an edge among all nodes, from rows of nodes and a decoder.
 
-    The parts of the edges are those of the edge column "split" (0, 1, 2: train, validation, test); without one, 80, 10
-    and 10 % at random, the same every time, where edges between the same nodes stay together. Messages go along
-    training edges only, and never along the seed edges of the batch or their reverses. In a graph without relations and
-    self-loops, a node is no candidate for its own other end.
-
-    ``dataset`` has the edges, and an edge column of relations where there are any. A model of your own is called as
-    ``model(batch, h)``, and its rows have the width ``embedding``; a loss takes scores, ``loss(positive, negative)`` of
-    ``[n]`` and ``[n, K]``, and returns a scalar. Metrics are ranks, and none of your own.
-
-    Raises ValueError for data and settings that cannot be trained with.
+    Messages go along training edges only, and never along the seed edges of the batch or their reverses. In a graph
+    without relations and self-loops, a node is no candidate for its own other end. The rows of a model of your own have
+    the width ``embedding``.
     """
 
     network: LinkNetwork
@@ -142,8 +132,7 @@ class LinkTask(Task):
     def loss(self, outputs: Tensor, batch: Any) -> Tensor:
         h, n3 = outputs.float(), self.settings.link.n3
         if isinstance(batch, AnswerBatch):
-            loss = batch.loss(self.decoder, h, self.settings.loss.label_smoothing)
-            return loss + n3 * batch.n3(self.decoder, h) if n3 else loss
+            return batch.loss(self.decoder, h, self.settings.loss.label_smoothing, n3)
         positive, negative = self.decoder.score_chunks(h, batch)
         if self._loss is not None:
             loss = self._loss(positive, negative)

@@ -21,14 +21,12 @@ from nodeflow.training._fields import Group, Usual, count, flag, number, one_of,
 
 @dataclass(frozen=True)
 class Kind:
-    """A model by name.
+    """A model by name: ``make(in_features, hidden, out_features, num_layers, dropout=..., ...)``, or ``with_history``.
 
     Args:
-        make: called as ``make(in_features, hidden, out_features, num_layers, dropout=..., ...)``.
         weighted: further arguments for batches whose edges have different estimator weights.
         sparse: whether the model takes sparse features.
-        with_history: the form of the model for control variates, or None.
-        symmetric: whether that form takes sums with symmetric normalisation and self-loops, else means.
+        symmetric: whether the form with a history takes sums with symmetric normalisation and self-loops, else means.
         typed: whether the model reads the types of edges.
         own: whether it is a factory of the user's.
     """
@@ -42,10 +40,6 @@ class Kind:
     own: bool = False
 
 
-def _no_model(*shape: Any, **options: Any) -> nn.Module:
-    raise ValueError("model 'none' is for task 'link': rows of nodes that the decoder compares")
-
-
 MODELS = {
     "sage": Kind(layers.GraphSAGE, {"weighted": True}, with_history=layers.VRGraphSAGE),
     "gcn": Kind(layers.GCN, {"degrees": "parent"}, with_history=layers.VRGCN, symmetric=True),
@@ -53,16 +47,13 @@ MODELS = {
     "gat": Kind(layers.GAT),
     "gatv2": Kind(layers.GATv2),
     "rgcn": Kind(layers.RGCN, typed=True),
-    "none": Kind(_no_model, sparse=False),
+    "none": Kind(nn.Identity, sparse=False),
 }
 """The models by the setting ``model``; one entry adds one."""
 
 
 def kind_of(name: str) -> Kind:
-    """Return the model ``name``, one of ``MODELS`` or "module:factory".
-
-    Raises ValueError for another name, a module that cannot be imported or has no such function.
-    """
+    """Return the model ``name``, one of ``MODELS`` or "module:factory"; raises ValueError where there is none."""
     if name in MODELS:
         return MODELS[name]
     module, _, attribute = _check_model(name, "model").partition(":")
@@ -76,7 +67,6 @@ def kind_of(name: str) -> Kind:
 
 
 def _check_model(value: object, name: str) -> str:
-    """Raise unless ``value`` is the name of a model, or has the form "module:factory"."""
     if isinstance(value, str) and ":" in value and all(value.partition(":")[::2]):
         return value
     try:
@@ -120,14 +110,7 @@ class ModelSettings(Group):
 
 @dataclass(frozen=True)
 class ModelFacts:
-    """Arguments of a model that come from data and batches.
-
-    Args:
-        in_features, out_features: widths of its inputs and outputs.
-        weighted: whether the edges of batches have different estimator weights.
-        history: whether it reads a history (control variates).
-        num_relations, edge_type: number of edge types and their column, for a model that reads them.
-    """
+    """Arguments of a model that come from data and batches; ``weighted``: whether edges have different weights."""
 
     in_features: int
     out_features: int
@@ -203,10 +186,7 @@ class LinkSettings(Group):
     temperature: float = number(1.0, "how much more hard negatives weigh")
 
     def build_decoder(self, width: int, num_relations: int) -> Decoder:
-        """Return a new decoder for rows of ``width``; ``num_relations`` 0: without relations.
-
-        Raises ValueError for a width that the decoder cannot have, or relations that it needs.
-        """
+        """Return a new decoder for rows of ``width``; ``num_relations`` 0: without relations."""
         if self.inverse and not num_relations:
             raise ValueError("inverse relations need an edge column of relations: name it with edge_type")
         options = {"inverse": True} if self.inverse else {}
@@ -245,10 +225,8 @@ class OptimizerSettings(Group):
     accumulate: int = count(1, "batches whose gradients are added up before a step", least=1)
 
     def optimizer(self, parameters: Iterable[nn.Parameter], *, large: bool) -> torch.optim.Optimizer:
-        """Return the optimiser; for ``large`` tables of rows, the fused one, with one pass over the weights.
-
-        Other models take torch's default implementation, and so the bits that it gives.
-        """
+        """Return the optimiser; for ``large`` tables of rows, the fused one, with one pass over the weights."""
+        # other models take torch's default implementation, and so the bits that it gives
         options = {"fused": True} if large and self.name in _FUSED else {}
         return OPTIMIZERS[self.name](parameters, lr=self.lr, weight_decay=self.weight_decay, **options)
 

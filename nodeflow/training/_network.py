@@ -21,20 +21,17 @@ class Inputs(nn.Module):
     """The input rows of a model: features of the nodes, a learned row per node, or both concatenated.
 
     Args:
-        num_nodes: number of nodes of the parent graph.
+        num_nodes: of the parent graph.
         features: width of the node column "feat", 0 if it is not used.
         embedding: width of the learned rows, 0 for none. They begin as in Glorot, Bengio 2010.
-        dense: whether sparse features are made dense, batch by batch.
+        dense: make sparse features dense, batch by batch.
 
     Raises ValueError where both widths are 0.
 
-    >>> import torch
     >>> from nodeflow import Graph, NeighborSampler
-    >>> graph = Graph.from_edges([0, 1], [1, 2], ndata={"feat": torch.ones(3, 4)})
-    >>> batch = NeighborSampler(graph, fanouts=[1])([2])
-    >>> batch.copy_from_parent({0: ["feat"]})
-    >>> Inputs(num_nodes=3, features=4, embedding=2)(batch).shape
-    torch.Size([2, 6])
+    >>> batch = NeighborSampler(Graph.from_edges([0, 1], [1, 2]), fanouts=[1])([2])
+    >>> Inputs(num_nodes=3, features=0, embedding=4)(batch).shape
+    torch.Size([2, 4])
     """
 
     def __init__(self, num_nodes: int, features: int, embedding: int, *, dense: bool = False) -> None:
@@ -79,14 +76,10 @@ class Network(nn.Module):
         inputs: the rows that enter the model.
         model: called as ``model(batch, h)``, such as a ``FlowModel``.
 
-    >>> import torch
     >>> from nodeflow import Graph, NeighborSampler
     >>> from nodeflow.nn import GraphSAGE
-    >>> from nodeflow.training import Inputs
-    >>> graph = Graph.from_edges([0, 1], [1, 2], ndata={"feat": torch.ones(3, 4)})
-    >>> batch = NeighborSampler(graph, fanouts=[1, 1])([2])
-    >>> batch.copy_from_parent({0: ["feat"]})
-    >>> Network(Inputs(3, features=4, embedding=0), GraphSAGE(4, 8, 3))(batch).shape
+    >>> batch = NeighborSampler(Graph.from_edges([0, 1], [1, 2]), fanouts=[1, 1])([2])
+    >>> Network(Inputs(3, features=0, embedding=4), GraphSAGE(4, 8, 3))(batch).shape
     torch.Size([1, 3])
     """
 
@@ -110,7 +103,6 @@ class LinkNetwork(Network):
         dropout: without a model, the probability that an entry is set to zero.
 
     >>> from nodeflow.nn import DistMult
-    >>> from nodeflow.training import Inputs
     >>> network = LinkNetwork(Inputs(3, features=0, embedding=4), None, DistMult(4), dropout=0.0)
     >>> rows = network.model(network.inputs.table)
     >>> network.decoder(rows[[0, 1]], rows[[1, 2]]).shape
@@ -123,12 +115,8 @@ class LinkNetwork(Network):
 
     def forward(self, batch: NodeFlow | AnswerBatch) -> Tensor:
         """Return the rows of the seeds, ``[layer_sizes[-1], width]``; of all nodes for a batch of answers."""
-        if isinstance(batch, AnswerBatch):
-            out: Tensor = self.model(whole_column(self.inputs.everywhere(batch.graph)))
-        elif self.encodes:
-            out = super().forward(batch)
-        else:
-            out = self.model(self.inputs(batch))
+        x = whole_column(self.inputs.everywhere(batch.graph)) if isinstance(batch, AnswerBatch) else self.inputs(batch)
+        out: Tensor = self.model(batch, x) if self.encodes else self.model(x)
         return out
 
 

@@ -30,14 +30,7 @@ Loss = Callable[[Tensor, Tensor], Tensor]
 
 
 class Target(NamedTuple):
-    """The labels of a data set as a task: outputs per node, loss and metrics.
-
-    Args:
-        task: "classification", "multilabel" or "regression".
-        width: number of outputs per node.
-        loss: the loss of every row.
-        metrics: names of the metrics (see ``nodeflow.metrics.named``); the first chooses the best epoch.
-    """
+    """Labels as a task: outputs per node, loss of every row, and metrics, of which the first chooses the best epoch."""
 
     task: str
     width: int
@@ -51,7 +44,13 @@ def find_target(dataset: Dataset, task: str, settings: LossSettings) -> Target:
     if len(dataset.train) == 0:
         raise ValueError(f"data set {name!r} has no training nodes")
     if task == "classification":
-        _check_classes(dataset, labels)
+        if labels.ndim != 1 or labels.dtype != torch.int64:
+            raise ValueError(
+                f"task 'classification' needs one int64 label per node, got {labels.dtype} {tuple(labels.shape)} in "
+                f"data set {name!r}"
+            )
+        wrong = (labels < 0) | (labels >= dataset.num_classes)
+        _check_labels(dataset, wrong, f"labels from 0 to {dataset.num_classes - 1}")
         balanced = settings.class_weights == "balanced"
         weight = _balanced(labels[dataset.train], dataset.num_classes) if balanced else None
 
@@ -68,28 +67,18 @@ def find_target(dataset: Dataset, task: str, settings: LossSettings) -> Target:
         if ((labels != 0) & (labels != 1)).any():
             raise ValueError(f"the labels of data set {name!r} must be 0 and 1 for task 'multilabel'")
         return Target(task, labels.shape[1], _binary, ("f1_micro", "f1_macro", "average_precision"))
-    numbers = labels.float()
-    for part, nodes in dataset.splits.items():
-        bad = (~torch.isfinite(numbers[nodes])).reshape(len(nodes), -1).any(1).nonzero()
-        if len(bad):
-            node = int(nodes[bad[0, 0]])
-            raise ValueError(f"the {part} nodes of data set {name!r} must have finite labels, but node {node} has not")
+    _check_labels(dataset, ~torch.isfinite(labels.float()).reshape(len(labels), -1).all(1), "finite labels")
     return Target("regression", 1 if labels.ndim == 1 else labels.shape[1], _squared, ("rmse", "mae", "r2"))
 
 
-def _check_classes(dataset: Dataset, labels: Tensor) -> None:
-    if labels.ndim != 1 or labels.dtype != torch.int64:
-        raise ValueError(
-            f"task 'classification' needs one int64 label per node, got {labels.dtype} {tuple(labels.shape)} in data "
-            f"set {dataset.name!r}"
-        )
+def _check_labels(dataset: Dataset, wrong: Tensor, rule: str) -> None:
+    """Raise ValueError for a node of the split whose label is ``wrong``, ``[num_nodes]``."""
     for part, nodes in dataset.splits.items():
-        bad = ((labels[nodes] < 0) | (labels[nodes] >= dataset.num_classes)).nonzero()
-        if len(bad):
-            node = int(nodes[bad[0, 0]])
+        for node in nodes[wrong[nodes]].tolist():
+            label = dataset.graph.ndata["label"][node].tolist()
             raise ValueError(
-                f"the {part} nodes of data set {dataset.name!r} must have labels from 0 to {dataset.num_classes - 1}, "
-                f"but node {node} has {int(labels[node])}; take it out of the split"
+                f"the {part} nodes of data set {dataset.name!r} must have {rule}, but node {node} has {label}; take it "
+                "out of the split"
             )
 
 
@@ -108,14 +97,7 @@ def _squared(outputs: Tensor, labels: Tensor) -> Tensor:
 
 
 class NodeTask(Task):
-    """Learn the labels of nodes.
-
-    ``dataset`` has a column ``label`` in its graph, and features ``feat`` unless the inputs are learned. A loss of your
-    own is that of every row, ``loss(outputs, labels) -> [n]``; metrics come beside those of the task, and the first
-    chooses the best epoch, unless settings do.
-
-    Raises ValueError for data, settings and combinations that cannot be trained with.
-    """
+    """Learn the column ``label`` of nodes, from features ``feat`` or learned rows."""
 
     def __init__(self, dataset: Dataset, settings: Settings, device: torch.device, own: OwnParts) -> None:
         self.target = find_target(dataset, settings.run.task, settings.loss)
@@ -178,14 +160,13 @@ class NodeTask(Task):
         return None if self.method.by_node else self._is_train[batch.seeds.cpu()].to(self.device)
 
     def loss(self, outputs: Tensor, batch: NodeFlow) -> Tensor:
-        """Return the estimate of the mean loss over the training nodes that a batch gives."""
         rows, labels = self.rows(batch), batch.outputs["label"]
         if rows is not None:
             outputs, labels = outputs[rows], labels[rows]
         each = self.loss_of_rows(outputs.float(), labels)
         if self.processes.size > 1:  # the weights of this share in the mean over the whole step
             return each.sum() * self.loader.seed_weight  # type: ignore[union-attr]
-        return (each * self.method.loss_weights(batch, rows, each)).sum()
+        return (each * self.method.loss_weights(batch, rows, each, len(self.dataset.train))).sum()
 
     def size(self, batch: NodeFlow) -> int:
         rows = self.rows(batch)
@@ -196,7 +177,7 @@ class NodeTask(Task):
     # ---- evaluation
 
     def outputs(self, nodes: Tensor, *, full: bool) -> Tensor:
-        """Return the outputs of nodes, ``[n, width]``, on the CPU; ``full`` as for ``evaluate``."""
+        """Return the outputs of nodes, ``[n, width]``, on the CPU."""
         model, sampler = self.network.model, self.settings.sampler
         if full and self.method.estimates:
             if isinstance(model, FlowModel):

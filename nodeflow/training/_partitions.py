@@ -30,14 +30,8 @@ class PartitionBatches(Epochs):
     """Iterates over the batches of a partition buffer, state by state; an iteration is an epoch.
 
     A state and its batches are pure functions of the epoch and the state's number, so an epoch can resume at any batch
-    without reading earlier states. The number of batches varies between epochs: states have different numbers of
-    training nodes, and each may end with a smaller batch.
-
-    Args:
-        buffer: a read-only buffer with training nodes.
-        batch_size: seeds per batch of ``make``.
-        make: returns the loader of a state, whose first epoch yields its batches. They must not share the state's
-            memory.
+    without reading earlier states. The number of batches varies between epochs. ``make`` returns the loader of a state,
+    whose first epoch yields its batches, of ``batch_size`` seeds; they must not share the state's memory.
     """
 
     def __init__(self, buffer: PartitionBuffer, batch_size: int, make: Callable[[BufferState], NodeFlowLoader]) -> None:
@@ -47,15 +41,13 @@ class PartitionBatches(Epochs):
         self._counts: dict[int, list[int]] = {}
 
     def num_batches(self, epoch: int) -> int:
-        """Return the number of batches of an epoch, counted from 0; reads no partition."""
         return sum(self._batches_per_state(epoch))
 
     def __iter__(self) -> Iterator[NodeFlow]:
         return self._iterate(self.begin())
 
     def _iterate(self, this: Pass) -> Generator[NodeFlow, None, None]:
-        epoch, start = this.epoch, this.start
-        counts = self._batches_per_state(epoch)
+        epoch, start, counts = this.epoch, this.start, self._batches_per_state(this.epoch)
         ends = np.cumsum(counts)
         if start >= sum(counts):
             return
@@ -84,9 +76,7 @@ class PartitionBatches(Epochs):
         return self._counts[epoch]
 
     def settings(self) -> dict[str, Any]:
-        """Return what the batches depend on, by name."""
-        buffer = self.buffer
-        partitions = buffer.partitions.num_parts
+        buffer, partitions = self.buffer, self.buffer.partitions.num_parts
         return {"batch_size": self.batch_size, "num_partitions": partitions, "slots": buffer.slots, "seed": buffer.seed}
 
     @property
@@ -111,9 +101,8 @@ class PartitionBatches(Epochs):
 def open_partitions(dataset: Dataset, graph: Graph, settings: Settings, edge_columns: list[str]) -> PartitionBuffer:
     """Return the partition buffer of a run, with features, labels and ``edge_columns``.
 
-    The folder must hold the partitions of ``graph``, the graph of messages: the same number of nodes, the same number
-    of edges per bucket, the same training nodes and labels, and features of the same width and type, compared on a
-    sample of nodes. Otherwise raises ValueError; also raises the errors of ``PartitionBuffer``.
+    Raises ValueError where the folder does not hold the partitions of ``graph``, the graph of messages; features are
+    compared on a sample of nodes.
     """
     storage = settings.storage
     parts = Partitions.open(storage.partitions)

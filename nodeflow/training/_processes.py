@@ -1,4 +1,4 @@
-"""The processes that train one model together: their group, sums, checks of equal values, averaged gradients."""
+"""The processes that train one model together, with their group and exchanges; their device and random generators."""
 
 from __future__ import annotations
 
@@ -25,11 +25,8 @@ class Processes:
     """The processes of torch's default group, or this process alone.
 
     All methods are collective: every process calls them, in the same order. Tensors on the CPU are exchanged, so the
-    group must have a backend for these. A process alone exchanges nothing, and gets back what it gave.
-
-    Attributes:
-        rank, size: the rank of this process, and the number of processes.
-        told: whether all processes have raised the same error.
+    group must have a backend for these. A process alone exchanges nothing, and gets back what it gave. ``told``:
+    whether all processes have raised the same error.
     """
 
     def __init__(self, rank: int = 0, size: int = 1) -> None:
@@ -123,7 +120,6 @@ class Processes:
         return tensor
 
     def _of_all(self, value: object) -> list[Any]:
-        """Return the value of each process."""
         values = [value] * self.size
         self._exchange(lambda: dist.all_gather_object(values, value))
         return values
@@ -199,3 +195,65 @@ def _pause(end: float, rank: int) -> None:
     if time.monotonic() > end:
         raise PeerError(f"rank {rank} did not start within {_LIMIT:.0f} seconds")
     time.sleep(0.01)
+
+
+State = dict[str, Tensor]
+"""The states of generators by "cpu" and, for a GPU, "cuda"."""
+
+
+class OwnRandom:
+    """A run's own generator states; within ``inside()`` torch's global generators have them.
+
+    They start as if seeded with ``seed``, an int of any size.
+    """
+
+    def __init__(self, seed: int, device: torch.device) -> None:
+        self._cuda, self._inside, seed = [device] if device.type == "cuda" else [], False, seed & 2**63 - 1
+        every = torch.device("cpu"), *self._cuda
+        self.states = {each.type: torch.Generator(each).manual_seed(seed).get_state() for each in every}
+
+    def present(self) -> State:
+        """Return the states as they are, also inside."""
+        if self._inside:
+            cuda = {each.type: torch.cuda.get_rng_state(each) for each in self._cuda}
+            self.states = {"cpu": torch.get_rng_state(), **cuda}
+        return self.states
+
+    @contextmanager
+    def inside(self) -> Iterator[None]:
+        """Within the block, torch's generators are those of the run; after it, they are as before."""
+        if self._inside:
+            yield
+            return
+        with torch.random.fork_rng(devices=self._cuda):
+            torch.set_rng_state(self.states["cpu"])
+            for each in self._cuda:
+                torch.cuda.set_rng_state(self.states["cuda"], each)
+            self._inside = True
+            try:
+                yield
+            finally:
+                self.present()
+                self._inside = False
+
+
+def find_device(name: str, *, several: bool = False) -> torch.device:
+    """Return the device ``name``; "auto" is a GPU if there is one. Raises ValueError for a missing device.
+
+    ``several``: whether several processes run, each on a GPU of its own.
+    """
+    if several and name.startswith("cuda:"):
+        raise ValueError(
+            f"device must be cpu, cuda or auto with several processes, which take a GPU each; got {name!r}"
+        )
+    if name == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        device = torch.device(name)
+    except RuntimeError:
+        device = torch.device("meta")
+    if device.type not in ("cpu", "cuda"):
+        raise ValueError(f"device must be cpu, cuda, cuda:N or auto, got {name!r}")
+    if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
+        raise ValueError(f"device {name!r} is not there: torch sees {torch.cuda.device_count()} GPUs")
+    return device

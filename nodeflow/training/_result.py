@@ -17,15 +17,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class EpochRecord:
-    """One epoch: mean training loss, metrics on the validation nodes, and sampled seeds and edges per second.
+    """An epoch: mean training loss, metrics on the validation nodes, sampled seeds and edges per second.
 
     ``scores`` are all metrics on the validation nodes by name, empty where the epoch was not validated; ``score`` is
     the one that chooses the best epoch, NaN without. ``age`` is the mean age of the history rows that batches read: the
     number of steps since a row was written, 0 for the step just before. None for a sampler without history.
 
     >>> record = EpochRecord(1, loss=0.7, score=0.8, seconds=2.0, seeds_per_second=500.0, edges_per_second=9e3)
-    >>> record.score, record.age
-    (0.8, None)
     >>> print(record)
     epoch 1: loss 0.7000, validation 0.8000, 2.00 s, 500 seeds/s, 9,000 edges/s
     """
@@ -64,8 +62,7 @@ class Result:
     """A finished run: the network with the weights of its best epoch, the records, and the metrics on every part.
 
     Args:
-        settings: the settings of the run.
-        task: the data, the network, and the graph that it was trained on.
+        settings, task: those of the run: the task has the data, the network, and the graph that it was trained on.
         best_epoch: number of the epoch whose weights the network has, from 1; 0 before the first.
         metric: name of the metric that chose it.
         records: of all epochs.

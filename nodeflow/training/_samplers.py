@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from nodeflow import sampling
 from nodeflow.control_variates import ControlVariateSampler, History, Updater
+from nodeflow.distributed import DistributedGraph
 from nodeflow.flow import NodeFlow
 from nodeflow.graph import Graph
 from nodeflow.nn import VRModel
@@ -37,10 +38,7 @@ _RESERVED = {"self", *_SAID_ELSEWHERE, *_FIXED_BY_MODEL}
 class Method:
     """A sampler in training: its batches, the seeds of an epoch, and state that persists between steps.
 
-    Args:
-        graph: the parent graph; messages follow its edges. It is never changed.
-        settings: of the sampler.
-        model: the model that the batches are for.
+    The parent graph, whose edges messages follow, is never changed.
 
     Attributes:
         make: the sampler's class.
@@ -115,21 +113,15 @@ class Method:
             return reach_heat(self.graph, nodes, self.settings.fanouts, self.settings.batch_size)
         return degree_heat(self.graph)
 
-    def loss_weights(self, batch: NodeFlow, rows: Tensor | None, loss: Tensor) -> Tensor:
-        """Return the factors of the losses of nodes, ``[nodes]``, whose sum estimates the mean over all nodes.
-
-        ``rows`` are those of the last layer that have a loss, None for all.
-        """
+    def loss_weights(self, batch: NodeFlow, rows: Tensor | None, loss: Tensor, count: int) -> Tensor:
+        """Return factors of the losses of ``rows``, None for all, whose sum estimates the mean over ``count`` nodes."""
         return loss.new_full(loss.shape, 1 / max(len(loss), 1))
 
     def start(self, model: nn.Module, x: Tensor | Rows) -> None:
         """Prepare the persistent state, for an untrained model and its input rows ``x``."""
 
     def after_step(self, batch: NodeFlow) -> Tensor:
-        """Store the rows of the batch that later batches read; called after the weights have changed.
-
-        Returns the ages in steps of the history rows that the batch read, int64; empty without history.
-        """
+        """Store the rows of the batch, with the new weights; return the ages in steps of the history rows it read."""
         return torch.empty(0, dtype=torch.int64, device="cpu")
 
     def state_dict(self) -> dict[str, Any]:
@@ -146,7 +138,7 @@ class RandomWalk(Method):
     make, estimates, per_node = sampling.RandomWalkSampler, False, True
 
     def prepared(self, graph: Graph) -> Graph:
-        """Return the graph with in-degrees of 1: the weights of a node's neighbours add up to 1 already."""
+        # in-degrees of 1: the weights of a node's neighbours add up to 1 already
         return with_columns(graph, {name: torch.ones_like(column) for name, column in node_degrees(graph).items()})
 
     def sampler(self, seed: int) -> SamplerBase:
@@ -161,7 +153,6 @@ class Shadow(Method):
 
     @classmethod
     def check(cls, settings: SamplerSettings) -> None:
-        """Raise ValueError also for fanouts that differ: every hop of a subgraph has the same."""
         super().check(settings)
         if len({*settings.fanouts}) > 1:
             raise ValueError(
@@ -181,24 +172,18 @@ class Saint(Method):
     make, by_node, validates_fully = sampling.SaintSampler, False, True
     why_whole = "its weights of nodes and edges are those of draws from the whole graph"
 
-    def __init__(self, graph: Graph, settings: SamplerSettings, model: Kind) -> None:
-        super().__init__(graph, settings, model)
-        self.batch_size, self.trained = 1, 0
-
     def sampler(self, seed: int) -> SamplerBase:
-        """Return a sampler of subgraphs of about ``batch_size`` nodes."""
         budget = max(self.settings.batch_size // 2, 1)
         return self._made(len(self.settings.fanouts), kind="edge", budget=budget, seed=seed)
 
     def seeds(self, nodes: Tensor, sampler: SamplerBase) -> Tensor:
         """Return the numbers of enough subgraphs to contain each node about once."""
-        self.trained = len(nodes)
+        self.batch_size = 1
         return torch.arange(max(math.ceil(self.graph.num_nodes / self.settings.batch_size), 1))
 
-    def loss_weights(self, batch: NodeFlow, rows: Tensor | None, loss: Tensor) -> Tensor:
-        """Return the sampler's weights of nodes, divided by the number of training nodes."""
+    def loss_weights(self, batch: NodeFlow, rows: Tensor | None, loss: Tensor, count: int) -> Tensor:
         weights = batch.back.data["loss_weight"]
-        return (weights if rows is None else weights[rows]).to(loss.dtype) / max(self.trained, 1)
+        return (weights if rows is None else weights[rows]).to(loss.dtype) / count
 
 
 class Cluster(Method):
@@ -210,10 +195,8 @@ class Cluster(Method):
     def __init__(self, graph: Graph, settings: SamplerSettings, model: Kind) -> None:
         super().__init__(graph, settings, model)
         self._parts = settings.options.get("parts", max(graph.num_nodes // max(settings.batch_size // 8, 1), 1))
-        self.trained, self.batches = 0, 1
 
     def sampler(self, seed: int) -> SamplerBase:
-        """Return a sampler of parts, about eight of which are ``batch_size`` nodes."""
         # cut the graph once: samplers with other seeds reuse the parts
         options = {**self.settings.options, "parts": self._parts}
         sampler = sampling.ClusterSampler(self.graph, len(self.settings.fanouts), seed=seed, **options)
@@ -221,27 +204,22 @@ class Cluster(Method):
         return sampler
 
     def seeds(self, nodes: Tensor, sampler: SamplerBase) -> Tensor:
-        """Return the numbers of all parts."""
         parts = sampler.num_seeds
         share = self.settings.batch_size * parts / max(self.graph.num_nodes, 1)
         self.batch_size = min(max(round(share), 2), max(parts, 1))
-        self.trained, self.batches = len(nodes), math.ceil(parts / self.batch_size)
+        self.batches = math.ceil(parts / self.batch_size)
         return torch.arange(parts)
 
-    def loss_weights(self, batch: NodeFlow, rows: Tensor | None, loss: Tensor) -> Tensor:
-        """Return the number of batches divided by the number of training nodes, for every node."""
-        return loss.new_full(loss.shape, self.batches / max(self.trained, 1))
+    def loss_weights(self, batch: NodeFlow, rows: Tensor | None, loss: Tensor, count: int) -> Tensor:
+        return loss.new_full(loss.shape, self.batches / count)
 
 
 class ControlVariates(Method):
     """Control variates (Chen, Zhu, Song 2018): drawn neighbours correct sums over a history of activations.
 
-    The propagation is a mean for GraphSAGE, and the symmetrically normalised adjacency with self-loops for a GCN. The
-    history starts with one full pass of the untrained model, so every row has an age and every sum has all neighbours.
-    Every step writes the rows that it computed. Validation reads the history and writes nothing.
-
-    The features never change, so their sums over all neighbours are exact. Nothing is drawn in the first flow, whatever
-    ``fanouts[0]`` of the settings is.
+    The history starts with one full pass of the untrained model, so every row has an age and every sum has all
+    neighbours. Validation reads it and writes nothing. The features never change, so their sums over all neighbours are
+    exact, and nothing is drawn in the first flow.
     """
 
     make, has_history, weight = ControlVariateSampler, True, _WEIGHT
@@ -249,7 +227,6 @@ class ControlVariates(Method):
 
     @classmethod
     def check(cls, settings: SamplerSettings) -> None:
-        """Raise ValueError also for a single fanout: one layer sums features only, and their sums are exact."""
         super().check(settings)
         if len(settings.fanouts) < 2:
             raise ValueError(
@@ -258,18 +235,15 @@ class ControlVariates(Method):
             )
 
     def prepared(self, graph: Graph) -> Graph:
-        """Return the graph with one edge column, the weights of the model's propagation."""
-        if graph.peers.size > 1:
+        if isinstance(graph, DistributedGraph):
             return with_mean_weights(graph, _WEIGHT)
-        indptr, indices, edge_ids = graph.csc()
-        bare = Graph(indptr, indices, edge_ids=edge_ids, ndata=graph.ndata, copy=False)
+        bare = with_columns(graph, {}, edata={})
         if self.model.symmetric:
             bare = add_self_loops(bare)
         bare.edata[_WEIGHT] = edge_norm(bare, "both" if self.model.symmetric else "right")
         return bare
 
     def start(self, model: nn.Module, x: Tensor | Rows) -> None:
-        """Make the history, and fill it with a full pass of the model."""
         if not isinstance(model, VRModel):
             raise TypeError(f"model must be a VRModel with sampler 'cv', got {type(model).__name__}")
         self.history = History(self.graph, model.history_widths, weight=_WEIGHT, inputs=x)
@@ -286,7 +260,6 @@ class ControlVariates(Method):
         return torch.cat(ages)
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the rows of the history, those of all nodes."""
         state, processes = dict(self.history.state_dict()), Processes.present()
         # saved in the order of all nodes, so that a run can resume with another number of processes, or another cut
         for name in self._names_of_rows():

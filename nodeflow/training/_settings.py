@@ -110,11 +110,6 @@ class StorageSettings(Group):
         "each is read once; sequential: those with training nodes stay, others beside them",
     )
 
-    @property
-    def bytes(self) -> int:
-        """``memory`` in bytes."""
-        return as_bytes(self.memory, "memory")
-
 
 @dataclass(frozen=True, kw_only=True)
 class ComputeSettings(Group):
@@ -148,8 +143,8 @@ class Settings:
     >>> settings = Settings(fanouts=(5, 5), epochs=1)
     >>> settings.sampler.batch_size, settings.optimizer.lr
     (1024, 0.003)
-    >>> settings.replace(sampler="ladies", lr=0.01)
-    Settings(fanouts=(5, 5), epochs=1, sampler='ladies', lr=0.01)
+    >>> Settings(task="link", decoder="complex").replace(task="auto", hidden=8)
+    Settings(task='auto', hidden=8)
     >>> Settings(margin=9)
     Traceback (most recent call last):
     ValueError: margin (= 9) is read with task 'link', and this run has task 'auto'; leave it out
@@ -184,11 +179,7 @@ class Settings:
             object.__setattr__(self, name, value)
 
     def replace(self, **changes: object) -> Settings:
-        """Return settings with other values, by name or group; those that are then not read go back to their defaults.
-
-        >>> Settings(task="link", decoder="complex").replace(task="auto", hidden=8)
-        Settings(task='auto', hidden=8)
-        """
+        """Return settings with other values, by name or group; those that are then unread go back to their defaults."""
         return Settings(self.chosen, **changes)
 
     def check(self, **facts: str) -> None:

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
+from nodeflow._base.sizes import as_bytes
 from nodeflow._rows.rows import is_collective, whole_column
 from nodeflow.datasets import Dataset
 from nodeflow.graph import Graph
@@ -83,29 +84,17 @@ class Task(ABC):
     """Data, network and batches of a run.
 
     Subclasses set ``metrics`` and ``metric`` and what their ``make_network`` and ``make_loader`` read, then call this.
-
-    Args:
-        dataset: the data set.
-        graph: the graph whose edges are those of messages, in the direction of the data set.
-        settings: see ``Settings``.
-        device: where the network is.
-        model: of the user's own; None: that of the settings.
-        width: that of the model's outputs.
+    ``graph`` has the edges of messages, in the direction of the data set; ``width`` is that of the model's outputs.
 
     Attributes, each made from those before it:
         own_model: whether the model is of the user's own, also by name.
-        dtype: type of the features that enter the network: float32, or with ``precision="bf16"`` bfloat16, to which
-            products would round them in every step; a history, a decoder without a model, and models of a user's own
-            get float32.
+        dtype: type of the features that enter the network.
         method, graph: the sampler in training, and the graph along whose edges messages go.
         features: where they are fetched by id, else None.
         edge_type: column of edge types that the model reads, or empty.
-        inputs: the rows that enter the model.
         weighted: whether the edges of a batch have different estimator weights.
         facts: arguments from which the model is made again; None for one of the user's own and for none.
-        network: inputs and model, and a decoder.
         loader: the batches of the whole graph that training draws; None where it draws none.
-        batches: those of training.
     """
 
     metrics: Mapping[str, Metric]
@@ -124,6 +113,7 @@ class Task(ABC):
         self.processes = Processes.present()
         kind, encodes = kind_of(settings.model.name), model is not None or settings.model.name != "none"
         self.own_model = model is not None or kind.own
+        # products would round features to bfloat16 in every step; a history, a decoder and other models read float32
         plain = not encodes or self.own_model or settings.compute.precision == "float32"
         self.dtype = torch.float32 if plain or METHODS[settings.sampler.name].has_history else torch.bfloat16
         graph = directed(graph, settings.graph.direction, settings.graph.edge_type)
@@ -158,7 +148,6 @@ class Task(ABC):
         return any(flow.needs_weight for flow in batch.flows)
 
     def _check_shared(self) -> None:
-        """Raise ValueError for a network that several processes cannot train together."""
         for name, module in self.network.named_modules():
             if isinstance(module, _BatchNorm) and not isinstance(module, nn.SyncBatchNorm):
                 raise ValueError(
@@ -190,16 +179,13 @@ class Task(ABC):
         """Return the batches of training as they are drawn from the whole graph; None where none are drawn."""
 
     def make_batches(self, inputs: int) -> Batches:
-        """Return the batches of training, whose features are read as planned where the settings say so.
-
-        ``inputs``: about how many rows a batch reads. The plan takes 8 bytes for each row that it foresees: it foresees
-        as many batches as take no more than the rows in memory do, 16 at least, and at most an epoch.
-        """
+        """Return the batches of training, which read about as many rows as ``inputs`` each."""
         assert self.loader is not None
         storage, window = self.settings.storage, len(self.loader)
         if storage.kind != "lookahead":
             return self.loader
-        foreseen = max(storage.bytes // (8 * max(inputs, 1)), 16)
+        # 8 bytes for each row of the plan, which takes no more than the rows in memory do
+        foreseen = max(as_bytes(storage.memory, "memory") // (8 * max(inputs, 1)), 16)
         heat = None if foreseen >= window else self.method.heat(self.trained_nodes())
         epochs = self.settings.run.epochs
         return Lookahead(self.loader, storage.memory, window=min(window, foreseen), epochs=epochs, heat=heat)
@@ -208,10 +194,7 @@ class Task(ABC):
 
     @abstractmethod
     def loss(self, outputs: Tensor, batch: Any) -> Tensor:
-        """Return the loss of a batch, a scalar, from what ``network(batch)`` gave.
-
-        With several processes, the mean of their losses is the loss of the step.
-        """
+        """Return the loss of a batch, a scalar, whose mean over the processes is the loss of the step."""
 
     @abstractmethod
     def size(self, batch: Any) -> int:
@@ -240,10 +223,7 @@ class Task(ABC):
 
     @abstractmethod
     def evaluate(self, parts: Sequence[str], *, full: bool) -> dict[str, dict[str, float]]:
-        """Return all metrics of each of the parts, which have something.
-
-        ``full``: from full neighbourhoods; else from batches that are drawn as in training, always the same.
-        """
+        """Return all metrics of each part, from full neighbourhoods, or from batches that are always the same."""
 
     @property
     def validates_fully(self) -> bool:
@@ -268,21 +248,19 @@ class Task(ABC):
             return model.inference(self.graph, x, **options).float()
         # of a piece of the nodes, the rows of about all their neighbours are in memory
         piece = (1 + self.graph.num_edges / max(self.graph.num_nodes, 1)) * mean_bytes(x)
-        size = int(min(max(self.settings.storage.bytes / max(piece, 1), 256), 65_536))
+        memory = as_bytes(self.settings.storage.memory, "memory")
+        size = int(min(max(memory / max(piece, 1), 256), 65_536))
         with TemporaryDirectory(prefix="nodeflow-") as folder:
             return model.inference(self.graph, x, folder=folder, chunk_size=size, **options).float()
 
     def edge_columns(self) -> list[str]:
-        """Return the names of the edge columns that the network reads: types, or all for a model of a user's own."""
+        """Return the names of the edge columns that the network reads, all for a model of a user's own."""
         return [self.edge_type] if self.edge_type else list(self.graph.edata) if self.own_model else []
 
     def batches_of(
         self, sampler: SamplerBase, seeds: Tensor, batch_size: int, seed: int, last: Sequence[str] = (), **options: Any
     ) -> NodeFlowLoader:
-        """Return batches with the columns that the network reads, and the columns ``last`` in the last layer.
-
-        With several processes each has its share of every batch. ``options`` are those of ``NodeFlowLoader``.
-        """
+        """Return this process's batches, with the columns that the network reads, and ``last`` in the last layer."""
         columns = {i: list(DEGREES) if self.weighted or self.own_model else [] for i in range(sampler.num_flows + 1)}
         columns[0] += ["feat"] if self.inputs.features else []
         columns[sampler.num_flows] += last
@@ -308,10 +286,7 @@ class Task(ABC):
         return self.processes.rows_of_all(torch.cat(places), torch.cat(rows), len(nodes))
 
     def _try_first_batch(self, batches: NodeFlowLoader, width: int) -> int:
-        """Return how many rows enter the first batch.
-
-        Raises ValueError where the model cannot compute it, or is biased for it; ``width``: that of its outputs.
-        """
+        """Return how many rows enter the first batch; raises ValueError where the model is biased for it."""
         state, training = batches.state_dict(), self.network.training
         with warnings.catch_warnings(), torch.no_grad(), self.precision():
             warnings.simplefilter("error", IgnoredWeightWarning)

@@ -203,12 +203,9 @@ def _stop_on_term(trainer: Trainer) -> Iterator[None]:
 
 @contextmanager
 def _event_writer(folder: Path, first: int) -> Iterator[Callable[[EpochRecord], None]]:
-    """Yield a function that writes the record of an epoch; it does nothing without tensorboard.
-
-    ``first`` is the epoch that comes first: events of later ones, which a run wrote before it was cut off, are hidden.
-    """
+    """Yield a function that writes the record of an epoch; earlier events of epochs from ``first`` on are hidden."""
     if find_spec("tensorboard") is None:
-        yield lambda record: None
+        yield lambda _: None
         return
     from torch.utils.tensorboard import SummaryWriter
 

@@ -25,8 +25,7 @@ from nodeflow.training._checkpoints import Checkpoints, check_same_parts, check_
 from nodeflow.training._data import PARTS
 from nodeflow.training._links import LinkTask, TopLinkOptions
 from nodeflow.training._nodes import Loss, NodeTask
-from nodeflow.training._processes import Processes
-from nodeflow.training._random_state import OwnRandom, find_device
+from nodeflow.training._processes import OwnRandom, Processes, find_device
 from nodeflow.training._result import EpochRecord, Result, counts_of, record_of
 from nodeflow.training._settings import Settings
 from nodeflow.training._task import OwnParts, Task, facts_of
@@ -39,15 +38,17 @@ class Stopped(Exception):  # noqa: N818  it is no error
 class Trainer:
     """Trains a network on the batches of a task.
 
-    ``Trainer(dataset, settings).run()`` is all of it. Every part can be replaced: a model, loss, metrics, optimiser or
-    schedule of your own are arguments; and a loop of your own calls ``batches``, ``step``, ``validate`` and the like.
+    ``Trainer(dataset, settings).run()`` is all of it. A loop of your own calls ``batches``, ``step``, ``validate`` and
+    the like.
 
     Args:
         dataset: the graph, labels and split.
         settings: see ``Settings``.
         model: called as ``model(batch, h)``; None: the model of the settings.
-        loss: ``loss(outputs, labels)`` with a value per row, ``[n]``; None: that of the task.
-        metrics: of your own, see ``nodeflow.metrics.Metric``; the first chooses the best epoch, unless settings do.
+        loss: ``loss(outputs, labels)`` with a value per row, ``[n]``, or for links a scalar of scores,
+            ``loss(positive, negative)`` of ``[n]`` and ``[n, K]``; None: that of the task.
+        metrics: of your own, see ``nodeflow.metrics.Metric``, none for links; the first chooses the best epoch, unless
+            settings do.
         optimizer: ``optimizer(parameters)``; None: that of the settings.
         scheduler: ``scheduler(optimizer)``, stepped after every step of the optimiser; None: that of the settings.
         checkpoints: where and when the state is saved; None: never.
@@ -58,12 +59,10 @@ class Trainer:
     Attributes:
         task, network, batches: the data and what is learned of them, inputs and model, the batches of training.
         optimizer, scheduler, settings, checkpoints: those of the run.
-        records: of the finished epochs.
-        best_epoch: the number of the best one so far, 0 before the first.
+        records, best_epoch: those of the finished epochs, and the number of the best one, 0 before the first.
         epoch, batches_done: the numbers of finished epochs, and of batches that the present one has had.
 
     >>> from nodeflow.datasets import debian
-    >>> from nodeflow.training import Settings
     >>> trainer = Trainer(debian(), Settings(fanouts=(5,), hidden=16, epochs=1))
     >>> trainer.task.metric.name, len(trainer.batches)
     ('accuracy', 32)
@@ -161,11 +160,7 @@ class Trainer:
     # ---- parts of a loop of your own
 
     def loss(self, batch: NodeFlow) -> Tensor:
-        """Return the loss of a batch, a scalar with gradients.
-
-        With several processes it is the loss of this process's share, weighted so that the mean over processes is the
-        loss of the step; ``update`` averages the gradients.
-        """
+        """Return the loss of a batch, a scalar with gradients, whose mean over processes is the loss of the step."""
         with self.task.precision():
             outputs = self._forward(batch)
         return self.task.loss(outputs, batch)
@@ -278,7 +273,7 @@ class Trainer:
             "optimizer": self.optimizer.state_dict(),
             "scheduler": self.scheduler.state_dict(),
             "task": self.task.method.state_dict(),
-            "random": self._random.states,
+            "random": self._random.present(),
             "epoch": self.epoch,
             "done": self.batches_done,
             "sums": dict(self._sums),
@@ -354,7 +349,7 @@ class Trainer:
                     self._between_steps(stop > 0, save > 0)
 
     def _bar(self, epoch: int) -> Any:
-        """Return a bar, on a terminal only, of all batches of the run: it shows the time left of all epochs."""
+        # of all batches of the run, so that it shows the time left of all epochs; on a terminal only
         counts = [self.task.num_batches(number) for number in range(self.settings.run.epochs)]
         bar = tqdm(
             total=sum(counts),
