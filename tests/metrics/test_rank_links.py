@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from nodeflow import Graph, metrics
 from nodeflow import nn as decoders
 from nodeflow._links.links import as_links
-from nodeflow.metrics._count import Plan, compiled, with_torch
+from nodeflow.metrics._rank_links import Plan, compiled, with_torch
 
 
 class Product(nn.Module):
