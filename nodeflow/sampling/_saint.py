@@ -244,7 +244,7 @@ class SaintSampler(SubgraphSampler):
         return torch.from_numpy(chance)
 
     def edge_probability(self) -> Tensor:
-        """Return the probability that both ends of an edge are, likewise, ``[num_edges]``; 0 outside the filter."""
+        """Return the probability that both ends of an edge are in one, float64 ``[num_edges]``; 0 outside a filter."""
         check_one_process(self.graph, "edge_probability()")
         whole, counts, probability = self._whole(), self._counts, np.zeros(self.graph.num_edges)
         chance = self._exact_of_edges(whole) if counts is None else counts.edges / counts.total
