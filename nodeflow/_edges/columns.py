@@ -19,9 +19,6 @@ def edge_column(graph: HeldGraph, name: str, argument: str) -> Array:
     """Return the edge column ``name`` as an array ``[num_edges]``, shared; ``argument`` is what errors call it.
 
     Of a graph that lies on several processes, this and the functions below return the entries of the edges held here.
-
-    Raises TypeError if ``name`` is no string, KeyError for an unknown column, ValueError unless it has one number per
-    edge.
     """
     check_type(name, argument, str, "the name of a column of graph.edata")
     if name not in graph.edata:
@@ -95,11 +92,7 @@ class EdgeMask(Frozen):
 
 
 def edge_mask(graph: HeldGraph, value: EdgeFilter | EdgeMask | None) -> EdgeMask | None:
-    """Read an edge filter: the name of a bool column, a mask ``[num_edges]``, or a function of ``graph.edata``.
-
-    The function returns a mask. None means all edges and gives None. Raises TypeError for a mask that is not bool,
-    ValueError for one of another length.
-    """
+    """Read a filter: the name of a bool column, a mask ``[num_edges]``, a function of ``graph.edata``, None for all."""
     if value is None or isinstance(value, EdgeMask):
         return value
     held, size = graph.held, graph.num_edges
@@ -125,6 +118,6 @@ def edge_mask(graph: HeldGraph, value: EdgeFilter | EdgeMask | None) -> EdgeMask
         kept = np.flatnonzero(mask)
         return f"{len(kept)} of {len(mask)} edges, {hash_ids(kept):#018x}"
 
-    # masks differ between processes, and settings are compared by their words
+    # parts have masks of their own, and settings are compared by their words: those of a part are the name
     named = is_held and graph.peers.size > 1
     return EdgeMask(mask if is_held else held.edges_of_whole(mask), Lazy.of(name) if named else Lazy(words))

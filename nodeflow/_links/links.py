@@ -39,11 +39,6 @@ class Links(NamedTuple):
         """Return some of the links."""
         return Links(self.src[rows], None if self.relation is None else self.relation[rows], self.dst[rows])
 
-    def table(self) -> Ints:
-        """The links as rows, int64 ``[n, 2]`` or ``[n, 3]``."""
-        rows: Ints = np.stack([column for column in self if column is not None], 1)
-        return rows
-
 
 def joined(parts: Sequence[Links], with_relations: bool) -> Links:
     """Return the links of all parts, which all have relations or none."""
@@ -126,7 +121,7 @@ class Queries:
 
 
 def pointers(rows: Array, count: int) -> Ints:
-    """Return the ``indptr`` of entries that belong to ``rows``, of which there are ``count``."""
+    """Return the ``indptr`` of entries that belong to ``count`` ``rows``."""
     return np.concatenate([np.zeros(1, np.int64), np.cumsum(np.bincount(rows, minlength=count), dtype=np.int64)])
 
 

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from nodeflow._base.checks import check_one_of, describe
-from nodeflow.metrics._among import auroc, average_precision
+from nodeflow.metrics._ranks import auroc, average_precision
 
 
 @dataclass(frozen=True)

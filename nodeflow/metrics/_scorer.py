@@ -24,8 +24,7 @@ class LinkScorer(Protocol):
 
     >>> from nodeflow.nn import DistMult
     >>> scorer: LinkScorer = DistMult(4, num_relations=1)
-    >>> scores = scorer.score_all(torch.ones(2, 4), torch.tensor([0, 0]), torch.ones(5, 4), "destination")
-    >>> scores.shape
+    >>> scorer.score_all(torch.ones(2, 4), torch.tensor([0, 0]), torch.ones(5, 4), side="destination").shape
     torch.Size([2, 5])
     """
 

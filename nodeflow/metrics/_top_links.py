@@ -22,12 +22,9 @@ class TopLinks(NamedTuple):
         ids: the answers, int64 ``[n, k]``; -1 where a query has fewer than k.
         scores: their scores, ``[n, k]``; -inf where there is no answer.
 
-    >>> def product(rows, relation, table, side):
-    ...     return rows @ table.T
-    >>> from nodeflow.metrics import top_links
-    >>> ids, scores = top_links(product, torch.tensor([[1.0], [2.0]]), [0], k=3)
-    >>> ids, scores
-    (tensor([[ 1,  0, -1]]), tensor([[2., 1., -inf]]))
+    >>> product = lambda rows, relation, table, side: rows @ table.T
+    >>> top_links(product, torch.tensor([[1.0], [2.0]]), [0], k=3)
+    TopLinks(ids=tensor([[ 1,  0, -1]]), scores=tensor([[2., 1., -inf]]))
     """
 
     ids: Tensor
@@ -70,12 +67,10 @@ def top_links(
     >>> table = torch.tensor([[1.0], [2.0], [3.0], [3.0]])
     >>> def product(rows, relation, table, side):
     ...     return rows @ table.T
-    >>> top_links(product, table, [0, 1], k=2).ids
-    tensor([[2, 3],
-            [2, 3]])
-    >>> top_links(product, table, [0, 1], k=2, known=[[0, 2], [1, 3]]).ids
-    tensor([[3, 1],
-            [2, 1]])
+    >>> top_links(product, table, [0, 1], k=2).ids.tolist()
+    [[2, 3], [2, 3]]
+    >>> top_links(product, table, [0, 1], k=2, known=[[0, 2], [1, 3]]).ids.tolist()
+    [[3, 1], [2, 1]]
     """
     scoring = Scoring(scorer, table, memory, chunk_size)
     check_one_of(side, "side", SIDES)

@@ -30,14 +30,12 @@ class FlowConv(nn.Module):
     KeyError for a flow without the column.
 
     >>> import torch
-    >>> from nodeflow import flow_from_edges, create_node_flow
+    >>> from nodeflow import flow_from_edges
     >>> class Sum(FlowConv):
     ...     def forward(self, flow, h):
     ...         return flow.aggregate(h, "sum")
-    >>> batch = create_node_flow([flow_from_edges([0, 1], [0, 0], num_src=2, num_dst=1)])
-    >>> h = torch.tensor([[1.0], [2.0]])
-    >>> Sum()(batch.flows[0], h), Sum()(batch, 0, h)
-    (tensor([[3.]]), tensor([[3.]]))
+    >>> Sum()(flow_from_edges([0, 1], [0, 0], num_src=2, num_dst=1), torch.tensor([[1.0], [2.0]]))
+    tensor([[3.]])
     """
 
     weight_advice: str | None = None
@@ -88,7 +86,7 @@ def linear_map(in_features: int, out_features: int, *, bias: bool) -> nn.Linear:
 
 
 def draw_glorot(module: nn.Module) -> None:
-    """Draw new matrices (Glorot, Bengio 2010), each of a stack by itself, and set biases to 0."""
+    """Draw new weights (Glorot, Bengio 2010), each matrix of a stack by itself, and biases of 0."""
     for parameter in module.parameters():
         if parameter.ndim == 1:
             nn.init.zeros_(parameter)
@@ -104,10 +102,7 @@ def check_width(conv: nn.Module, h: Tensor, width: int) -> None:
 
 
 def edge_rows(flow: Flow, own: Tensor | None, column: str) -> Tensor:
-    """Return the rows that a convolution reads per edge, ``[num_edges, ...]``: ``own``, else a column of the flow.
-
-    Raises KeyError for a flow without the column, ValueError for another number of rows.
-    """
+    """Return the rows that a convolution reads per edge, ``[num_edges, ...]``: ``own``, else a column of the flow."""
     rows = flow.data[column] if own is None else own
     hint = " (of a column of the graph take the rows flow.parent_eid)"
     check_num_rows(rows.shape, f"{column!r}", flow.num_edges, "edge of the flow", hint)

@@ -88,11 +88,6 @@ class Decoder(nn.Module):
         query = self.query(near, self._relations(relation, side, near.device), "destination")
         return self.compare(query, self.candidates(far, "destination"))
 
-    def score(self, src: Tensor, relation: Tensor | int | None, dst: Tensor, *, side: str = "destination") -> Tensor:
-        """Return the scores of triples, as ``forward`` does, in the order in which triples are written."""
-        scores: Tensor = self(src, dst, relation, side=side)
-        return scores
-
     def score_all(
         self, rows: Tensor, relation: Tensor | int | None, table: Tensor, side: str = "destination"
     ) -> Tensor:
@@ -105,11 +100,6 @@ class Decoder(nn.Module):
             side: which end the candidates are.
 
         Raises what a call raises.
-
-        >>> from nodeflow.nn import DistMult
-        >>> decoder = DistMult(4, num_relations=3)
-        >>> decoder.score_all(torch.ones(2, 4), torch.tensor([2, 0]), torch.ones(7, 4), side="source").shape
-        torch.Size([2, 7])
         """
         self._check(rows, "rows")
         self._check(table, "table")
@@ -134,11 +124,10 @@ class Decoder(nn.Module):
 
         >>> from nodeflow import Graph, LinkSampler, NeighborSampler
         >>> from nodeflow.nn import DotProduct
-        >>> links = LinkSampler(NeighborSampler(Graph.from_edges([0, 1], [1, 2]), [1]), num_negatives=6, chunk=2)
-        >>> batch = links([0, 1, 0])
-        >>> positive, negative = DotProduct(4).score_chunks(torch.ones(batch.layer_sizes[-1], 4), batch)
-        >>> positive.shape, negative.shape
-        (torch.Size([3]), torch.Size([3, 6]))
+        >>> graph = Graph.from_edges([0, 1], [1, 2])
+        >>> batch = LinkSampler(NeighborSampler(graph, [1]), num_negatives=6, chunk=2)([0, 1, 0])
+        >>> [scores.shape for scores in DotProduct(4).score_chunks(torch.ones(batch.layer_sizes[-1], 4), batch)]
+        [torch.Size([3]), torch.Size([3, 6])]
         """
         chunks: list[LinkChunk] = batch.chunks
         rows = _gather(h, [places for chunk in chunks for places in (chunk.src, chunk.dst, _shared(chunk))])
@@ -196,10 +185,7 @@ class Decoder(nn.Module):
         )
 
     def compare_own(self, query: Tensor, table: Tensor, chosen: Tensor) -> Tensor:
-        """Return the scores ``[n, K]`` of queries ``[n, q]``, each with candidates of its own.
-
-        These are the rows ``chosen`` ``[n, K]`` of a table ``[m, q]``. By ``compare_all``.
-        """
+        """Return the scores ``[n, K]`` of queries ``[n, q]`` with the rows ``chosen`` ``[n, K]`` of a table."""
         return self.compare_all(query.unsqueeze(1), table[chosen]).squeeze(1)
 
     def _compare_single(self, parts: list[tuple[Tensor, Tensor, Tensor]]) -> list[Tensor]:
@@ -216,7 +202,6 @@ class Decoder(nn.Module):
         return f"{self.width}, num_relations={self.num_relations}" + (", inverse=True" if self.inverse else "")
 
     def _is_inverse(self, side: str) -> bool:
-        """Whether the source is asked for as the destination of an inverse relation."""
         check_one_of(side, "side", SIDES)
         return self.inverse and side == "source"
 

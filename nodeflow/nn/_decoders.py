@@ -78,7 +78,7 @@ class DistMult(_Product):
         """Return the cubed norms of triples, ``sum_i |s_i|^3 + |r_i|^3 + |d_i|^3``, ``[...]``.
 
         The N3 regularisation (Lacroix, Usunier, Obozinski 2018, section 4.2) adds their mean over the triples of a
-        batch, times a weight, to the loss. Arguments and errors are those of ``score``; numbers are complex in
+        batch, times a weight, to the loss. Arguments and errors are those of a call; numbers are complex in
         ``ComplEx``.
 
         >>> decoder = ComplEx(2)
@@ -132,9 +132,7 @@ class Bilinear(_Product):
         self.weight = nn.Parameter(torch.empty(self.num_rows, self.width, self.width))
         self.reset_parameters()
 
-    def reset_parameters(self) -> None:
-        """Draw new matrices."""
-        draw_glorot(self)
+    reset_parameters = draw_glorot
 
     def query(self, rows: Tensor, relation: Tensor, side: str) -> Tensor:
         weight = self.weight.to(rows.dtype)
@@ -268,7 +266,6 @@ class RotatE(_Distance):
         return torch.stack(each).neg().reshape(*leading, query.shape[-2], table.shape[-2])
 
     def _sum_moduli(self, query: Tensor, table: Tensor) -> Tensor:
-        """Distances by torch operations."""
         return -Decoder.compare_all(self, query, table)
 
 

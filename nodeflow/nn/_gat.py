@@ -81,9 +81,7 @@ class AttentionConv(FlowConv):
     def make_scores(self, in_features: int) -> None:
         """Make the parameters of ``scores``, if there are any; they are drawn by ``reset_parameters``."""
 
-    def reset_parameters(self) -> None:
-        """Draw new weights (Glorot, Bengio 2010), and a bias of 0."""
-        draw_glorot(self)
+    reset_parameters = draw_glorot
 
     @abstractmethod
     def scores(self, flow: Flow, h: Tensor, z: Tensor, edge: Tensor | None) -> tuple[Tensor, Tensor | None]:
@@ -97,7 +95,6 @@ class AttentionConv(FlowConv):
         """Return ``[num_dst, heads * out_features]``, or ``[num_dst, out_features]`` without ``concat``.
 
         Args:
-            flow: the edges.
             h: ``[num_src, in_features]``, dense or sparse CSR.
             edge_features: ``[num_edges, edge_features]``; None: the flow's column.
 
@@ -129,7 +126,7 @@ class AttentionConv(FlowConv):
         return out if self.bias is None else out + self.bias
 
     def map(self, linear: nn.Linear, x: Tensor) -> Tensor:
-        """Return rows ``[n, k]``, dense or sparse CSR, through a linear map, per head ``[n, heads, out_features]``."""
+        """Return rows ``[n, k]``, dense or sparse CSR, through a linear map, ``[n, heads, out_features]``."""
         return sparse_linear(x, linear.weight).view(len(x), self.heads, self.out_features)
 
 
@@ -140,8 +137,7 @@ class GATConv(AttentionConv):
     paper's vector. Edge features add ``w_edge . e_uv`` inside. Memory: ``W h``, and a few numbers per edge and head.
 
     >>> from nodeflow import flow_from_edges, create_node_flow
-    >>> flow = flow_from_edges([0, 1], [0, 0], num_src=2, num_dst=1)
-    >>> batch = create_node_flow([flow], [[7, 8], [7]])
+    >>> batch = create_node_flow([flow_from_edges([0, 1], [0, 0], num_src=2, num_dst=1)], [[7, 8], [7]])
     >>> GATConv(5, 4, heads=2)(batch, 0, torch.ones(2, 5)).shape
     torch.Size([1, 8])
     """

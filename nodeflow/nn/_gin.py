@@ -31,8 +31,7 @@ class GINConv(FlowConv):
     ``mlp`` that is no module.
 
     >>> from nodeflow import create_node_flow, flow_from_edges
-    >>> flow = flow_from_edges([1, 2], [0, 0], num_src=3, num_dst=1)
-    >>> batch = create_node_flow([flow], [[0, 1, 2], [0]])
+    >>> batch = create_node_flow([flow_from_edges([1, 2], [0, 0], num_src=3, num_dst=1)], [[0, 1, 2], [0]])
     >>> GINConv(nn.Identity(), eps=0.5)(batch, 0, torch.tensor([[2.0], [3.0], [4.0]]))
     tensor([[10.]])
     """

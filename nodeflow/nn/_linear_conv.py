@@ -78,16 +78,14 @@ class LinearConv(FlowConv):
         neigh, own = self._names
         return getattr(self, neigh), None if own is None else getattr(self, own)
 
-    def reset_parameters(self) -> None:
-        """Draw new weights (Glorot, Bengio 2010), and a bias of 0."""
-        draw_glorot(self)
+    reset_parameters = draw_glorot
 
     def aggregate(self, flow: Flow, h: Tensor) -> Tensor:
         """Return A h, ``[num_dst, width]``, in the type of ``h``: dense rows ``[num_src, width]`` of any width."""
         raise NotImplementedError(f"{type(self).__name__} must define aggregate(flow, h)")
 
     def summands(self, flow: Flow, h: Tensor) -> list[tuple[Tensor, Tensor]]:
-        """Return rows of destinations and the weights that they are multiplied by, where the sum comes first."""
+        """Return rows of destinations and the matrices for them, where the sum comes first."""
         neigh, own = self.maps
         pairs = [(self.aggregate(flow, h), neigh.weight)]
         return pairs if own is None else [*pairs, (flow.take_dst(h), own.weight)]
@@ -114,11 +112,9 @@ class LinearConv(FlowConv):
         return drop(out, dropout) if dropout else out
 
     def order_for(self, flow: Flow, h: Tensor | None = None) -> str:
-        """Return the order in which the convolution is computed, "aggregate" or "transform".
+        """Return the order for a flow and its rows ``h``: "aggregate" or "transform".
 
-        Args:
-            flow: the flow.
-            h: its rows; None stands for dense rows that need a gradient.
+        None stands for dense rows that need a gradient.
         """
         if h is not None and h.layout != torch.strided:
             return "transform"
@@ -141,8 +137,7 @@ class LinearConv(FlowConv):
         Operations done once per number of a row (bias, division by degrees) are not counted.
 
         Args:
-            flow: the flow.
-            h: its rows; None stands for dense rows that need a gradient. Sparse rows have one order.
+            flow, h: as for ``order_for``. Sparse rows have one order.
             backward: add the operations of the backward pass: gradients of the matrices, and of ``h`` if it needs one.
         """
         neigh, own = self.maps
@@ -218,7 +213,7 @@ def flop_counter(
 
 
 def _bag(rows: torch.Size, indices: torch.Size, *rest: object, **kwargs: object) -> int:
-    """Count what torch calls with ``offsets, scale_grad_by_freq, mode, sparse, per_sample_weights`` in ``rest``."""
+    # ``rest``: offsets, scale_grad_by_freq, mode, sparse, per_sample_weights
     is_weighted = len(rest) > 4 and rest[4] is not None
     return indices[0] * rows[1] * (2 if is_weighted else 1)
 

@@ -60,15 +60,12 @@ class RGCNConv(FlowConv):
         self.bias = nn.Parameter(torch.empty(out_features)) if bias else None
         self.reset_parameters()
 
-    def reset_parameters(self) -> None:
-        """Draw new weights (Glorot, Bengio 2010, every matrix by itself), and a bias of 0."""
-        draw_glorot(self)
+    reset_parameters = draw_glorot
 
     def forward(self, flow: Flow, h: Tensor, edge_types: Tensor | None = None) -> Tensor:
         """Return ``[num_dst, out_features]``.
 
         Args:
-            flow: the edges.
             h: ``[num_src, in_features]``, dense or sparse CSR.
             edge_types: integers ``[num_edges]``; None: the flow's column ``edge_type``.
 

@@ -86,7 +86,6 @@ class SAGEConv(LinearConv):
             self.pool.reset_parameters()
 
     def order_for(self, flow: Flow, h: Tensor | None = None) -> str:
-        """Return the order in which the convolution is computed: see ``LinearConv``."""
         return "aggregate" if self.aggregator == "pool" else super().order_for(flow, h)
 
     def flops(self, flow: Flow, h: Tensor | None = None, *, backward: bool = False) -> dict[str, int]:

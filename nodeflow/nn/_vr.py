@@ -63,10 +63,10 @@ class PropagationConv(LinearConv):
 
     def combine(self, total: Tensor, flow: Flow, h: Tensor | None) -> Tensor:
         """Return the result for propagated rows; ``h``, the rows of the sources, are read with ``own`` only."""
-        if self.own is not None and h is None:
-            raise TypeError("h is missing: this convolution reads a node's own row")
         pairs = [(total.to(self.linear.weight.dtype) if total.layout == torch.strided else total, self.linear.weight)]
-        if self.own is not None and h is not None:
+        if self.own is not None:
+            if h is None:
+                raise TypeError("h is missing: this convolution reads a node's own row")
             pairs.append((flow.take_dst(h), self.own.weight))
         return linear_sum(*pairs, bias=self.linear.bias)
 
@@ -123,7 +123,6 @@ class VRModel(FlowModel):
         """Return a history for this model, whose rows one full pass of the model has made.
 
         Args:
-            graph: the parent graph.
             x: rows of the input layer for all nodes. Their sums over all neighbours are computed once (``inputs`` of
                 ``History``), unless the input layer has a history of its own.
             weight: the edge column of P. None: the one that ``VRGCN`` or ``VRGraphSAGE`` is defined with, which
@@ -143,7 +142,6 @@ class VRModel(FlowModel):
         return history
 
     def activate(self, i: int, h: Tensor) -> Tensor:
-        """Return the rows that enter convolution ``i``, before dropout."""
         if i == 0 and self.embed is not None:
             return sparse_linear(h, self.embed.weight, self.embed.bias).relu()
         return super().activate(i, h)
@@ -237,13 +235,8 @@ class VRGraphSAGE(_VRStack):
 
     With ``precomputed`` the rows of the input layer are ``torch.cat([x, propagated x], 1)``, ``[n, 2 * in_features]``.
 
-    >>> from nodeflow import ControlVariateSampler, Graph
-    >>> graph = Graph.from_edges([0, 1, 2], [1, 2, 0])
-    >>> x, model = torch.ones(3, 4), VRGraphSAGE(4, 8, 3)
-    >>> history = model.start_history(graph, x)
-    >>> batch = ControlVariateSampler(graph, fanouts=[0, 1], history=history)([2])
-    >>> model(batch, x[batch.layers[0].parent_nid]).shape
-    torch.Size([1, 3])
+    >>> VRGraphSAGE(8, 4, 3, precomputed=True).embed
+    Linear(in_features=16, out_features=4, bias=True)
     """
 
     own, norm = True, "right"

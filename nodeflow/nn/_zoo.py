@@ -90,9 +90,8 @@ class GraphSAGE(_Stack):
         conv: further keywords, passed to every convolution (see ``SAGEConv``).
 
     With ``torch.relu``, the default, and no ``norm``, ``residual`` or ``jumping``, every convolution but the last
-    applies the ReLU itself (``relu=True``), which is faster. Forward hooks then see its result after the ReLU. With
-    ``activation=torch.nn.ReLU()`` the ReLU is a step of its own. It also is one in subclasses that override
-    ``activate``, and for convolutions that override ``forward``.
+    applies the ReLU itself (``relu=True``): forward hooks see its result after the ReLU. With ``torch.nn.ReLU()``, in
+    subclasses that override ``activate``, and for convolutions that override ``forward`` it is a step of its own.
 
     >>> from nodeflow import Graph, NeighborSampler
     >>> batch = NeighborSampler(Graph.from_edges([0, 1], [1, 2]), [2, 2])([2])
@@ -134,7 +133,6 @@ class GIN(_Stack):
     conv = GINConv
 
     def make(self, in_features: int, out_features: int, last: bool, options: dict[str, Any]) -> nn.Module:
-        """Return a convolution with an ``mlp`` whose inner rows have the width of the hidden layers."""
         inner = in_features if last else out_features
         mlp = nn.Sequential(nn.Linear(in_features, inner), BatchNorm(inner), nn.ReLU(), nn.Linear(inner, out_features))
         return GINConv(mlp, **{"weighted": True, **options})
@@ -182,7 +180,6 @@ class GAT(_Stack):
         super().__init__(in_features, hidden, out_features, num_layers, heads=heads, activation=activation, **options)
 
     def make(self, in_features: int, out_features: int, last: bool, options: dict[str, Any]) -> nn.Module:
-        """Return a convolution; ``last``: its rows are the outputs, the mean of heads."""
         width = out_features if last else out_features // options["heads"]
         return type(self).conv(in_features, width, concat=not last, **options)
 

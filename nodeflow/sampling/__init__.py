@@ -25,13 +25,12 @@ In the copy:
 - ``draw_rows`` gets copies of the rows from which ``without_edges`` leaves edges out. Tables by neighbour, or by edge
   id through ``edges.ids``, hold for the copies too. Tables by position (see ``NeighborSampler.draw_rows``) and by
   ``rows.numbers`` do not; ``rows.ident`` has the numbers in the whole graph.
-- ``draws_together`` is True where what a seed draws depends on the other seeds of the call (a set for a layer, a
-  subgraph): processes that share a step then draw independently (docs/loader.md). Rows that draw on their own leave it.
+- ``draws_together`` is True where a draw is a set for a layer or a subgraph; rows that draw on their own leave it.
 - A draw depends on its arguments and on settings only, and changes no attribute: it runs on several threads.
 
-The file of a family may be changed freely, as long as its golden values stay. ``_base``, ``_bound``, ``_sampler``,
-``_rows`` and ``_choice`` serve all families; a new one needs no change there. ``SamplerBase`` in ``_base``
-makes the key of a draw; an option of all families is an argument there, and a field in ``_options``.
+``_base``, ``_bound``, ``_sampler``, ``_rows`` and ``_choice`` serve all families; a new one needs no change there.
+``SamplerBase`` in ``_base`` makes the key of a draw; an option of all families is an argument there, and a field in
+``_options``.
 docs/architecture.md lists the rest of a new family: an entry in this file, tests, golden values and a page.
 
 Names that are imported ``as`` themselves serve rooms above, not users.

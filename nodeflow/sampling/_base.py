@@ -26,37 +26,32 @@ WHOLE_ONLY = {
     "SaintSampler(kind='edge')": "an edge is drawn from one of its ends, but of a node only the in-edges lie together",
     "SaintSampler(kind='walk')": "its probabilities are counts of the edges of whole subgraphs; kind='node' has none",
     "SaintSampler(coefficients='presampled')": "edges are counted in whole subgraphs; coefficients='exact' counts none",
+    "LinkSampler(filter_known=True)": "it looks at all edges of the graph, so pass known=, a table in every process",
+    "estimand()": "it has a number for every edge",
+    "edge_probability()": "it has a number for every edge",
 }
-"""Samplers and options that need all edges in one process, as users write them, with the reason."""
+"""What needs all edges in one process, as users write it, with the reason."""
 
 
 def check_one_process(graph: Graph, what: str) -> None:
     """Raise TypeError, with the reason in ``WHOLE_ONLY``, where several processes hold the graph."""
+    # an exchange would have to bring all edges here, and one process may have no room for them
     if graph.peers.size > 1:
-        raise TypeError(f"{what} cannot draw from a graph that lies on several processes: {WHOLE_ONLY[what]}")
+        raise TypeError(f"{what} does not go with a graph that lies on several processes: {WHOLE_ONLY[what]}")
 
 
 class StepSeeds(NamedTuple):
-    """All seeds of a training step, of which one call draws a share; other processes draw the others.
+    """All seeds of a training step, of which one call draws a share; other processes draw the others."""
 
-    Attributes:
-        ids: the seeds of the step, ``[S]`` or ``[S, m]``.
-        times: a time for each of them, for a sampler that takes times; else None.
-        rows: indices in ``ids`` of the seeds of the call, int64 ``[B]``, ascending.
-    """
-
-    ids: Any
-    times: Any
-    rows: Ints
+    ids: Any  # the seeds of the step, ``[S]`` or ``[S, m]``
+    times: Any  # a time for each of them, for a sampler that takes times; else None
+    rows: Ints  # indices in ``ids`` of the seeds of the call, int64 ``[B]``, ascending
 
 
 class Call(NamedTuple):
-    """The arguments of a call of a sampler beside the seeds.
+    """The arguments of ``SamplerBase.__call__`` beside the seeds, and the ``step`` that the seeds are a share of.
 
-    Attributes:
-        epoch, batch_number, inputs: see ``SamplerBase.__call__``.
-        times: a time for every seed, for a sampler that takes times; else None.
-        step: the step that the seeds are a share of: draws then are those of the whole step. None: they are all of it.
+    Draws then are those of the whole step. None: the seeds are all of it.
     """
 
     epoch: int = 0
@@ -69,17 +64,13 @@ class Call(NamedTuple):
 class Draw(NamedTuple):
     """The random keys of one call of a sampler.
 
-    Attributes:
-        key: the random key of this call.
-        epoch_key: the random key that all batches of the epoch share.
-        batch_number: the number of the batch; None where a hash of the seeds tells batches apart.
-        contexts: the number that goes into the random key of each context, int64 ``[num_contexts]``: in a share of a
-            step, that of the context in the whole step, or the parent id of its seed. None: its index in this call.
+    ``contexts``: the number that goes into the random key of each context, int64 ``[num_contexts]``: in a share of a
+    step, that of the context in the whole step, or the parent id of its seed. None: its index in this call.
     """
 
     key: int
-    epoch_key: int
-    batch_number: int | None
+    epoch_key: int  # all batches of the epoch share it
+    batch_number: int | None  # None where a hash of the seeds tells batches apart
     contexts: Ints | None = None
 
 
@@ -284,12 +275,8 @@ class SamplerBase(ABC):
 
         >>> from nodeflow import NeighborSampler
         >>> graph = Graph.from_edges([1, 2, 3, 0], [0, 0, 0, 1], ndata={"feat": torch.zeros(4, 100)})
-        >>> NeighborSampler(graph, [3, 3]).estimate([0], ndata={0: ["feat"]})
-        layer   nodes     bytes      flow   edges   bytes
-            0     4.0   1.63 kB         0     4.0    72 B
-            1     4.0      32 B         1     3.0    40 B
-            2     1.0       8 B
-        1.78 kB in all, mean of 20 draws
+        >>> NeighborSampler(graph, [3, 3]).estimate([0], ndata={0: ["feat"]}).node_bytes
+        (1632.0, 32.0, 8.0)
         """
         count = as_count(pilot, "pilot", 1)
         return mean_sizes(lambda i: self.draw_batch(seeds, Call(-1 - i, i, times=times)), count, ndata)
@@ -374,10 +361,9 @@ class SamplerBase(ABC):
         return derive_key(*name, self.seed, *words)
 
     def read_graph(self) -> None:  # noqa: B027 - most samplers add nothing
-        """Set the attributes that are read from the graph, such as tables made from its columns.
+        """Set the attributes that are read from the graph, such as tables made from its columns, after all settings.
 
-        A sampler that reads more than its base class overrides this method, and calls ``super().read_graph()`` first.
-        The settings are set by then. The attributes set here are not pickled: unpickling calls this method again.
+        An override calls ``super().read_graph()`` first. What is set here is not pickled: unpickling calls it again.
         """
 
     def bind(self) -> None:

@@ -71,7 +71,6 @@ class BernoulliSampler(RowSampler):
         super().__init__(graph, len(self.fanouts or self.rates or ()), **options)
 
     def draw_rows(self, edges: Edges, rows: DrawingRows, step: Step) -> Drawn:
-        """Keep edges of every row with the probability that flow ``step.flow`` has."""
         fanout = -1 if self.fanouts is None else self.fanouts[step.flow]
         rate = 0.0 if self.rates is None else self.rates[step.flow]
         begin, degree, rejection = kernels.bernoulli.log_rejection(edges.indptr, rows.numbers, fanout, rate)

@@ -34,13 +34,9 @@ class Choice(Frozen):
         nodes: parent ids that the rows of ``ndata`` belong to: distinct sources of chosen edges.
         ndata: columns with a row per node of ``nodes``, for the frame of the source layer; other nodes get zeros.
 
-    Attributes:
-        indptr: a numpy array, int64 ``[num_dst + 1]``.
-        positions: a numpy array, int64 ``[E]``; None where the choice was made of ``src``.
-        src: a numpy array, int64 ``[E]``; None where it was made of ``positions``.
-        eid: a tensor, int64 ``[E]``, or None.
-        weight: a cell whose ``get()`` returns the estimator weights, float32 (or float64) ``[E]``; None: all are 1.
-        edata, nodes, ndata: as given, with dicts for None and ``nodes`` as a tensor.
+    Attributes have the names of the arguments. ``indptr``, ``positions`` and ``src`` are numpy arrays, ``eid`` and
+    ``nodes`` tensors (None where not given); ``edata`` and ``ndata`` are dicts. ``weight`` is a cell whose ``get()``
+    returns the estimator weights, float32 (or float64) ``[E]``; None: all are 1.
 
     ``Candidates.select`` makes a choice of candidates, so ``choose`` of a subclass can read that of its base class:
     ``np.isin(self.candidates(dst).positions, super().choose(dst, step).positions)`` are the candidates that it chose.
@@ -175,7 +171,7 @@ def assemble(
     reuse: bool = False,
     contexts: Ints | None = None,
 ) -> NodeFlow:
-    """Build the NodeFlow that ``choose`` decides on, from the seeds down to the inputs.
+    """Return the NodeFlow that ``choose`` decides on, from the seeds down to the inputs.
 
     Args:
         graph: the parent graph.
@@ -191,16 +187,12 @@ def assemble(
 
     Raises TypeError or IndexError for seeds that are not ids, ValueError for a Choice that does not fit.
 
-    >>> from nodeflow import Graph
-    >>> from nodeflow.sampling.base import edges_along
-    >>> graph = Graph.from_edges([0, 1, 2], [2, 2, 0])
-    >>> edges = edges_along(graph, "in")
-    >>> def first(dst, number):
-    ...     dst = np.asarray(dst)
-    ...     degrees = np.minimum(np.diff(edges.indptr)[dst], 1)
-    ...     return Choice(np.concatenate([[0], degrees.cumsum()]), positions=edges.indptr[dst][degrees > 0])
-    >>> [layer.parent_nid.tolist() for layer in assemble(graph, edges, [2], 2, first).layers]
-    [[2, 0], [2, 0], [2]]
+    >>> from nodeflow import FullSampler, Graph
+    >>> sampler = FullSampler(Graph.from_edges([0, 1, 2], [2, 2, 0]), 1)
+    >>> def every(dst, number):
+    ...     return sampler.candidates(dst).select(sampler.candidates(dst).eid >= 0)
+    >>> assemble(sampler.graph, sampler.reader.edges, [2], 2, every)
+    NodeFlow(3 -> 3 -> 1 nodes, 3 + 2 edges)
     """
     keys = as_ids(seeds, "seeds", graph.num_nodes).copy()
     parts = _Parts(graph, edges, num_flows, choose, contexts is not None)
@@ -225,11 +217,8 @@ class _Parts:
         self.graph, self.edges, self.num_flows, self.choose, self.contexts = graph, edges, num_flows, choose, contexts
 
     def resampled(self, numbering: Numbering, include_dst: bool) -> tuple[list[Layer], list[Flow]]:
-        """Every flow draws afresh.
-
-        With ``include_dst`` a layer holds all nodes numbered so far, so one numbering serves all layers; without, the
-        drawn neighbours only, sorted.
-        """
+        """Every flow draws afresh."""
+        # with ``include_dst`` a layer holds all nodes so far, so one numbering serves all; else drawn nodes, sorted
         keys = numbering.nodes
         layers, flows = [self.layer(keys)], []
         for i in reversed(range(self.num_flows)):

@@ -32,7 +32,6 @@ def partition(graph: Graph, num_parts: int, seed: int = 0) -> Tensor:
     Edges count once per pair of nodes, whatever their direction; self-loops do not count.
 
     Args:
-        graph: the graph to cut.
         num_parts: number of parts, at most the number of nodes. Parts may be empty where nodes are few.
         seed: any integer. The same seed gives the same parts with the same build of METIS: save parts that you will
             need again. On small graphs all seeds may give the same parts.
@@ -64,10 +63,7 @@ def partition(graph: Graph, num_parts: int, seed: int = 0) -> Tensor:
 
 
 def links(graph: Graph) -> Any:
-    """Return which nodes are linked, a bool scipy CSR array ``[num_nodes, num_nodes]``.
-
-    It is symmetric: edges count once per pair of nodes, whatever their direction. Self-loops are left out.
-    """
+    """Return which nodes are linked in either direction, a bool scipy CSR array, without self-loops."""
     import scipy.sparse  # a third of a second that only partitions need
 
     indptr, src, _ = graph.csc()
@@ -122,8 +118,7 @@ class ClusterSampler(SubgraphSampler):
     ``partition``.
 
     >>> graph = Graph.from_edges([0, 1, 2, 3], [1, 2, 3, 0])
-    >>> sampler = ClusterSampler(graph, 2, parts=[0, 0, 1, 2])
-    >>> batch = sampler([2, 0])
+    >>> batch = ClusterSampler(graph, 2, parts=[0, 0, 1, 2])([2, 0])
     >>> batch.seeds, batch.flows[0].parent_eid, batch.flows[0].weight
     (tensor([3, 0, 1]), tensor([3, 0]), tensor([2., 1.]))
     """
@@ -137,7 +132,6 @@ class ClusterSampler(SubgraphSampler):
         super().__init__(graph, num_flows, **options)
 
     def read_graph(self) -> None:
-        """Find also the nodes of every part."""
         super().read_graph()
         self._begin, self._members = kernels.csr.sort_by_destination(self.parts.numbers, self.parts.count)
 
@@ -147,7 +141,6 @@ class ClusterSampler(SubgraphSampler):
         return self.parts.count
 
     def choose_nodes(self, seeds: Ints, random: Random) -> Ints:
-        """Return the nodes of the parts ``seeds``."""
         nodes: Ints = self._members[kernels.csr.csr_rows(self._begin, distinct_in_order(seeds)[0])[1]]
         return nodes
 

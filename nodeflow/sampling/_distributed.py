@@ -36,11 +36,7 @@ Arrays = list[Array]
 
 
 def choose_edges(sampler: Sampler, dst: Tensor, step: Step) -> Choice:
-    """Return what ``sampler.choose(dst, step)`` returns on the whole graph.
-
-    All processes call this function, each with destinations and a step of its own; they may be different, and none.
-    A sampler that draws by row chooses where the edges lie; for another one the edges of ``dst`` are brought here.
-    """
+    """Return what ``sampler.choose(dst, step)`` returns on the whole graph; collective, ``dst`` may be empty."""
     peers = sampler.graph.peers
     # the edges of one process need not travel: no copies
     if peers.size == 1:
@@ -78,10 +74,7 @@ class _BroughtIds(WholeIds):
 
 
 def with_rows_of(sampler: AnySampler, nodes: Ints) -> AnySampler:
-    """Return a sampler like this one that looks up all edges of ``nodes`` in this process; collective.
-
-    Edges that ``sampler`` leaves out are not among them. They come from the owners of the nodes, in two exchanges.
-    """
+    """Return a sampler that looks up the edges of ``nodes``, but those that it leaves out, here; collective."""
     graph, reader = sampler.graph, sampler.reader
     # the rows of one process serve as they are, without a copy
     if graph.peers.size == 1:
@@ -143,16 +136,11 @@ def ask_owners(
 ) -> tuple[list[Arrays], Routes]:
     """Ask the owners of nodes about their edges, in two exchanges; returns the answers, and their routes back.
 
-    Args:
-        graph: the graph, all of whose processes call this function.
-        reader: what each process reads here; the edges that it leaves out travel to the processes that hold them.
-        what: says in messages what is asked for.
-        columns: the nodes ``[k]``, and arrays with an entry for each, or empty ones.
-        answer: called where the edges lie, with the ``reader`` there, the entries of ``columns`` and all of ``facts``.
-        facts: arrays for every process.
-
-    A process without entries is asked nothing, except this one, so that at least one answer exists.
+    ``columns`` are the nodes ``[k]``, and arrays with an entry for each, or empty ones; ``facts`` are for every
+    process. ``answer`` is called where the edges lie, with the ``reader`` there (without the edges that ``reader``
+    leaves out here), the entries of ``columns`` and all of ``facts``.
     """
+    # a process without entries is asked nothing, except this one, so that at least one answer exists
     peers, intact = graph.peers, reader.intact()
     routes = Routes(peers.owners(columns[0]), peers.size)
     left_out = NOTHING if reader.left_out is None else reader.left_out

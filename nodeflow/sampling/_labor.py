@@ -137,14 +137,13 @@ class LaborSampler(RowSampler):
         super().__init__(graph, len(self.fanouts), **options)
 
     def read_graph(self) -> None:
-        """Find also the parallel edges, which have a random number each with "sequential"."""
         super().read_graph()
+        # the parallel edges, which have a random number each
         if self.method == "sequential" and self.iterations == 0:
             edges, size = self.reader.edges, self.graph.num_nodes
             self._repeats: tuple[Ints, Ints] = kernels.labor.find_repeats(edges.indptr, edges.indices, size)
 
     def draw_rows(self, edges: Edges, rows: DrawingRows, step: Step) -> Drawn:
-        """Draw about, or with "sequential" exactly, ``fanouts[step.flow]`` neighbours for every row."""
         fanout, numbers = self.fanouts[step.flow], self._numbers(step)
         plan = edges.indptr, rows.numbers, np.array([fanout]), rows.ident, False, NOTHING
         indptr, begin, degree = kernels.uniform.plan(*plan)
@@ -164,7 +163,6 @@ class LaborSampler(RowSampler):
         return Drawn(indptr, positions, src, lambda: inverse_rate(degree, indptr), False)
 
     def choose(self, dst: Tensor, step: Step) -> Choice:
-        """Choose edges of the destinations ``dst`` for flow ``step.flow``."""
         if self.iterations == 0:
             return super().choose(dst, step)
         laid, fanout, numbers = self._layout(dst), self.fanouts[step.flow], self._numbers(step)
@@ -193,7 +191,6 @@ class LaborSampler(RowSampler):
         return self._choice(Drawn(indptr, positions, src, lambda: self._scaled(scale, indptr, laid.degree), True))
 
     def _layout(self, dst: Tensor) -> _Layout:
-        """Lay out the edges of the destinations ``dst`` for the rounds."""
         edges, size = self.reader.edges, self.graph.num_nodes
         indices, nodes, candidates, ahead = edges.indices, NOTHING, None, None
         rows = edges.rows_of(dst.numpy())

@@ -89,7 +89,6 @@ class LayerSampler(Sampler):
         super().__init__(graph, len(self.layer_sizes), **options)
 
     def read_graph(self) -> None:
-        """Read also the weights in the order of the edge arrays."""
         super().read_graph()
         self.read_rows()
 
@@ -100,14 +99,12 @@ class LayerSampler(Sampler):
         self._column: Array = np.zeros(0, np.float32) if weights is None else self.reader.edges.by_position(weights)
 
     def with_reader(self, reader: Reader) -> Self:
-        """Return a sampler like this one that looks up other edges."""
         other = super().with_reader(reader)
         if reader.weights is not self.reader.weights:
             other.read_rows()
         return other
 
     def choose(self, dst: Tensor, step: Step) -> Choice:
-        """Draw a set of sources for the destinations ``dst`` and choose all edges from it."""
         candidates = LayerCandidates(self.candidates(dst), self.graph.num_nodes)
         values, scores = self._scores(candidates, step)
         size, nid = self.layer_sizes[step.flow], candidates.nid.numpy()
@@ -137,7 +134,7 @@ class LayerSampler(Sampler):
         picked: Picked,
         columns: Mapping[str, Tensor] | None = None,
     ) -> Choice:
-        """The Choice of the edges at ``positions``, whose sources are ``ids[source]``, drawn as ``picked``."""
+        """The Choice of the edges at ``positions``, whose sources are ``ids[source]``."""
         factor, needed = picked.times / picked.mean, self._needs_weight
         weight = self._weight(rows, indptr, positions, lambda: factor[source])
         nodes = None if columns is None else torch.from_numpy(ids)
@@ -197,20 +194,17 @@ class LadiesSampler(LayerSampler):
         super().__init__(graph, layer_sizes, draw=draw, **options)
 
     def read_graph(self) -> None:
-        """Check also the weights that are normalised."""
         super().read_graph()
         if self.normalize and (weights := self.reader.weights) is not None:
             check_edges(self.graph, weights, weights < 0, "normalize=True needs weights that are not negative")
 
     def read_rows(self) -> None:
-        """Set also the squared norms of the rows."""
         super().read_rows()
         # squared norm of every row; rows of which edges are left out are added up again in each draw
         rows = np.arange(self.reader.edges.num_rows if len(self._column) else 0)
         self._norms = kernels.layerwise.row_sums(self.reader.edges.indptr, rows, self._column, NOTHING, True)
 
     def choose(self, dst: Tensor, step: Step) -> Choice:
-        """Draw a set of sources for the destinations ``dst`` and choose all edges from it."""
         if self.draw != "replacement":
             return super().choose(dst, step)
         # an edge in proportion to A^2, uniform over all edges of the destinations, has a source in proportion to the
@@ -280,7 +274,6 @@ class FastGCNSampler(LayerSampler):
     draws_together = False  # a set is drawn from all nodes, whatever the destinations
 
     def read_graph(self) -> None:
-        """Read also the probabilities of all nodes."""
         super().read_graph()
         weights = None if self.reader.weights is None else self._column
         norms = norms_of_sources(self.graph, self.reader.edges, weights)
@@ -297,7 +290,6 @@ class FastGCNSampler(LayerSampler):
             self._steps = pps.ladder(norms, max(len(norms).bit_length() - 2, 0))
 
     def choose(self, dst: Tensor, step: Step) -> Choice:
-        """Draw a set of nodes and choose all edges from it to the destinations ``dst``."""
         edges = self.reader.edges
         rows = edges.rows_of(dst.numpy())
         size, key, arrays = self.layer_sizes[step.flow], step.random.key, (edges.indptr, edges.indices, rows)

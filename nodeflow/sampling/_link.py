@@ -36,9 +36,8 @@ class LinkSampler(SamplerBase):
     where every seed has rows of its own); per side that is replaced, destinations first, a chunk of all whole groups,
     and one of the seeds left over.
 
-    With ``pairs=`` a seed is the number of a pair of nodes, which need not be an edge. ``pairs_of(batch)`` gives the
-    pairs to score and their labels. Pairs without negatives need no LinkSampler: give them, of shape ``[B, 2]``, to the
-    sampler of nodes or its ``NodeFlowLoader``; ``seed_index`` then is ``[B, 2]`` too.
+    ``pairs_of(batch)`` gives the pairs to score and their labels. Pairs without negatives need no LinkSampler: give
+    them, of shape ``[B, 2]``, to the sampler of nodes or its ``NodeFlowLoader``.
 
     A negative takes the place of the destination, or with ``corrupt=`` of the source: the pair is one to score low. By
     default it is any node, so it may by chance be the destination, the source, or another out-neighbour.
@@ -97,11 +96,8 @@ class LinkSampler(SamplerBase):
     >>> graph = Graph.from_edges([0, 1, 2, 3, 4], [1, 2, 3, 4, 0])
     >>> links = LinkSampler(NeighborSampler(graph, [2]), num_negatives=2, exclude="reverse", filter_known=True)
     >>> batch = links([3, 0])
-    >>> batch.seeds[batch.seed_index][:, :2]
-    tensor([[3, 4],
-            [0, 1]])
-    >>> batch.seed_index.shape, 3 in batch.flows[0].parent_eid
-    (torch.Size([2, 4]), False)
+    >>> batch.seeds[batch.seed_index][:, :2].tolist(), batch.seed_index.shape, 3 in batch.flows[0].parent_eid
+    ([[3, 4], [0, 1]], torch.Size([2, 4]), False)
     """
 
     draws_as = "link"
@@ -160,10 +156,10 @@ class LinkSampler(SamplerBase):
             self.bind()
 
     def read_graph(self) -> None:
-        """Read the edges that are seeds, and the tables to draw negatives from."""
         plain = self.relation is None and self._known is None
+        # all pairs that are edges, which make look-ups fast. A process that holds a part of the graph does not know
+        # them: there the graph is asked
         needed = self.graph.peers.size == 1 and (self.exclude == "reverse" or (self.filter_known and plain))
-        # all pairs that are edges, which make look-ups fast; None: the graph is asked
         self._joined = Pairs.of(self.graph) if needed else None
         if self.relation is not None:
             column, name = edge_integers(self.graph, self.relation, "relation"), self.relation
@@ -184,7 +180,7 @@ class LinkSampler(SamplerBase):
 
     @property
     def num_seeds(self) -> int:
-        """Number of edges, or of ``pairs``: a seed is an edge id of the graph, or the number of a pair."""
+        """Number of edges, or of ``pairs``."""
         return self.graph.num_edges if self._pairs is None else len(self._pairs.src)
 
     @property
@@ -198,7 +194,7 @@ class LinkSampler(SamplerBase):
         settings = {**super().settings, "sampler": (type(self.sampler).__name__, self.sampler.settings)}
         hashed = {"weights": self._weights, "birth": self._birth if self._birth_given else None}
         for name, links in (("pairs", self._pairs), ("known", self._known)):
-            hashed[name] = None if links is None else links.table()
+            hashed[name] = None if links is None else np.stack([part for part in links if part is not None], 1)
         for name, array in hashed.items():
             if array is not None:
                 bits = np.ascontiguousarray(array).view(np.int64).reshape(-1)
@@ -213,11 +209,9 @@ class LinkSampler(SamplerBase):
         return f"{type(self).__name__}({self.sampler.text()}{rest})"
 
     def complete(self, batch: NodeFlow) -> NodeFlow:
-        """Add the columns that the sampler of nodes adds."""
         return self.sampler.complete(batch)
 
     def draw_batch(self, seeds: SeedsLike, call: Call) -> NodeFlow:
-        """Sample the NodeFlow of the edges ``seeds`` without what ``complete`` adds."""
         with together(self.graph, "seeds of a link batch"):
             checked = self._checked(seeds, call)
         return self._sample(*checked)
@@ -281,7 +275,7 @@ class LinkSampler(SamplerBase):
         return links, drawn
 
     def _none_left(self, side: str, node: int, seed: str, time: object) -> str:
-        """The message for a seed ("edge 7", say) with the other end ``node`` that has no possible negative."""
+        """The message for a seed, such as "edge 7", with the other end ``node`` that has no possible negative."""
         direction = "in" if side == "destination" else "out"
         among = {"uniform": "every other node", "degree": f"every node that has {direction}-edges"}
         everything = among.get(self.negatives, "every node with a weight")
@@ -301,7 +295,7 @@ class LinkSampler(SamplerBase):
         )
 
     def _marks(self, links: Links, drawn: Ints) -> NDArray[np.bool_]:
-        """Return which of the negatives ``[B, K]`` of links are known positives."""
+        """Which of the negatives ``[B, K]`` of links are known positives."""
         marks, size = np.empty(drawn.shape, np.bool_), min(self._layout.chunk, max(len(drawn), 1))
         for side, negatives in self._negatives.items():
             columns, rows = self._layout.columns(side), negatives.rows_of(links.ends(side)[0], links.relation)
@@ -317,9 +311,8 @@ class LinkSampler(SamplerBase):
         >>> from nodeflow import Graph, NeighborSampler
         >>> links = LinkSampler(NeighborSampler(Graph.from_edges([0, 1], [1, 2]), [1]), num_negatives=2, corrupt="both")
         >>> pairs, labels = links.pairs_of(links([0, 1]))
-        >>> pairs.shape, labels
-        (torch.Size([2, 3, 2]), tensor([[1., 0., 0.],
-                [1., 0., 0.]]))
+        >>> pairs.shape, labels.tolist()
+        (torch.Size([2, 3, 2]), [[1.0, 0.0, 0.0], [1.0, 0.0, 0.0]])
         """
         pairs = paired(batch.seed_index, self.corrupt)
         labels = torch.zeros(pairs.shape[:2], dtype=torch.float32 if self._labels is None else self._labels.dtype)
@@ -336,9 +329,8 @@ class LinkSampler(SamplerBase):
 
         >>> from nodeflow import Graph, NeighborSampler
         >>> links = LinkSampler(NeighborSampler(Graph.from_edges([0, 1, 2, 3], [1, 2, 3, 0]), [1]), filter_known=True)
-        >>> links.log_proposal(links([0, 3])).exp()  # of 4 nodes, the source and its neighbour are left out
-        tensor([[0.5000],
-                [0.5000]])
+        >>> links.log_proposal(links([0])).exp()  # of 4 nodes, the source and its neighbour are left out
+        tensor([[0.5000]])
         """
         if self.takes_times:
             raise TypeError("log_proposal is not there for negatives at times, whose probabilities depend on the time")

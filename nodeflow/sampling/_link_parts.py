@@ -14,7 +14,7 @@ from nodeflow._links.links import Links
 from nodeflow._rows.rows import whole_column
 from nodeflow.flow import NodeFlow
 from nodeflow.graph import Graph
-from nodeflow.sampling._base import SamplerBase
+from nodeflow.sampling._base import SamplerBase, check_one_process
 from nodeflow.sampling._temporal import time_column
 
 
@@ -24,11 +24,8 @@ def as_filter(value: bool | str, known: object, graph: Graph) -> bool | str:
         raise ValueError(f"filter_known must be False, True or 'mark', got {value!r}")
     if known is not None and not value:
         raise ValueError("known is what filter_known looks at, so pass filter_known=True or 'mark' too")
-    if value and known is None and graph.peers.size > 1:
-        raise TypeError(
-            "filter_known looks at all edges of the graph, and this graph lies on several processes, of which each "
-            "holds a part; pass known=, a table of known pairs that every process holds, or leave filter_known out"
-        )
+    if value and known is None:
+        check_one_process(graph, "LinkSampler(filter_known=True)")
     return value if value == "mark" else bool(value)
 
 
@@ -133,13 +130,11 @@ class LinkChunk(NamedTuple):
 
     ``batch.chunks`` of a ``LinkSampler`` has them, on the device of the batch.
 
-    >>> import torch
     >>> from nodeflow import Graph, LinkSampler, NeighborSampler
     >>> graph = Graph.from_edges([0, 1, 2, 3], [1, 2, 3, 0])
-    >>> sampler = LinkSampler(NeighborSampler(graph, [1]), num_negatives=3, chunk=2)
-    >>> for chunk in sampler([0, 1, 2, 3]).chunks:
-    ...     print(chunk.side, chunk.src.tolist(), chunk.dst.tolist(), tuple(chunk.negatives.shape))
-    destination [[0, 1], [2, 3]] [[1, 2], [3, 0]] (2, 3)
+    >>> (chunk,) = LinkSampler(NeighborSampler(graph, [1]), num_negatives=3, chunk=2)([0, 1, 2, 3]).chunks
+    >>> chunk.side, chunk.src.tolist(), chunk.dst.tolist(), chunk.negatives.shape
+    ('destination', [[0, 1], [2, 3]], [[1, 2], [3, 0]], torch.Size([2, 3]))
     """
 
     side: str
@@ -157,17 +152,11 @@ class LinkChunk(NamedTuple):
 
 
 class LinkLayout(NamedTuple):
-    """The layout of the seeds of a link batch in its ``seed_index`` and ``seed_data``.
+    """The layout of the seeds of a link batch in its ``seed_index`` and ``seed_data``."""
 
-    Attributes:
-        sides: the ends that negatives replace; two sides alternate.
-        relation: the column of ``seed_data`` with relations; None for none.
-        chunk: number of consecutive seeds that share their negatives.
-    """
-
-    sides: tuple[str, ...]
-    relation: str | None
-    chunk: int
+    sides: tuple[str, ...]  # the ends that negatives replace; two sides alternate
+    relation: str | None  # the column of ``seed_data`` with relations; None for none
+    chunk: int  # number of consecutive seeds that share their negatives
 
     def columns(self, side: str) -> slice:
         """Return the columns of the negatives that take the place of a side."""
@@ -195,10 +184,7 @@ class LinkLayout(NamedTuple):
 
 
 def paired(index: Tensor, corrupt: str) -> Tensor:
-    """Return (source, destination) of every seed and then of its negatives, ``[B, 1 + K, 2]``.
-
-    ``index`` has rows of the last layer, ``[B, 2 + K]``: source, destination, negatives.
-    """
+    """Return the ends of every seed, then of its negatives, ``[B, 1 + K, 2]``, from a ``seed_index`` ``[B, 2 + K]``."""
     src, dst = index[:, :1].expand(-1, index.shape[1] - 1).clone(), index[:, 1:].clone()
     replaced = slice(1, None) if corrupt == "source" else slice(2, None, 2)
     if corrupt != "destination":

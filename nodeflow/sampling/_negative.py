@@ -156,20 +156,14 @@ class Negatives:
         return np.arange(count), (begin, nodes, before)
 
     def marked(self, rows: Ints, nodes: Ints, size: int) -> NDArray[np.bool_]:
-        """Return which nodes are known in the rows ``[n]``, each row's own node too, ``[n, count]``.
-
-        ``nodes`` ``[n / size, count]`` has a row for ``size`` rows in turn, which share it.
-        """
+        """Return which ``nodes`` ``[n / size, count]``, shared by ``size`` rows in turn, are known, ``[n, count]``."""
         indptr, answers, _ = self._known
         nodes = nodes if self._rank is None else self._rank[nodes]
         marks: NDArray[np.bool_] = kernels.negative.known_among(rows, indptr, answers, nodes, size, self._num_nodes)
         return marks
 
     def log_chance(self, rows: Ints, nodes: Ints, size: int) -> Floats:
-        """Return the logarithms of the probabilities with which the rows ``[n]`` had their negatives, ``[n, count]``.
-
-        ``nodes`` are as for ``marked``.
-        """
+        """Return the logarithms of the probabilities of ``nodes``, which are as for ``marked``, ``[n, count]``."""
         even = len(self._upto) == 0
         weights = np.ones(nodes.shape) if even else (self._upto[nodes + 1] - self._upto[nodes]).astype(np.float64)
         total = np.full(len(nodes), self._num_nodes if even else self._upto[-1])

@@ -222,16 +222,12 @@ class LayerCandidates(Frozen):
         dst_nid: parent ids of the destinations, int64 ``[num_dst]``.
         positions: positions of the edges in the sampler's edge arrays, int64 ``[E]``.
 
-    >>> import torch
     >>> from nodeflow import Graph, LayerSampler
     >>> def by_degree(candidates: LayerCandidates, step):
     ...     print(candidates.nid.tolist(), "for", candidates.dst_nid.tolist())
     ...     return candidates.flow.out_degrees.float()
-    >>> graph = Graph.from_edges([0, 1, 2, 0], [3, 3, 3, 4])
-    >>> flow = LayerSampler(graph, [1], score=by_degree)([3, 4]).flows[0]
+    >>> batch = LayerSampler(Graph.from_edges([0, 1, 2, 0], [3, 3, 3, 4]), [1], score=by_degree)([3, 4])
     [0, 1, 2] for [3, 4]
-    >>> flow.num_dst
-    2
     """
 
     __slots__ = ("dst_nid", "flow", "nid", "positions", "structure")
@@ -264,11 +260,7 @@ class LayerCandidates(Frozen):
 
 
 def read_scores(value: object, nid: Tensor, flow: int) -> tuple[Floats, Tensor]:
-    """Return the scores of the candidates ``nid`` (at least one) as float64 ``[n]``, and as a tensor.
-
-    Raises TypeError for values that are not real numbers; ValueError for another shape, for a score that is negative or
-    not finite, and for scores that are all 0.
-    """
+    """Return the scores of the candidates ``nid`` (at least one) as float64 ``[n]``, and as a tensor; checked."""
     scores = torch.as_tensor(value) if isinstance(value, np.ndarray) and value.dtype.kind in "iuf" else value
     kinds = torch.bool, torch.complex64, torch.complex128, torch.complex32
     if not isinstance(scores, Tensor) or scores.layout != torch.strided or scores.dtype in kinds:

@@ -113,7 +113,6 @@ class RandomWalkSampler(Sampler):
         super().__init__(graph, num_flows, **options)
 
     def choose(self, dst: Tensor, step: Step) -> Choice:
-        """Choose the nodes visited most by walks from the destinations ``dst``; collective, as the walks are."""
         starts = dst.numpy()
         visited = self._visited(starts, step)
         indptr, src, visits = kernels.walk.most_visited(visited, starts, self.num_neighbors[step.flow])
@@ -161,7 +160,7 @@ class RandomWalkSampler(Sampler):
         return visited
 
     def draw_edges(self, dst: Tensor, step: Step) -> Choice:
-        """Return ``choose(dst, step)``, which itself asks the owners of the nodes that walks visit."""
+        # which itself asks the owners of the nodes that walks visit
         return self.choose(dst, step)
 
     def _importance(self, indptr: Ints, visits: Ints) -> Tensor:

@@ -28,7 +28,6 @@ class DrawingRows(NamedTuple):
             ``step.roots``.
         contexts: the context of each row, int64 ``[n]``; None without contexts.
 
-    >>> import numpy as np
     >>> rows = DrawingRows(np.array([0, 4, 7]), np.array([0, 4, 7]), None)
     >>> rows.where(np.array([True, False, True])).numbers
     array([0, 7])
@@ -55,7 +54,6 @@ class Drawn(NamedTuple):
         varies: whether ``inverse`` may differ between the drawn edges of one node. True may be said where weights could
             differ but happen to be equal. None: unknown, so they are compared when ``Flow.needs_weight`` is read.
 
-    >>> import numpy as np
     >>> drawn = Drawn(np.array([0, 2, 3]), np.array([4, 5, 9]), np.array([1, 2, 1]), None)
     >>> np.diff(drawn.indptr)  # how many edges each row drew
     array([2, 1])
@@ -81,18 +79,12 @@ class RowSampler(Sampler):
 
     >>> from nodeflow import Graph
     >>> class OneNeighbor(RowSampler):
-    ...     '''Every row draws one of its edges, uniformly.'''
     ...     def draw_rows(self, edges, rows, step):
-    ...         begin, end = edges.indptr[rows.numbers], edges.indptr[rows.numbers + 1]
-    ...         some, degree = end > begin, end - begin
-    ...         rank = step.random.integers(rows.ident[some], degree[some]).numpy()
-    ...         positions = begin[some] + rank
-    ...         indptr = np.append(0, np.cumsum(some))
-    ...         src = edges.indices[positions].astype(np.int64)
-    ...         return Drawn(indptr, positions, src, inverse=lambda: degree[some].astype(float), varies=False)
-    >>> sampler = OneNeighbor(Graph.from_edges([1, 2, 3, 4], [0, 0, 0, 0]), num_flows=1, seed=2)
-    >>> flow = sampler([0]).flows[0]
-    >>> flow.parent_eid, flow.weight  # one edge of four stands for all of them
+    ...         begin, degree = edges.indptr[rows.numbers], np.diff(edges.indptr)[rows.numbers]
+    ...         positions = begin + step.random.integers(rows.ident, degree).numpy()
+    ...         return Drawn(np.arange(len(begin) + 1), positions, edges.indices[positions].astype(int), lambda: degree)
+    >>> flow = OneNeighbor(Graph.from_edges([1, 2, 3, 4], [0, 0, 0, 0]), num_flows=1, seed=2)([0]).flows[0]
+    >>> flow.parent_eid, flow.weight  # one edge of four stands for all of them; nodes without edges need more code
     (tensor([0]), tensor([4.]))
     """
 
@@ -127,7 +119,6 @@ class RowSampler(Sampler):
         return f"flow order: a seed draws {drawn}, and its batch has {total:,} nodes or fewer"
 
     def choose(self, dst: Tensor, step: Step) -> Choice:
-        """Choose edges of the destinations ``dst`` for flow ``step.flow``."""
         edges = self.reader.edges
         nodes = dst.numpy()
         ident, places = edges.idents_of(nodes), edges.whole.rows_of(nodes)
@@ -135,8 +126,8 @@ class RowSampler(Sampler):
         rows = DrawingRows(index, ident, None)
         if step.contexts is not None:
             contexts = np.repeat(step.contexts.numpy(), edges.rows_per_node)
-            apart = contexts if step.roots is None else np.repeat(step.roots.numpy(), edges.rows_per_node)
-            rows = DrawingRows(index, ident + edges.whole.num_nodes * edges.rows_per_node * apart, contexts)
+            root = contexts if step.roots is None else np.repeat(step.roots.numpy(), edges.rows_per_node)
+            rows = DrawingRows(index, ident + edges.whole.num_nodes * edges.rows_per_node * root, contexts)
         draw = self.draw_rows if edges.patch is None else self._draw_patched
         return self._choice(draw(edges, rows, step))
 

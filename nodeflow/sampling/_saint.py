@@ -25,26 +25,17 @@ from nodeflow.sampling._subgraph import Subgraph, SubgraphSampler, induced_subgr
 
 
 class Kind(NamedTuple):
-    """A way to draw nodes, in ``budget`` independent draws.
+    """A way to draw nodes, in ``budget`` independent draws."""
 
-    Attributes:
-        draw: returns the nodes drawn, repeats included.
-        several: whether the draws can take more than one node.
-        rate: the probability that a draw takes the node, float64 ``[num_nodes]``; None: it has no closed form.
-        joint_rate: returns the probabilities that one draw takes both ends, two nodes, of the edges of a subgraph.
-    """
-
-    draw: Callable[[Random], Ints]
-    several: bool
-    rate: Floats | None = None
+    draw: Callable[[Random], Ints]  # returns the nodes drawn, repeats included
+    several: bool  # whether the draws can take more than one node
+    rate: Floats | None = None  # the probability that a draw takes the node, ``[num_nodes]``; None: no closed form
+    # returns the probabilities that one draw takes both ends, two nodes, of the edges of a subgraph
     joint_rate: Callable[[Subgraph], Floats | float] = lambda part: 0.0
 
 
 def node_kind(graph: Graph, reader: Reader, budget: int) -> Kind:
-    """Return the draws of nodes with replacement, in proportion to the squared norms of the columns of A.
-
-    Raises ValueError where all norms are 0.
-    """
+    """Return the draws of nodes with replacement, in proportion to the squared norms of the columns of A."""
     edges, weights = reader.edges, reader.weights
     norms = norms_of_sources(graph, edges, None if weights is None else edges.by_position(weights))
     if not norms.any():
@@ -61,10 +52,7 @@ def node_kind(graph: Graph, reader: Reader, budget: int) -> Kind:
 
 
 def edge_kind(edges: Edges, back: Edges, budget: int) -> Kind:
-    """Return the draws of edges with replacement, P(u, v) in proportion to 1/deg(u) + 1/deg(v); both ends are drawn.
-
-    ``back`` are the edges along the other direction. Raises ValueError where there are no edges.
-    """
+    """Return the draws of both ends of edges, with replacement; ``back`` are the edges along the other direction."""
     degree = np.diff(edges.indptr) + np.diff(back.indptr)
     joined = np.flatnonzero(degree)
     if len(joined) == 0:
@@ -90,10 +78,7 @@ def edge_kind(edges: Edges, back: Edges, budget: int) -> Kind:
 
 
 def walk_kind(edges: Edges, budget: int, length: int) -> Kind:
-    """Return the draws of walks of ``length`` uniform steps from roots, uniform with replacement; all nodes are drawn.
-
-    Raises ValueError where there are no nodes.
-    """
+    """Return the draws of all nodes of walks of ``length`` uniform steps from roots, uniform with replacement."""
     if edges.num_rows == 0:
         raise ValueError("kind='walk' starts at nodes, but the graph has none")
 
@@ -124,8 +109,8 @@ def _both(a: Floats, b: Floats, joint: Floats, draws: int) -> Floats:
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):  # rates of 1 are dealt with below
         second = np.minimum((b - joint) / (1 - a), 1.0)
         excess = np.maximum((joint - a * b) / ((1 - a) * (1 - b)), -1.0)
-        apart = _at_least_once(a, draws) * _at_least_once(second, draws)
-        both = apart + np.exp(draws * np.log1p(-b)) * np.expm1(draws * np.log1p(excess))
+        given_first = _at_least_once(a, draws) * _at_least_once(second, draws)
+        both = given_first + np.exp(draws * np.log1p(-b)) * np.expm1(draws * np.log1p(excess))
     both = np.where(a >= 1, _at_least_once(b, draws), np.where(b >= 1, _at_least_once(a, draws), both))
     return np.where(joint >= np.minimum(a, b), _at_least_once(np.minimum(a, b), draws), both)
 
@@ -222,7 +207,6 @@ class SaintSampler(SubgraphSampler):
         self.num_presamples = None if self._counts is None else self._counts.total
 
     def read_graph(self) -> None:
-        """Prepare also the draws of nodes, and their probabilities."""
         super().read_graph()
         if self.kind == "node":
             self._kind = node_kind(self.graph, self.reader, self.budget)
@@ -234,7 +218,7 @@ class SaintSampler(SubgraphSampler):
             self._kind = walk_kind(self.reader.edges, self.budget, self.walk_length or 0)
 
     def draw_batch(self, seeds: SeedsLike, call: Call) -> NodeFlow:
-        """Sample the NodeFlow of one subgraph; of a share of a step that has none, a NodeFlow without nodes."""
+        # a share of a step may have no subgraph
         if call.step is not None and len(super()._seeds(seeds)[0]) == 0:
             return self._of_nodes(NOTHING, NOTHING)
         # a subgraph is drawn on its own, whichever others are in the step
@@ -254,30 +238,22 @@ class SaintSampler(SubgraphSampler):
         return np.unique(self._kind.draw(random))
 
     def node_probability(self) -> Tensor:
-        """Return the probability that a node is in a subgraph, float64 ``[num_nodes]``.
-
-        Exact, or the share of the counted subgraphs that had it (0 where none had).
-        """
+        """Return the probability that a node is in a subgraph, float64 ``[num_nodes]``: exact, or the counted share."""
         counts, every = self._counts, np.arange(self.graph.num_nodes)
         chance = self._exact_of_nodes(every) if counts is None else counts.nodes / counts.total
         return torch.from_numpy(chance)
 
     def edge_probability(self) -> Tensor:
-        """Return the probability that both ends of an edge are in a subgraph, float64 ``[num_edges]``.
-
-        Exact, or the share of the counted subgraphs that had it (0 where none had); 0 for edges outside the filter.
-        """
+        """Return the probability that both ends of an edge are in one, float64 ``[num_edges]``; 0 outside a filter."""
+        check_one_process(self.graph, "edge_probability()")
         whole, counts, probability = self._whole(), self._counts, np.zeros(self.graph.num_edges)
         chance = self._exact_of_edges(whole) if counts is None else counts.edges / counts.total
         probability[self.reader.edges.ids(whole.positions)] = chance
         return torch.from_numpy(probability)
 
     def estimand(self) -> Tensor:
-        """Return the number by which every edge counts in the sums that are estimated, float64 ``[num_edges]``.
-
-        It is the ``weight`` column, or 1, and 0 for edges that the filter leaves out or that no subgraph can have.
-        """
-        whole, number, rate = self._whole(), super().estimand(), self._kind.rate
+        """Return the numbers of ``BoundSampler.estimand``, and 0 for edges that no subgraph can have."""
+        number, whole, rate = super().estimand(), self._whole(), self._kind.rate
         possible = (whole.indices == whole.dst) | self._kind.several
         if rate is not None:
             possible &= (rate[whole.indices] > 0) & (rate[whole.dst] > 0)
@@ -309,7 +285,6 @@ class SaintSampler(SubgraphSampler):
         return {"loss_weight": torch.from_numpy(weight.astype(np.float32))}
 
     def _exact_of_nodes(self, nodes: Ints) -> Floats:
-        """The probabilities that nodes are drawn, in closed form."""
         assert self._kind.rate is not None
         return _at_least_once(self._kind.rate[nodes], self.budget)
 
@@ -321,8 +296,6 @@ class SaintSampler(SubgraphSampler):
 
     def _whole(self) -> Subgraph:
         """The whole graph, with the edges that ``without_edges`` leaves out."""
-        if self.graph.peers.size > 1:
-            raise TypeError("this has a number for every edge, and the graph lies on several processes")
         edges = self.reader.edges
         indices = edges.indices.astype(np.int64, copy=False)
         return Subgraph(np.arange(edges.num_rows), edges.indptr, indices, np.arange(len(indices)))
@@ -340,7 +313,7 @@ class SaintSampler(SubgraphSampler):
 
 
 class _Counts(NamedTuple):
-    """The number of subgraphs, out of ``total``, that each node and each edge (by position) was in: int32."""
+    """The number of subgraphs, out of ``total``, that each node and each edge (by position) was in."""
 
     nodes: NDArray[np.int32]
     edges: NDArray[np.int32]

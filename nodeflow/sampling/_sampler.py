@@ -40,8 +40,7 @@ class Step(NamedTuple):
     >>> class Shows(Sampler):
     ...     def choose(self, dst, step: Step):
     ...         print(f"flow {step.flow} of batch {step.batch_number}")
-    ...         edges = self.candidates(dst)
-    ...         return edges.select(step.random.uniform(edges.eid) < 0.5, prob=0.5)
+    ...         return self.candidates(dst).select([])
     >>> batch = Shows(Graph.from_edges([0, 1], [1, 2]), num_flows=2)([2], batch_number=7)
     flow 1 of batch 7
     flow 0 of batch 7
@@ -83,9 +82,7 @@ class Sampler(BoundSampler):
     Raises ValueError for another direction, ``reuse`` without ``include_dst``, a mask of a wrong length, or a
     weight that is not finite; KeyError for an unknown column.
 
-    >>> import torch
     >>> class HalfOfThem(Sampler):
-    ...     '''Keeps every edge with probability one half.'''
     ...     def choose(self, dst, step):
     ...         edges = self.candidates(dst)
     ...         return edges.select(step.random.uniform(edges.eid) < 0.5, prob=0.5)

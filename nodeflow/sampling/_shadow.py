@@ -78,7 +78,6 @@ class ShadowSampler(BoundSampler):
         super().__init__(graph, num_flows, **options)
 
     def read_graph(self) -> None:
-        """Make also the sampler that draws the nodes of scopes."""
         super().read_graph()
         # a node draws when it is first reached: reuse
         options: dict[str, Any] = {"replace": self.replace, "direction": self.direction, "reuse": True}

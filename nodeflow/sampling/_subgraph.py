@@ -30,7 +30,6 @@ class Subgraph(NamedTuple):
     structure over destinations, of indices into ``nodes``; ``positions`` ``[E]`` are positions in the sampler's edge
     arrays.
 
-    >>> import numpy as np
     >>> part = Subgraph(np.array([4, 7]), np.array([0, 0, 1]), np.array([0]), np.array([12]))
     >>> part.dst  # the edge 4 -> 7
     array([1])
@@ -58,10 +57,8 @@ def induced_subgraph(edges: Edges, keys: Ints, num_nodes: int) -> Subgraph:
 
     Cost: the sum of the nodes' degrees. Raises ValueError for a key that comes twice.
 
-    >>> from nodeflow import Graph
-    >>> from nodeflow.sampling.base import edges_along
-    >>> graph = Graph.from_edges([0, 1, 2, 3], [1, 2, 0, 0])
-    >>> part = induced_subgraph(edges_along(graph, "in"), np.array([2, 0, 1]), graph.num_nodes)
+    >>> edges = Edges([0, 2, 3, 4, 4], [2, 3, 0, 1], None)
+    >>> part = induced_subgraph(edges, np.array([2, 0, 1]), num_nodes=4)
     >>> part.indices.tolist(), part.dst.tolist()
     ([2, 0, 1], [0, 1, 2])
     """
@@ -99,12 +96,9 @@ class SubgraphSampler(BoundSampler):
 
     >>> from nodeflow import Graph
     >>> class BallSampler(SubgraphSampler):
-    ...     '''The seeds and all their in-neighbours.'''
     ...     def choose_nodes(self, seeds, random):
-    ...         src = self.graph.in_edges(seeds)[0].numpy()
-    ...         return np.unique(np.concatenate([seeds, src]))
-    >>> graph = Graph.from_edges([0, 1, 2, 3], [1, 2, 0, 0])
-    >>> batch = BallSampler(graph, num_flows=2)([0])
+    ...         return np.unique(np.concatenate([seeds, self.graph.in_edges(seeds)[0].numpy()]))
+    >>> batch = BallSampler(Graph.from_edges([0, 1, 2, 3], [1, 2, 0, 0]), num_flows=2)([0])
     >>> batch, batch.seeds
     (NodeFlow(3 -> 3 -> 3 nodes, 2 + 2 edges), tensor([0, 2, 3]))
     """
@@ -139,7 +133,6 @@ class SubgraphSampler(BoundSampler):
         return self._of_nodes(self.choose_nodes(seeds, Random(draw.key)), seeds)
 
     def _of_nodes(self, chosen: IdsLike, seeds: Ints) -> NodeFlow:
-        """The NodeFlow of the nodes that were chosen for ``seeds``."""
         with together(self.graph, "nodes of a subgraph"):
             nodes = as_ids(chosen, "nodes of a subgraph", self.graph.num_nodes).copy()
             return with_rows_of(self, nodes).flow_among(nodes, seeds)
@@ -180,8 +173,7 @@ def induced(batch: NodeFlow, sampler: BoundSampler) -> NodeFlow:
     nodes.
 
     >>> from nodeflow import Graph, NeighborSampler
-    >>> graph = Graph.from_edges([1, 2, 2, 1], [0, 0, 1, 2])
-    >>> sampler = NeighborSampler(graph, [1, -1])
+    >>> sampler = NeighborSampler(Graph.from_edges([1, 2, 2, 1], [0, 0, 1, 2]), [1, -1])
     >>> batch = sampler([0])
     >>> batch, induced(batch, sampler)
     (NodeFlow(3 -> 3 -> 1 nodes, 3 + 2 edges), NodeFlow(3 -> 3 -> 1 nodes, 4 + 2 edges))

@@ -26,9 +26,6 @@ from nodeflow.sampling._pps import Proportional
 from nodeflow.sampling._rows import DrawingRows, Drawn, RowSampler
 from nodeflow.sampling._sampler import Step, check_sizes
 
-Stamps = Array
-"""Times: int64 or float64, one-dimensional."""
-
 _KINDS = "integers or floats"
 
 
@@ -78,8 +75,7 @@ class TemporalNeighborSampler(RowSampler):
     not finite or not one-dimensional, for an unknown strategy, for "recent" with ``replace``, and for a ``since`` below
     0; TypeError for a ``since`` that is no integer against a column of integers.
 
-    >>> time = torch.tensor([10, 20, 30, 40])
-    >>> graph = Graph.from_edges([1, 2, 3, 4], [0, 0, 0, 0], edata={"time": time})
+    >>> graph = Graph.from_edges([1, 2, 3, 4], [0, 0, 0, 0], edata={"time": torch.tensor([10, 20, 30, 40])})
     >>> sampler = TemporalNeighborSampler(graph, [2], strategy="recent")
     >>> flow = sampler([0, 0], times=[20, 35]).flows[0]
     >>> flow.parent_eid, flow.dst_layer.parent_nid, flow.dst_layer.data["time"]
@@ -120,7 +116,6 @@ class TemporalNeighborSampler(RowSampler):
     takes_times = True
 
     def read_graph(self) -> None:
-        """Read also the times, and sort the edges of every row by them."""
         super().read_graph()
         column, edges = time_column(self.graph, self.time), self.reader.edges
         stamps = edges.by_position(column)
@@ -130,14 +125,10 @@ class TemporalNeighborSampler(RowSampler):
         if falls.any():
             edges = edges.sorted_by(column)
             self.reader = self.reader._replace(edges=edges)
-        self._stamps: Stamps = np.array(edges.by_position(column))  # whoever made the column may write to it later
+        self._stamps: Array = np.array(edges.by_position(column))  # whoever made the column may write to it later
         self._prob = None if self.prob is None else edge_numbers(self.graph, self.prob, "prob", signed=False)
 
     def draw_batch(self, seeds: SeedsLike, call: Call) -> NodeFlow:
-        """Sample the NodeFlow of ``seeds`` without what ``complete`` adds.
-
-        The inputs of its steps are the call, with the distinct times of the seeds, ascending: a context each.
-        """
         integers = self._stamps.dtype.kind == "i"
         with together(self.graph, "seeds of a batch"):
             ids, shape = self._seeds(seeds)
@@ -145,6 +136,7 @@ class TemporalNeighborSampler(RowSampler):
         distinct, contexts = np.unique(stamps, return_inverse=True)
         whole = stamps if call.step is None else _as_times(call.step.times, self._seeds(call.step.ids)[1], integers)
         draw = self._draw_of(call, ids, hash_ids(whole.view(np.int64)))
+        # the inputs of steps are the call, with the distinct times of the seeds, ascending: a context each
         if call.step is not None:
             draw = draw._replace(contexts=np.searchsorted(np.unique(whole), distinct))
         batch = self._shaped(self._sample(ids, draw, call._replace(times=distinct), contexts), ids, shape)
@@ -154,7 +146,6 @@ class TemporalNeighborSampler(RowSampler):
         return batch
 
     def draw_rows(self, edges: Edges, rows: DrawingRows, step: Step) -> Drawn:
-        """Draw ``fanouts[step.flow]`` past neighbours for every row."""
         patch, fanout = self.reader.edges.patch, self.fanouts[step.flow]
         stamps = self._stamps if edges is self.reader.edges or patch is None else self._stamps[patch.positions]
         limits, which = step.inputs.times, rows.contexts
@@ -184,10 +175,9 @@ class TemporalNeighborSampler(RowSampler):
         return Drawn(indptr, positions, src, None if whole else lambda: inverse_rate(num_past, indptr), False)
 
     def estimand(self, time: float | None = None) -> Tensor:
-        """Return the number by which every edge counts in the sums that are estimated, float64 ``[num_edges]``.
+        """Return the numbers of ``BoundSampler.estimand``, and 0 for edges that a seed of this ``time`` does not see.
 
-        Args:
-            time: of the seed: edges that it does not see count 0. None: of a seed after all edges.
+        ``time`` None: a seed after all edges.
 
         Raises TypeError for ``strategy="recent"``, which estimates no sum, and with ``since`` where ``time`` is None.
         """
@@ -206,7 +196,7 @@ class TemporalNeighborSampler(RowSampler):
         return number
 
 
-def time_column(graph: Graph, name: str) -> Stamps:
+def time_column(graph: Graph, name: str) -> Array:
     """Return an edge column of times as int64 or float64 ``[num_edges]``, shared if it has this type already."""
     column = edge_column(graph, name, "time")
     if column.dtype.kind not in "iuf":
@@ -216,7 +206,7 @@ def time_column(graph: Graph, name: str) -> Stamps:
     return column.astype(np.float64 if column.dtype.kind == "f" else np.int64, copy=False)
 
 
-def _starts(limits: Stamps, since: float) -> Stamps:
+def _starts(limits: Array, since: float) -> Array:
     """Start of the window before each limit, ``[n]``; integers saturate at the smallest int64."""
     if limits.dtype.kind == "f":
         return limits - since
@@ -234,7 +224,7 @@ def _no_times(numbers: Array, *, integers: bool) -> tuple[NDArray[np.bool_], str
     return (numbers > 2**53) | (numbers < -(2**53)), "integers that float64 can tell apart (up to 2**53)"
 
 
-def _as_times(value: NumbersLike | None, shape: tuple[int, ...], integers: bool) -> Stamps:
+def _as_times(value: NumbersLike | None, shape: tuple[int, ...], integers: bool) -> Array:
     """A time for each of the seeds of this shape, as int64 or float64: the kind of the column they are compared with.
 
     A row of seeds may share one time.

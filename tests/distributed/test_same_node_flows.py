@@ -187,7 +187,7 @@ def test_questions_about_the_whole_graph() -> None:
 @pytest.mark.parametrize("name", ["saint, edge", "saint, walk"])
 @THREE.on_every_rank
 def test_others_say_why_they_cannot(graph: Graph, rank: int, name: str) -> None:
-    with pytest.raises(TypeError, match=r"cannot draw from a graph that lies on several processes: .{20}"):
+    with pytest.raises(TypeError, match=r"does not go with a graph that lies on several processes: .{20}"):
         FAMILIES[name](graph)
 
 

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from nodeflow import Graph, metrics
 from nodeflow import nn as decoders
 from nodeflow._links.links import as_links
-from nodeflow.metrics._count import Plan, compiled, count_above, with_torch
+from nodeflow.metrics._rank_links import Plan, compiled, count_above, with_torch
 
 
 class Product(nn.Module):

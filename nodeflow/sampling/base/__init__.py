@@ -7,11 +7,9 @@ nodes. A sampler names its own arguments and ends with ``**options: Unpack[Sampl
 >>> from typing import Unpack
 >>> from nodeflow import Graph, Sampler
 >>> class Kept(Sampler):
-...     '''Keeps every edge with probability p.'''
 ...     def __init__(self, graph: Graph, num_flows: int, p: float, **options: Unpack[SamplerOptions]) -> None:
 ...         super().__init__(graph, num_flows, **options)
 ...         self.p = p
-...
 ...     def choose(self, dst, step: Step) -> Choice:
 ...         edges = self.candidates(dst)
 ...         return edges.select(step.random.uniform(edges.eid) < self.p, prob=self.p)
