@@ -1,8 +1,8 @@
 """Loops that draw edges or nodes; ``sampling/_*.py`` call them.
 
 - ``uniform``: fanouts with and without replacement, also of past edges only. ``bernoulli``: every edge by itself.
-- ``weighted``: how every row draws in proportion to a column: from an alias table (``alias``), by rejection
-  (``sampford``), or by a pass over its edges (``systematic``).
+- ``weighted``: how every row draws in proportion to a column: from an alias table (``alias``), by rejection (Sampford's
+  method), or by a pass over its edges (``systematic``).
 - ``labor``, ``labor_importance``: one random number per source for all destinations.
 - ``layerwise``, ``pps``: one set of sources for a layer; draws from a list with unequal probabilities.
 - ``walk``: random walks, also with steps that other processes answer. ``subgraph``: nodes of subgraphs, and all edges
