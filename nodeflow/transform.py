@@ -36,11 +36,9 @@ __all__ = [
 ]
 
 IN_DEGREE: Final = "in_degree"
-"""Name of the node column with the degree of a destination: see ``degrees``."""
 OUT_DEGREE: Final = "out_degree"
-"""Name of the node column with the degree of a source."""
 DEGREES: Final = (IN_DEGREE, OUT_DEGREE)
-"""Both names."""
+"""Names of the node columns with the degrees of destinations and of sources: see ``degrees``."""
 
 
 def reverse(graph: Graph) -> Graph:

@@ -70,6 +70,8 @@ def test_compiled_loops_know_neither_torch_nor_classes_of_the_package() -> None:
             "sys",
             "numpy",
             "llvmlite",
+            "functools",
+            "heapq",
             "math",
             "typing",
             "collections",

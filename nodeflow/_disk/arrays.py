@@ -19,7 +19,7 @@ from nodeflow._base.checks import check_indptr, check_range
 from nodeflow._base.types import Array
 from nodeflow._rows.csr import csr_tensor
 from nodeflow._rows.rows import as_array, from_numpy
-from nodeflow._runtime import locks
+from nodeflow._runtime import process
 
 _PIECE = 2**22  # bytes read or written at a time
 _PAGE = 4096  # bytes of a header
@@ -107,7 +107,7 @@ def create_array(file: Path, dtype: np.dtype[Any] | type, shape: tuple[int, ...]
         raise
     if 0 in shape:  # nothing to map
         return np.zeros(shape, dtype).view(np.memmap)
-    with locks.syntax:
+    with process.syntax_lock:
         return np.lib.format.open_memmap(file, "r+")
 
 
@@ -169,7 +169,7 @@ def read_header(file: Path) -> tuple[np.dtype[Any], tuple[int, ...], int]:
         if version not in ((1, 0), (2, 0)):
             raise ValueError(f"it has version {version} of the .npy format, which is for arrays with names of columns")
         read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-        with locks.syntax:
+        with process.syntax_lock:
             shape, fortran, dtype = read(opened)
         start = opened.tell()
     if dtype.kind not in "biufc":
@@ -219,7 +219,7 @@ def map_array(folder: Path, array: ArrayFile, mode: Literal["r", "r+"] = "r") ->
     """Return the array of a file, mapped, read-only unless the mode is "r+"; bfloat16 as uint16."""
     if 0 in array.shape:  # nothing to map
         return np.zeros(array.shape, numpy_type(array.torch_type))
-    with locks.syntax:
+    with process.syntax_lock:
         return np.lib.format.open_memmap(folder / array.file, mode=mode)
 
 

@@ -73,15 +73,6 @@ def whole_ticks(axis: Axes) -> None:
     axis.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
 
 
-def whole_ticks_up_to(axis: Axes, most: float) -> None:
-    """Put the ticks of the y axis at whole numbers from 0 to at most ``most``."""
-    from matplotlib.ticker import MaxNLocator
-
-    ticks = MaxNLocator(nbins=8, steps=[1, 2, 5, 10], integer=True, min_n_ticks=1).tick_values(0, most)
-    axis.set_yticks([tick for tick in ticks if 0 <= tick <= most])
-    axis.yaxis.set_major_formatter("{x:,.0f}")
-
-
 def ink(axis: Axes) -> Any:
     """Return the colour of text beside the axes: black, or white where a dark style is in use."""
     return axis.xaxis.label.get_color()
@@ -110,11 +101,6 @@ def widths_of(axis: Axes, values: Sequence[float], name: str) -> list[float]:
         number = f"{size:,.0f}" if size >= 1000 else f"{size:.3g}"
         axis.plot([], [], color="0.5", linewidth=width, label=f"{word} {number}")
     return widths
-
-
-def font_size(names: Sequence[str]) -> float:
-    """Return the size at which the longest of some names fits into a dot."""
-    return {0: 8.5, 1: 8.5, 2: 8.5, 3: 7.5, 4: 6}.get(max(map(len, names), default=1), 5)
 
 
 def small_legend(axis: Axes, **options: Any) -> None:

@@ -12,7 +12,7 @@ from torch import Tensor
 from nodeflow._base.checks import check_num_rows, describe
 from nodeflow._base.sizes import bytes_text
 from nodeflow._display import html
-from nodeflow._rows.rows import Rows
+from nodeflow._rows.rows import Rows, column_bytes, is_sparse
 
 T = TypeVar("T")
 
@@ -33,36 +33,16 @@ def column_table(frames: Iterable[tuple[str, Mapping[str, Tensor]]], owner: str 
     return html.table(head, rows, numbers=[len(head) - 2])
 
 
-def row_bytes(column: Tensor | Rows) -> float:
-    """Return the memory that a row of a column takes on average, in bytes; nothing is fetched."""
-    if isinstance(column, Tensor):
-        return _bytes(column) / max(len(column), 1)
-    return float(math.prod(column.shape[1:]) * column.dtype.itemsize)
-
-
 def _rows(columns: Mapping[str, Tensor | Rows]) -> Iterator[tuple[str, str, str, str, str]]:
     for name, column in list(columns.items()):  # a thread may set columns meanwhile
-        kind = str(column.dtype).removeprefix("torch.")
-        if isinstance(column, Tensor):
-            sparse = column.layout != torch.strided
-            size = bytes_text(_bytes(column))
-            yield name, f"sparse {kind}" if sparse else kind, _shape(column.shape), size, _first(column)
-        else:
-            size = bytes_text(math.prod(column.shape) * column.dtype.itemsize)
-            yield name, kind, _shape(column.shape), size, f"fetched by {type(column).__name__}"
+        kind = f"{'sparse ' if is_sparse(column) else ''}{str(column.dtype).removeprefix('torch.')}"
+        shape = " × ".join(f"{size:,}" for size in column.shape)
+        yield name, kind, shape, bytes_text(column_bytes(column)), _first(column)
 
 
-def _shape(shape: Iterable[int]) -> str:
-    return " × ".join(f"{size:,}" for size in shape)
-
-
-def _bytes(column: Tensor) -> int:
-    if column.layout == torch.sparse_csr:
-        return sum(part.nbytes for part in (column.crow_indices(), column.col_indices(), column.values()))
-    return column.nbytes
-
-
-def _first(column: Tensor) -> str:
+def _first(column: Tensor | Rows) -> str:
+    if not isinstance(column, Tensor):
+        return f"fetched by {type(column).__name__}"
     if column.device.type != "cpu":
         return f"on {column.device}"
     if column.layout != torch.strided:

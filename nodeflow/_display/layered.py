@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from nodeflow._display.axes import colors_of, font_size, ink, ink_on, legend_below, whole_ticks_up_to, widths_of
+from nodeflow._display.axes import axes_for, colors_of, ink, ink_on, legend_below, widths_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 Point = tuple[float, float]
 _INPUT, _SEED = "tab:blue", "tab:orange"
@@ -23,40 +24,20 @@ class Layered:
         names: the text in each node, by layer; their number is the size of the layer.
         hollow: by layer, whether its nodes are drawn hollow.
         edges: ``(sources, destinations)``, as rows of their layers, by pair of layers.
-        same: by layer, pairs of a row and the row of the same node in the next layer.
+        same: by layer, of every node of the next layer its row in this one, -1 where it is not in it.
         colors: a number per node by layer, None for a layer without; None: colours tell seeds from the others.
-        widths: a number per edge by pair of layers, NaN where a flow has none; None: all edges have one width.
+        widths: a number per edge, in the order of ``edges``, NaN where a flow has none; None: all have one width.
         color_name, width_name: labels of the colour scale and of the width legend.
     """
 
     names: list[list[str]]
     hollow: list[bool]
     edges: dict[tuple[int, int], tuple[list[int], list[int]]]
-    same: dict[int, list[tuple[int, int]]]
+    same: dict[int, list[int]]
     colors: list[list[float] | None] | None = None
     color_name: str = ""
-    widths: dict[tuple[int, int], list[float]] | None = None
+    widths: list[float] | None = None
     width_name: str = ""
-
-    @property
-    def sizes(self) -> list[int]:
-        """Number of nodes of every layer."""
-        return [len(names) for names in self.names]
-
-    @property
-    def skips(self) -> bool:
-        """Whether an edge skips a layer."""
-        return any(j != i + 1 for i, j in self.edges)
-
-    @property
-    def margin(self) -> float:
-        """Space above and below the nodes, in rows."""
-        return 1.2 if self.skips else 0.7
-
-    @property
-    def inches(self) -> tuple[float, float]:
-        """Size of a figure in which it can be read."""
-        return 1.5 * len(self.names), 0.36 * (max(*self.sizes, 1) + 2 * self.margin) + 0.4
 
 
 class FlowSummary(NamedTuple):
@@ -68,17 +49,26 @@ class FlowSummary(NamedTuple):
     shared: int | None
 
 
-def draw_layered(axis: Axes, picture: Layered) -> None:
-    """Draw every node as a dot, layers as columns, and every edge as an arrow."""
-    sizes = picture.sizes
+def draw_layered(ax: Axes | Figure | None, picture: Layered) -> Axes:
+    """Draw every node as a dot, layers as columns, and every edge as an arrow; ``ax`` as in ``axes_for``."""
+    sizes, skips = [len(names) for names in picture.names], any(j != i + 1 for i, j in picture.edges)
     tallest, last = max(*sizes, 1), len(sizes) - 1
+    margin = 1.2 if skips else 0.7  # above and below the nodes, in rows
+    axis = axes_for(ax, (1.5 * len(sizes), 0.36 * (tallest + 2 * margin) + 0.4))
     points = [[(float(i), -row - (tallest - size) / 2) for row in range(size)] for i, size in enumerate(sizes)]
-    for i, pairs in picture.same.items():
-        for src, dst in pairs:
-            ends = zip(points[i][src], points[i + 1][dst], strict=True)
-            axis.plot(*ends, ":", color="0.6", linewidth=1.2, zorder=0, label="the same node")
-    _edges(axis, picture, points)
-    if picture.skips:
+    for i, rows in picture.same.items():
+        for end, row in zip(points[i + 1], rows, strict=True):
+            if row >= 0:
+                line = zip(points[i][row], end, strict=True)
+                axis.plot(*line, ":", color="0.6", linewidth=1.2, zorder=0, label="the same node")
+    width = iter(widths_of(axis, picture.widths or [], picture.width_name))
+    for (i, j), (sources, destinations) in picture.edges.items():
+        for src, dst in zip(sources, destinations, strict=True):
+            start, end = points[i][src], points[j][dst]
+            # a line that skips layers goes around the nodes between, on its own side of the middle
+            bend = 0.0 if j == i + 1 else -0.3 if start[1] + end[1] > 1 - tallest else 0.3
+            arrow(axis, start, end, bend, "tab:purple" if bend else "0.5", next(width, 1.0))
+    if skips:
         axis.plot([], [], color="tab:purple", label="skips layers")
     faces = _faces(axis, picture)
     for i, names in enumerate(picture.names):
@@ -89,10 +79,10 @@ def draw_layered(axis: Axes, picture: Layered) -> None:
         axis.scatter([], [], s=330, facecolor="none", edgecolor=ink(axis), linewidth=2.5, label="seeds")
     _layer_ticks(axis, len(sizes))
     axis.xaxis.tick_top()  # the legend is below
-    axis.tick_params(axis="x", length=0)
     axis.set_yticks([])
-    axis.set(xlim=(-0.3, last + 0.3), ylim=(1 - tallest - picture.margin, picture.margin))
+    axis.set(xlim=(-0.3, last + 0.3), ylim=(1 - tallest - margin, margin))
     legend_below(axis)
+    return axis
 
 
 def _faces(axis: Axes, picture: Layered) -> list[list[Any]]:
@@ -103,18 +93,6 @@ def _faces(axis: Axes, picture: Layered) -> list[list[Any]]:
     values: list[list[float] | list[None]] = [[None] * len(n) if c is None else c for n, c in held]
     flat = iter(colors_of(axis, [value for layer in values for value in layer], picture.color_name))
     return [[next(flat) for _ in layer] for layer in values]
-
-
-def _edges(axis: Axes, picture: Layered, points: list[list[Point]]) -> None:
-    every = [] if picture.widths is None else [w for pair in picture.edges for w in picture.widths[pair]]
-    width = iter(widths_of(axis, every, picture.width_name))
-    tallest = max(*picture.sizes, 1)
-    for (i, j), (sources, destinations) in picture.edges.items():
-        for src, dst in zip(sources, destinations, strict=True):
-            start, end = points[i][src], points[j][dst]
-            # a line that skips layers goes around the nodes between, on its own side of the middle
-            bend = 0.0 if j == i + 1 else -0.3 if start[1] + end[1] > 1 - tallest else 0.3
-            arrow(axis, start, end, bend, "tab:purple" if bend else "0.5", next(width, 1.0))
 
 
 def arrow(axis: Axes, start: Point, end: Point, bend: float, color: str, width: float) -> None:
@@ -140,7 +118,7 @@ def _dots(axis: Axes, points: Sequence[Point], faces: list[Any], *, hollow: bool
 
 def write_names(axis: Axes, points: Sequence[Point], names: list[str], inks: list[str]) -> None:
     """Write a name into each dot."""
-    size = font_size(names)
+    size = {0: 8.5, 1: 8.5, 2: 8.5, 3: 7.5, 4: 6}.get(max(map(len, names), default=1), 5)  # fits into a dot
     for point, name, shade in zip(points, names, inks, strict=True):
         axis.text(*point, name, ha="center", va="center", color=shade, fontsize=size, zorder=3, parse_math=False)
 
@@ -153,6 +131,8 @@ def _layer_ticks(axis: Axes, count: int) -> None:
 
 def draw_summary(axis: Axes, sizes: Sequence[int], flows: Sequence[FlowSummary]) -> None:
     """Draw a bar per layer, split by whether nodes are in the next layer too; between them, edges and in-degrees."""
+    from matplotlib.ticker import MaxNLocator
+
     last, most = len(sizes) - 1, max(*sizes, 1)
     kept = [flow.shared or 0 for flow in flows]
     new = [size - same for size, same in zip(sizes, kept, strict=False)]
@@ -169,5 +149,8 @@ def draw_summary(axis: Axes, sizes: Sequence[int], flows: Sequence[FlowSummary])
     axis.set(xlim=(-0.4, last + 0.4), ylim=(0, 1.32 * most), ylabel="nodes")
     axis.spines["left"].set_visible(True)
     axis.spines["left"].set_bounds(0, most)
-    whole_ticks_up_to(axis, most)  # above them are the words of the flows
+    # whole numbers only, up to the largest layer: above it are the words of the flows
+    ticks = MaxNLocator(nbins=8, steps=[1, 2, 5, 10], integer=True, min_n_ticks=1).tick_values(0, most)
+    axis.set_yticks([tick for tick in ticks if 0 <= tick <= most])
+    axis.yaxis.set_major_formatter("{x:,.0f}")
     axis.legend(loc="upper center", bbox_to_anchor=(0.5, -0.12), ncols=3, fontsize=8, frameon=False)

@@ -32,12 +32,7 @@ def draw_plain(
 ) -> None:
     """Draw every node as a dot and every edge as an arrow; joined nodes lie close to each other.
 
-    Args:
-        names: the text in each node.
-        src, dst: the ends of every edge, as rows of ``names``.
-        marked: rows of the nodes that are marked.
-        colors, color_name: a number per node, and the label of the colour scale; None: one colour.
-        widths, width_name: a number per edge, and the label of the width legend; None: all edges have one width.
+    The arguments are as in ``Layered``, for one layer. ``src``, ``dst`` and ``marked`` are rows of ``names``.
     """
     from matplotlib.transforms import offset_copy
 

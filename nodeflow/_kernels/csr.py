@@ -30,8 +30,8 @@ def csr_rows(indptr: Ints, rows: Ints) -> tuple[Ints, Ints]:
 
 
 @njit(nogil=True, cache=True)
-def transpose_into(indptr, indices, count, rows, positions):
-    """Transpose a CSR structure by counting sort, like ``transpose``, into arrays of the caller.
+def _transpose_into(indptr, indices, count, rows, positions):
+    """Do what ``transpose`` does, into arrays of the caller.
 
     The first ``columns + 1`` entries of ``count`` ``[columns + 2]`` become the indptr of the columns. ``rows`` and
     ``positions`` ``[entries]`` become the row of every entry and its position in the original structure.
@@ -61,14 +61,12 @@ def transpose_into(indptr, indices, count, rows, positions):
             positions[U64(slot)] = e
 
 
-@njit(nogil=True, cache=True)
 def transpose(indptr, indices, num_columns):
     """Transpose a CSR structure by counting sort: ``(indptr, rows, positions)`` of the columns, stable."""
-    count = np.empty(num_columns + 2, np.int64)
-    rows = np.empty(indices.shape[0], np.int64)
-    positions = np.empty(indices.shape[0], np.int64)
-    transpose_into(indptr, indices, count, rows, positions)
-    return count[: num_columns + 1], rows, positions
+    # arrays of numpy, which asks for large pages where it can: random access to small ones takes twice the time
+    count, rows, positions = (np.empty(size, np.int64) for size in (num_columns + 2, len(indices), len(indices)))
+    _transpose_into(indptr, indices, count, rows, positions)
+    return count[:-1], rows, positions
 
 
 @njit(nogil=True, cache=True)

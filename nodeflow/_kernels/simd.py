@@ -7,6 +7,7 @@ are the same on every run.
 """
 
 import math
+from functools import partial
 
 from llvmlite import ir
 from numba import types
@@ -87,10 +88,7 @@ def _widened(builder, dtype, bits):
     if isinstance(dtype, types.Float):
         return bits
     words, singles = ir.VectorType(_WORD, bits.type.count), ir.VectorType(ir.FloatType(), bits.type.count)
-
-    def same(number):
-        return _constant(words, number)
-
+    same = partial(_constant, words)
     if dtype == types.uint16:
         return builder.bitcast(builder.shl(builder.zext(bits, words), same(16)), singles)
     # By hand, because not every processor can: exponent and fraction go to their places, a factor puts the bias of the
@@ -110,10 +108,7 @@ def _narrowed(builder, dtype, vector):
     if dtype != types.uint16:
         raise ValueError(f"vectors are stored in arrays of floats and of uint16, got {dtype}")
     words, lanes = ir.VectorType(_WORD, vector.type.count), vector.type.count
-
-    def same(number):
-        return _constant(words, number)
-
+    same = partial(_constant, words)
     bits = builder.bitcast(vector, words)
     odd = builder.and_(builder.lshr(bits, same(16)), same(1))
     high = builder.lshr(builder.add(bits, builder.add(odd, same(0x7FFF))), same(16))
@@ -281,10 +276,7 @@ def exp_below_zero(typingctx, a):
 
     def write(builder, value):
         kind, integer = value.type, ir.VectorType(ir.IntType(a.dtype.bitwidth), a.lanes)
-
-        def number(x):
-            return _constant(kind, x)
-
+        number = partial(_constant, kind)
         small = builder.fcmp_ordered(">=", value, number(least))  # false for NaN, which is put back in the end
         inside = builder.select(small, value, number(0.0))
         whole = _fma(builder, inside, number(1 / math.log(2)), number(0.5))

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from nodeflow import _kernels as kernels
-from nodeflow._runtime.locks import ignored_warnings
+from nodeflow._runtime.process import ignored_warnings
 
 
 def csr_tensor(indptr: Tensor, indices: Tensor, values: Tensor, shape: tuple[int, int]) -> Tensor:

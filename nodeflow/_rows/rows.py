@@ -15,9 +15,9 @@ from nodeflow import _kernels as kernels
 from nodeflow._base.checks import Ints
 from nodeflow._base.types import Array
 from nodeflow._rows.csr import csr_positions, csr_tensor
-from nodeflow._runtime.locks import ignored_warnings
 from nodeflow._runtime.mapped import remember
 from nodeflow._runtime.memory import as_tensor, reused
+from nodeflow._runtime.process import ignored_warnings
 
 _READ_ONLY = "_nodeflow_read_only"
 _LARGE = 2**16  # bytes from which on a result is gathered by our own loop
@@ -32,17 +32,14 @@ class Rows(Protocol):
     A column of a graph, the features that enter a full pass and the inputs of a history are a tensor or such an object.
     An object with the attribute ``layout = torch.sparse_csr`` fetches sparse CSR rows; ``fetch`` then gets no ``out``.
 
-    >>> from nodeflow import Graph, NeighborSampler
+    >>> from nodeflow import Graph
     >>> class Squares:
     ...     shape, dtype = (3, 1), torch.float32
     ...     def fetch(self, ids, out=None):
     ...         rows = (ids.float() ** 2).unsqueeze(1)
     ...         return rows if out is None else out.copy_(rows)
-    >>> graph = Graph.from_edges([0, 1], [1, 2], ndata={"x": Squares()})
-    >>> batch = NeighborSampler(graph, fanouts=[1])([2])
-    >>> batch.copy_from_parent({0: ["x"]})
-    >>> batch.ldata[0]["x"].flatten()
-    tensor([4., 1.])
+    >>> Graph.from_edges([0, 1], [1, 2], ndata={"x": Squares()})
+    Graph(3 nodes, 2 edges, ndata: x)
     """
 
     @property
@@ -94,6 +91,13 @@ def first_not_finite(rows: Tensor) -> int | None:
 def row_bytes(column: Tensor | Rows) -> int:
     """Return how many bytes a row of a dense column takes."""
     return math.prod(column.shape[1:]) * column.dtype.itemsize
+
+
+def column_bytes(column: Tensor | Rows) -> int:
+    """Return how many bytes a column takes; nothing is fetched, and fetched rows count as dense."""
+    if isinstance(column, Tensor) and is_sparse(column):
+        return sum(part.nbytes for part in (column.crow_indices(), column.col_indices(), column.values()))
+    return column.shape[0] * row_bytes(column)
 
 
 def is_collective(column: object) -> bool:
@@ -181,14 +185,12 @@ def _fetched(column: Rows, ids: Tensor) -> Tensor:
 
 def _gather(column: Tensor, ids: Tensor) -> Tensor:
     """``index_select`` in half of the time or less: rows are prefetched, buffers are reused."""
-    flat = column.view(-1).view(torch.uint8).numpy()
-    row = len(flat) // len(column)
-    kind = next(kind for kind in _WORDS if (row | flat.ctypes.data) % kind.itemsize == 0)
-    out = reused((len(ids) * row,), np.uint8)
-    bad = kernels.copying.gather_rows(flat.view(kind), row // kind.itemsize, ids.contiguous().numpy(), out.view(kind))
+    out = new_rows(len(ids), column.shape[1:], column.dtype)
+    words, width, target = _as_words(column, out)
+    bad = kernels.copying.gather_rows(words, width, ids.contiguous().numpy(), target)
     if bad >= 0:
         raise IndexError(f"there is no row {int(ids[bad])} in a column of {len(column)} rows")
-    return as_tensor(out, column.dtype, (len(ids), *column.shape[1:]))
+    return out
 
 
 def gather_into(rows: Tensor, at: Ints, out: Tensor) -> None:

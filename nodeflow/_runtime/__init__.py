@@ -6,7 +6,7 @@ by a user with a problem and by tests. The environment variable is read once, wh
 "false", "no" and "off" turn the optimisation off.
 
 ==========================  =========================  ================================================================
-environment variable        variable in ``switches``   what it turns off
+environment variable        variable in ``process``    what it turns off
 ==========================  =========================  ================================================================
 ``NODEFLOW_REUSE_BUFFERS``  ``reuse_buffers``          memory that one result or batch leaves to a later one
 ``NODEFLOW_TORCH_THREADS``  ``torch_threads``          work on the threads of torch's OpenMP library

@@ -6,7 +6,7 @@
   made and freed for every batch; the gaps cannot be used again, nor go back to the system. Memory maps go back at once,
   and only their pages that are written to take memory.
 
-``switches.reuse_buffers`` turns the first two off.
+``process.reuse_buffers`` turns the first two off.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from torch import Tensor
 
 from nodeflow._base.checks import Ints
 from nodeflow._base.types import Array
-from nodeflow._runtime import switches
+from nodeflow._runtime import process
 
 _KEPT: Final = 16
 _BYTES: Final = 2**30
@@ -46,7 +46,7 @@ def reused(shape: tuple[int, ...], dtype: DTypeLike) -> Array:
     tensor that ``torch.from_numpy`` makes of the array keeps it alive. At most 16 unused buffers, and at most 1 GiB of
     them, are kept.
     """
-    if not switches.reuse_buffers:
+    if not process.reuse_buffers:
         return np.empty(shape, dtype)
     size = math.prod(shape) * np.dtype(dtype).itemsize
     buffer = _fitting(size)
@@ -84,7 +84,7 @@ def _give_back(buffer: NDArray[np.uint8]) -> None:
 
 def take_scratch() -> tuple[Ints, Ints]:
     """Return two int64 arrays of undefined content and of any length, which is 0 where no memory is kept."""
-    if switches.reuse_buffers:
+    if process.reuse_buffers:
         with contextlib.suppress(IndexError):
             return _scratch.pop()
     return np.zeros(0, np.int64), np.zeros(0, np.int64)
@@ -95,7 +95,7 @@ def leave_scratch(first: Ints, second: Ints, most: int) -> None:
 
     Where reuse is turned off nothing is kept.
     """
-    if switches.reuse_buffers:
+    if process.reuse_buffers:
         first, second = (array if len(array) <= most else np.zeros(0, np.int64) for array in (first, second))
         _scratch.append((first, second))
 

@@ -17,7 +17,7 @@ from typing import Any
 import torch
 
 from nodeflow import _kernels as kernels
-from nodeflow._runtime import switches
+from nodeflow._runtime import process
 from nodeflow._runtime.workers import Workers
 
 _Called = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)
@@ -52,7 +52,7 @@ def run_all(run: Callable[[int], None], count: int, threads: int | None = None) 
     team = min(count, torchs if threads is None else threads)
     if team <= 1:
         work()
-    elif switches.torch_threads and team <= torchs and not _forked and (library := _openmp()) is not None:
+    elif process.torch_threads and team <= torchs and not _forked and (library := _openmp()) is not None:
         global _team_ran
         _team_ran = True
         # all of torch's threads come, even if some have nothing to do: a smaller team would end those left out

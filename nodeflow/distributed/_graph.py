@@ -18,7 +18,7 @@ from nodeflow._base.types import FileLike, IdsLike
 from nodeflow._edges.stored import Between
 from nodeflow._peers.routes import Routes
 from nodeflow._rows.rows import take_rows
-from nodeflow._runtime import objects
+from nodeflow._runtime import process
 from nodeflow.distributed._held import DistributedRows, HeldEnds, HeldPart
 from nodeflow.distributed._peers import PeerGroup
 from nodeflow.distributed._transport import GroupTransport, Watch
@@ -53,7 +53,7 @@ class DistributedGraph(Graph):
         edges = GraphFrame(parts.num_edges, edata)
         self._set(parts=parts, peers=peers, held=HeldPart(parts, part, edges), uid=str(uuid.uuid4()))
         self._set(ndata=GraphFrame(parts.num_nodes, ndata), edata=edges)
-        objects.graphs[self.uid] = self
+        process.graphs[self.uid] = self
 
     @classmethod
     def open(cls, folder: FileLike, *, timeout: float = 300.0, verify: bool = False) -> Graph:
@@ -187,7 +187,7 @@ def open_part(folder: FileLike, timeout: float, *, verify: bool) -> tuple[GraphP
     seconds = as_number(timeout, "timeout", above=0)
     # the store by which the processes found each other; under torchrun it outlives each of them. It has no public name
     whole = distributed_c10d._get_default_store()  # noqa: SLF001
-    store = dist.PrefixStore(f"nodeflow/{next(objects.openings)}", whole)  # type: ignore[attr-defined]
+    store = dist.PrefixStore(f"nodeflow/{next(process.openings)}", whole)  # type: ignore[attr-defined]
     peers = PeerGroup(GroupTransport(Watch(store, dist.get_rank(), dist.get_world_size()), seconds))
     with peers.together(f"opening {folder}", exchanges=1):
         parts = GraphParts.open(folder, verify=verify)

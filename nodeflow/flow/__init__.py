@@ -7,7 +7,7 @@ Where to change something:
   passing), ``_as_graph`` (also the union), ``_append``, ``_validate``, ``_matrices``, ``_pictures``.
 - ``_build``: NodeFlows made by hand. ``_full_flow``: the flows of ``Propagation``.
 - ``_views``: the objects behind ``layers``, ``flows``, ``ldata`` and ``fdata``.
-- ``_move``: moves to a device. ``_pickle``: a NodeFlow as arrays and back.
+- ``_layer`` also has moves to a device. ``_pickle``: a NodeFlow as arrays and back.
 
 Promises that a change must keep: no public call changes a structure; a call that fails changes no frame; layers share
 tensors where they can, and keep sharing them after moves and pickling.
@@ -28,6 +28,7 @@ from nodeflow.flow._flow import FlowParts as FlowParts
 from nodeflow.flow._full_flow import EdgeColumns as EdgeColumns
 from nodeflow.flow._full_flow import FullFlow as FullFlow
 from nodeflow.flow._layer import Layer
+from nodeflow.flow._layer import rows_between as rows_between
 from nodeflow.flow._node_flow import NodeFlow
 from nodeflow.flow._parent import check_graph as check_graph
 from nodeflow.flow._parent import node_columns as node_columns

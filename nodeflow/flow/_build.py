@@ -167,14 +167,13 @@ def create_node_flow(
 def _layer(i: int, ids: IdsLike | None, flows: Mapping[tuple[int, int], Flow], graph: Graph | None) -> Layer:
     sizes = {flow.num_src for (a, _), flow in flows.items() if a == i}
     sizes |= {flow.num_dst for (_, b), flow in flows.items() if b == i}
-    if ids is None and not sizes:
-        raise ValueError(f"layer {i} has neither a flow nor parent ids to tell its size")
-    if ids is None:
-        parent_nid = None
-    else:
+    parent_nid: Tensor | None = None
+    if ids is not None:
         upper = LARGEST if graph is None else graph.num_nodes
         parent_nid = torch.from_numpy(as_ids(ids, f"layers[{i}]", upper).copy())
         sizes.add(len(parent_nid))
+    if not sizes:
+        raise ValueError(f"layer {i} has neither a flow nor parent ids to tell its size")
     if len(sizes) > 1:
         raise ValueError(f"layer {i} has different sizes in its flows and parent ids: {sorted(sizes)}")
     return Layer._trusted(sizes.pop(), parent_nid)

@@ -12,8 +12,7 @@ from nodeflow._base.checks import check_num_rows, check_type
 from nodeflow._base.frozen import Frozen, Lazy
 from nodeflow._rows.rows import slice_rows, take_rows
 from nodeflow.flow import _matrices as matrices
-from nodeflow.flow._layer import Layer, rows_between
-from nodeflow.flow._move import Move
+from nodeflow.flow._layer import Layer, Move, rows_between
 from nodeflow.flow._pictures import flow_html
 from nodeflow.flow._validate import check_flow
 from nodeflow.graph import Frame
@@ -88,10 +87,10 @@ class Flow(Frozen):
         data: Frame | None = None,
     ) -> None:
         check_type(structure, "structure", Structure, "a Structure")
-        for name, layer in (("src_layer", src_layer), ("dst_layer", dst_layer)):
-            check_type(layer, name, Layer, "a Layer")
-        for name, part in (("parent_eid", parent_eid), ("weight", weight)):
-            check_type(part, name, Tensor | None, "a Tensor")
+        check_type(src_layer, "src_layer", Layer, "a Layer")
+        check_type(dst_layer, "dst_layer", Layer, "a Layer")
+        check_type(parent_eid, "parent_eid", Tensor | None, "a Tensor")
+        check_type(weight, "weight", Tensor | None, "a Tensor")
         check_type(data, "data", Frame | None, "a Frame")
         edge, scale = (None if value is None else Lazy.of(value) for value in (parent_eid, weight))
         flow = Flow._trusted(structure, src_layer, dst_layer, layers, parent_eid=edge, weight=scale, data=data)
@@ -271,13 +270,9 @@ class Flow(Frozen):
 
         >>> from nodeflow import flow_from_edges
         >>> flow = flow_from_edges([0, 1, 1], [0, 0, 1], num_src=2, num_dst=3)
-        >>> h = torch.tensor([[1.0], [2.0]])
-        >>> flow.aggregate(h, "mean").squeeze(1)
-        tensor([1.5000, 2.0000, 0.0000])
-        >>> torch.cat(flow.aggregate(h, ["mean", "max", "std"]), 1)
-        tensor([[1.5000, 2.0000, 0.5000],
-                [2.0000, 2.0000, 0.0000],
-                [0.0000, 0.0000, 0.0000]])
+        >>> mean, largest = flow.aggregate(torch.tensor([1.0, 2.0]), ["mean", "max"])
+        >>> mean, largest
+        (tensor([1.5000, 2.0000, 0.0000]), tensor([2., 2., 0.]))
         """
         return ops.aggregate(self.structure, h, reduce, weight)
 
@@ -349,10 +344,7 @@ class Flow(Frozen):
     ) -> Flow:
         """Return this flow between other Layer objects, with a frame of its own that shares the columns.
 
-        Args:
-            src, dst, layers: the layers that the new flow joins, and their numbers.
-            structure: the same edges for a source layer with another order of nodes; None: the order is the same.
-            move: moves tensors, the structure and the frame to a device; None: they stay where they are.
+        ``structure`` is given where the source layer has another order of nodes, ``move`` to go to a device.
         """
         same = structure is None and move is None
         same = same and src.same_parent_nid(self.src_layer) and dst.same_parent_nid(self.dst_layer)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Protocol, Self, TypedDict, Unpack
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Self, TypeAlias, TypedDict, Unpack
 
 import torch
 from torch import Tensor
@@ -14,22 +14,19 @@ from nodeflow.flow import _append, _as_graph, _validate
 from nodeflow.flow import _parent as parent_graph
 from nodeflow.flow._compute import run
 from nodeflow.flow._flow import Flow
-from nodeflow.flow._layer import Layer
-from nodeflow.flow._move import Move, once
+from nodeflow.flow._layer import Layer, Move, once
 from nodeflow.flow._pickle import pack, unpack
 from nodeflow.flow._pictures import node_flow_html, plot
 from nodeflow.flow._views import FlowView, FrameView, LayerView
 from nodeflow.graph import Frame
 
 if TYPE_CHECKING:
+    from nodeflow.flow._types import Computation
     from nodeflow.graph import Graph
 
 
-class SeedLayout(Protocol):
-    """Layout of seeds that are links in the last layer; ``LinkSampler`` has one."""
-
-    def chunks(self, batch: NodeFlow) -> list[Any]:
-        """Return the seeds of a batch in groups that share negatives."""
+SeedLayout: TypeAlias = "Callable[[NodeFlow], list[Any]]"
+"""Gives the seeds of a batch, which are links, in groups that share negatives; ``LinkSampler`` has one."""
 
 
 class Belongs(TypedDict, total=False):
@@ -96,7 +93,7 @@ class NodeFlow(Frozen):
     flows: FlowView
     """The flows: indexed they are ``Flow`` objects, called they give NodeFlow ids."""
     parent: Graph | None
-    computations: dict[int, run.Computation]
+    computations: dict[int, Computation]
     """Functions of ``register_layer_computation``, by the number of the layer."""
     _seed_ids: Tensor | None
     seed_data: Frame
@@ -209,7 +206,7 @@ class NodeFlow(Frozen):
         """
         if self.seed_layout is None:
             raise AttributeError("this NodeFlow has no chunks: only batches of a LinkSampler have links as seeds")
-        return self.seed_layout.chunks(self)
+        return self.seed_layout(self)
 
     @property
     def seed_ids(self) -> Tensor:
@@ -228,15 +225,12 @@ class NodeFlow(Frozen):
     def in_degrees(self, layer: int) -> Tensor:
         """Edges that enter each node of a layer through the flow before it, int64 ``[nodes]``; 0 for layer 0."""
         i = as_index(layer, "layer", self.num_layers)
-        return self.flows[i - 1].in_degrees if i else self._zeros(i)
+        return self.flows[i - 1].in_degrees if i else self.seed_index.new_zeros(self.layer_sizes[i])
 
     def out_degrees(self, layer: int) -> Tensor:
         """Edges that leave each node of a layer through the flow after it, int64 ``[nodes]``; 0 for the last layer."""
         i = as_index(layer, "layer", self.num_layers)
-        return self.flows[i].out_degrees if i < self.num_flows else self._zeros(i)
-
-    def _zeros(self, layer: int) -> Tensor:
-        return torch.zeros(self.layers[layer].num_nodes, dtype=torch.int64, device=self.device)
+        return self.flows[i].out_degrees if i < self.num_flows else self.seed_index.new_zeros(self.layer_sizes[i])
 
     # ---- parent graph; these functions, from a file of their own, become methods
 

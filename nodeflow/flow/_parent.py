@@ -153,13 +153,7 @@ def copy_to_parent(
 
 
 def node_columns(batch: NodeFlow, ndata: NamesLike) -> list[tuple[int, list[str]]]:
-    """Return the numbers of the layers that a choice of node columns is for, each with the names; raises as a copy.
-
-    >>> from nodeflow import NeighborSampler
-    >>> graph = Graph.from_edges([0], [1], ndata={"x": torch.ones(2)})
-    >>> node_columns(NeighborSampler(graph, [1])([1]), {0: ["x"], -1: ["x"]})
-    [(0, ['x']), (1, ['x'])]
-    """
+    """Return the numbers of the layers that a choice of node columns is for, each with the names; raises as a copy."""
     of = {id(layer.data): i for i, layer in enumerate(batch.layers)}
     return [(of[id(frame)], names) for frame, _, _, names in _copied(batch, ndata, None, from_parent=True)]
 

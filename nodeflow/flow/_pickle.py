@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 from nodeflow._base.frozen import Lazy
 from nodeflow._rows.packing import Piece, Pool, restored
+from nodeflow._runtime import process
 from nodeflow.flow._flow import Flow, FlowParts
 from nodeflow.flow._layer import Layer
-from nodeflow.graph import Frame, find_graph
+from nodeflow.graph import Frame
 from nodeflow.ops import Structure
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ def unpack(
         parts: FlowParts = {"parent_eid": eid, "weight": weight, "needs_weight": needed}
         parts["data"] = Frame(structures[at].num_edges, columns)
         flows.append(Flow._trusted(structures[at], layers[i], layers[j], (i, j), **parts))
-    graph = find_graph(uid)
+    graph = process.graphs.get(uid)
     batch = cls._trusted(layers, flows, parent=graph, seed_index=index, seed_ids=ids, seed_layout=layout)
     batch.seed_data.update(seed_columns)
     return batch

@@ -76,23 +76,22 @@ def plot(
         chosen(choice, argument, layers, frames, sizes) for choice, argument in ((label, "label"), (color, "color"))
     )
     widths = chosen(width, "width", flows, [flow.data for flow in flows], [flow.num_edges for flow in flows])
-    by_pair = {
-        pair: [math.nan] * flow.num_edges if values is None else values
-        for (pair, flow), values in zip(batch.flows.items(), widths, strict=True)
-    }
+    every = [
+        number
+        for flow, values in zip(flows, widths, strict=True)
+        for number in ([math.nan] * flow.num_edges if values is None else values)
+    ]
     picture = Layered(
         names=[names_of(_ids(layer), values) for layer, values in zip(layers, labels, strict=True)],
         hollow=[not layer.has_parent for layer in layers],
         edges={pair: (src.tolist(), dst.tolist()) for pair, flow in batch.flows.items() for src, dst in [flow.edges()]},
-        same={i: _same(flow) for i, flow in enumerate(batch.flows) if _joins_parents(flow)},
+        same={i: flow.dst_in_src.tolist() for i, flow in enumerate(batch.flows) if _joins_parents(flow)},
         colors=None if color is None else colors,
         color_name=color if isinstance(color, str) else "color",
-        widths=None if width is None else by_pair,
+        widths=None if width is None else every,
         width_name=width if isinstance(width, str) else "width",
     )
-    axis = axes_for(ax, picture.inches)
-    draw_layered(axis, picture)
-    return axis
+    return draw_layered(ax, picture)
 
 
 def _ids(layer: Layer) -> list[str]:
@@ -103,10 +102,6 @@ def _ids(layer: Layer) -> list[str]:
 
 def _joins_parents(flow: Flow) -> bool:
     return flow.src_layer.has_parent and flow.dst_layer.has_parent
-
-
-def _same(flow: Flow) -> list[tuple[int, int]]:
-    return [(src, dst) for dst, src in enumerate(flow.dst_in_src.tolist()) if src >= 0]
 
 
 def _summary(flow: Flow) -> FlowSummary:

@@ -33,4 +33,5 @@ MessageLike: TypeAlias = "MessageFunction | ColumnsOfEdges | Sequence[MessageFun
 ReduceLike: TypeAlias = "ReduceFunction | ColumnsOfNodes | Sequence[ReduceFunction | ColumnsOfNodes]"
 MessagesLike: TypeAlias = "MessageLike | Sequence[MessageLike]"
 ReducesLike: TypeAlias = "ReduceLike | Sequence[ReduceLike]"
+Computation: TypeAlias = "tuple[MessageLike | None, ReduceLike | None, ColumnsOfNodes | None]"
 UpdatesLike: TypeAlias = "ColumnsOfNodes | Sequence[ColumnsOfNodes | None] | None"

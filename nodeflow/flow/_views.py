@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import ItemsView, Iterator, Sequence
+from itertools import takewhile
 from typing import Any, SupportsIndex, overload
 
 import torch
@@ -72,11 +73,9 @@ class FlowView(Sequence[Flow]):
 
     def __call__(self, i: int, j: int | None = None) -> Tensor:
         """Return the NodeFlow ids of the edges from layer ``i`` to layer ``j`` (``i + 1`` unless given), int64."""
-        flow, start = self[i] if j is None else self[i, j], 0
-        for pair, other in self.items():
-            if pair == flow.layers:
-                break
-            start += other.num_edges
+        flow = self[i] if j is None else self[i, j]
+        before = takewhile(lambda other: other is not flow, self._by_pair.values())
+        start = sum(other.num_edges for other in before)
         return torch.arange(start, start + flow.num_edges, device="cpu")
 
     def pairs(self) -> list[tuple[int, int]]:

@@ -18,7 +18,6 @@ from nodeflow.graph._folder import write_graph as write_graph
 from nodeflow.graph._frame import Frame
 from nodeflow.graph._frame import GraphFrame as GraphFrame
 from nodeflow.graph._graph import Graph
-from nodeflow.graph._graph import find_graph as find_graph
 from nodeflow.graph._names import NodeNames
 
 __all__ = ["Frame", "Graph", "NodeNames"]

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from nodeflow._base.checks import check_indptr, check_range
 from nodeflow._base.types import Array, FileLike
-from nodeflow._disk.arrays import ArrayFile, map_array, map_csr, map_tensor
+from nodeflow._disk.arrays import ArrayFile, map_array, map_tensor
 from nodeflow._disk.manifest import Manifest
 from nodeflow._disk.streams import stream_array, stream_column
 from nodeflow._edges.stored import permutation
@@ -102,29 +102,17 @@ def open_graph(
                 permutation(ids, size)
         except (ValueError, IndexError) as error:
             raise ValueError(f"{folder} is damaged: {error}") from None
-    ndata, edata = (
-        _frame(folder, manifest, kind, rows, verify=verify)
-        for kind, rows in (("ndata", len(indptr) - 1), ("edata", size))
-    )
+    ndata, edata = _frame(folder, manifest, "ndata", len(indptr) - 1), _frame(folder, manifest, "edata", size)
     return (indptr, indices, ids), ndata, edata
 
 
-def _frame(folder: Path, manifest: Manifest, kind: str, num_rows: int, *, verify: bool) -> GraphFrame:
+def _frame(folder: Path, manifest: Manifest, kind: str, num_rows: int) -> GraphFrame:
     columns: dict[str, Tensor] = {}
     try:
         for one in manifest.facts.get(kind, []):
-            tensors = [map_tensor(folder, manifest.arrays[array]) for array in one["arrays"]]
-            if one["width"] is None:
-                (columns[one["name"]],) = tensors
-            else:  # an earlier version named the arrays of a sparse column one by one
-                columns[one["name"]] = _sparse(*tensors, width=int(one["width"]), verify=verify)
+            if one["width"] is not None:
+                raise ValueError("an earlier version stored a sparse column in another way; save the graph again")
+            (columns[one["name"]],) = (map_tensor(folder, manifest.arrays[array]) for array in one["arrays"])
         return GraphFrame(num_rows, columns)
     except (KeyError, TypeError, ValueError, IndexError) as error:
         raise ValueError(f"{folder} is damaged: its manifest describes wrong columns in {kind}: {error}") from None
-
-
-def _sparse(indptr: Tensor, indices: Tensor, values: Tensor, *, width: int, verify: bool) -> Tensor:
-    if verify:
-        check_indptr(indptr.numpy(), len(indices))
-        check_range(indices.numpy(), "the columns of a sparse column", width, "column")
-    return map_csr(indptr, indices, values, (len(indptr) - 1, width))

@@ -35,21 +35,13 @@ from nodeflow._edges.stored import (
     stored_indptr,
 )
 from nodeflow._peers.held import ALONE, Held, Peers
-from nodeflow._runtime import objects
+from nodeflow._runtime import process
 from nodeflow._runtime.mapped import FilePart, part_of_file
 from nodeflow.graph._folder import open_graph, read_manifest, write_graph
 from nodeflow.graph._frame import Frame, GraphFrame
 from nodeflow.graph._hints import check_arrays, holds_text
 from nodeflow.graph._names import NodeNames, listed
 from nodeflow.graph._plot import plot
-
-_ARRAYS = "indptr and indices of the in-edges, two one-dimensional arrays"
-_ENDS = "src and dst, the ends of the edges in two one-dimensional arrays"
-
-
-def find_graph(uid: str | None) -> Graph | None:
-    """Return the graph with this identity if it lives in this process (batches find their parent so after pickling)."""
-    return objects.graphs.get(uid)
 
 
 class Graph(Frozen):
@@ -106,7 +98,7 @@ class Graph(Frozen):
         edata: ColumnsLike | None = None,
         copy: bool | None = None,
     ) -> None:
-        check_arrays(indptr, indices, "Graph", _ARRAYS)
+        check_arrays(indptr, indices, "Graph", "indptr and indices of the in-edges, two one-dimensional arrays")
         indptr, indices = integers(indptr, "indptr"), integers(indices, "indices")
         check_indptr(indptr, len(indices))
         num_nodes = len(indptr) - 1
@@ -128,7 +120,7 @@ class Graph(Frozen):
             indptr=indptr, indices=indices, _edge_ids=edge_ids, ndata=ndata, edata=edata, uid=uid, _out=OutEdges()
         )
         self._set(_positions=Lazy(lambda: None if edge_ids is None else by_id(np.arange(len(edge_ids)), edge_ids)))
-        objects.graphs[uid] = self
+        process.graphs[uid] = self
 
     @classmethod
     def from_edges(
@@ -156,7 +148,7 @@ class Graph(Frozen):
         >>> Graph.from_edges([0, 1], [1, 2], edge_ids=[1, 0]).edges()
         (tensor([1, 0]), tensor([2, 1]))
         """
-        check_arrays(src, dst, "Graph.from_edges", _ENDS)
+        check_arrays(src, dst, "Graph.from_edges", "src and dst, the ends of the edges in two one-dimensional arrays")
         if holds_text(src) or holds_text(dst):
             raise TypeError(
                 "src and dst must be integers, got strings; Graph.from_named_edges(src, dst) numbers named nodes"
@@ -341,7 +333,7 @@ class Graph(Frozen):
         Where several edges join the pair, this is the lowest of their ids.
 
         Args:
-            u, v: ids of nodes, ``[k]`` each.
+            u, v: the nodes.
             return_uv: return ``(src, dst, edge ids)`` of all edges of every pair instead, pair by pair with ascending
                 ids; a pair without edges then adds nothing.
 
@@ -402,7 +394,7 @@ class Graph(Frozen):
     def __setstate__(self, state: tuple[Any, ...]) -> None:
         arrays, ndata, edata, uid = state
         opened = [array.open() if isinstance(array, FilePart) else array for array in arrays]
-        living_one = find_graph(uid)
+        living_one = process.graphs.get(uid)
         self._start([None if array is None else read_only(array) for array in opened], ndata, edata, uid)
         if living_one is not None:  # in the process where the graph still lives, batches go on finding that very object
-            objects.graphs[uid] = living_one
+            process.graphs[uid] = living_one

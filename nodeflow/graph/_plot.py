@@ -41,17 +41,11 @@ def plot(
     than ``max_nodes`` nodes, or ten times as many edges, is summarised by its distributions of in- and out-degrees.
 
     Args:
-        ax: the matplotlib axes to draw on, or a Figure, which gets axes and a size. None: a new ``pyplot`` figure,
-            which a notebook shows.
+        ax, max_nodes: as for ``NodeFlow.plot``.
         nodes: ids of the nodes to draw, with the edges among them; repeats count once. None: all.
         seeds: ids of nodes that are marked by a rim.
-        label: the text in the nodes: the name of a node column with one number per node, or a function of node ids
-            (int64) that returns a number for each. None: ids.
-        color: the colours of the nodes, given in the same way. Whole numbers of at most ten kinds are classes, others
-            lie on a scale. None: one colour.
-        width: the widths of the arrows in proportion to their sizes: the name of an edge column with one number per
-            edge, or a function of edge ids. The legend has the smallest and the largest. None: one width.
-        max_nodes: the number of nodes up to which every node is drawn.
+        label, color, width: as for ``NodeFlow.plot``: columns of the graph by name, of one number per node or edge, or
+            functions of ids (int64) that return a number for each. None: ids, one colour, one width.
 
     Of columns that are fetched (files, caches), the rows of the drawn nodes and edges are fetched, and only these.
 

@@ -231,12 +231,8 @@ def _one_by_one(structure: Structure, kind: str, h: Tensor, wanted: Wanted) -> t
     if not wanted[3]:
         return total, largest, smallest, none
     mean = total / structure.divisor(total)
-    squares = EdgeSum.apply(structure, "v", _squared_deviation, ("u", "v"), h, mean)
+    squares = EdgeSum.apply(structure, "v", lambda x, mean: (x - mean).square(), ("u", "v"), h, mean)
     return total, largest, smallest, squares
-
-
-def _squared_deviation(x: Tensor, mean: Tensor) -> Tensor:
-    return (x - mean).square()
 
 
 class _ReadOnce(Function):

@@ -17,14 +17,6 @@ EdgeFunction = Callable[..., Tensor]
 _KINDS: Final = {"u": ("num_src", "source"), "v": ("num_dst", "destination"), "e": ("num_edges", "edge")}
 
 
-def _copy(a: Tensor) -> Tensor:
-    return a
-
-
-def _dot(a: Tensor, b: Tensor) -> Tensor:
-    return (a * b).sum(-1, keepdim=True)
-
-
 def paired_dot(a: Tensor, b: Tensor) -> Tensor:
     """The dot product by elementwise halving.
 
@@ -41,12 +33,12 @@ def paired_dot(a: Tensor, b: Tensor) -> Tensor:
 
 
 OPERATIONS: Final[dict[str, EdgeFunction]] = {
-    "copy": _copy,
+    "copy": lambda a: a,
     "add": torch.add,
     "sub": torch.sub,
     "mul": torch.mul,
     "div": torch.div,
-    "dot": _dot,
+    "dot": lambda a, b: (a * b).sum(-1, keepdim=True),
 }
 """Message operations on operands of equal rank; all but "copy" take two. "dot" keeps the contracted dimension as 1."""
 

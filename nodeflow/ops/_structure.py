@@ -122,11 +122,8 @@ class Structure(Frozen):
 
     def _make_transposed(self) -> tuple[Structure, Tensor]:
         if self.device.type == "cpu":
-            sizes = (self.num_src + 2, self.num_edges, self.num_edges)
-            parts = [np.empty(size, np.int64) for size in sizes]
-            kernels.csr.transpose_into(self.indptr.numpy(), self.indices.numpy(), *parts)
+            parts = kernels.csr.transpose(self.indptr.numpy(), self.indices.numpy(), self.num_src)
             indptr, rows, edges = map(torch.from_numpy, parts)
-            indptr = indptr[:-1]
         else:
             edges = torch.argsort(self.indices, stable=True)
             rows = self.dst[edges]

@@ -32,7 +32,6 @@ def plot_degrees(graphs: Graph | Mapping[str, Graph], *, direction: str = "in", 
     Args:
         graphs: a graph, or graphs by name.
         direction: "in" or "out".
-        ax: the matplotlib axes to draw on; None: new ones.
 
     Raises TypeError for anything else, ValueError for another direction, ImportError without matplotlib. Collective
     where a graph lies on several processes.
@@ -64,7 +63,6 @@ def plot_history_ages(history: History, *, ax: Axes | None = None) -> Axes:
 
     Args:
         history: the history. Where its graph lies on several processes, the rows that this one holds.
-        ax: the matplotlib axes to draw on; None: new ones.
 
     Raises TypeError for anything else, ImportError without matplotlib. Cost: 8 bytes read per node and layer.
 
@@ -141,7 +139,6 @@ def plot_curves(
     Args:
         runs: the records of each run by its name; one name is not shown, more are in a legend. A record has ``epoch``,
             ``loss`` and ``score``, as those of ``nodeflow.training`` have. Epochs whose score is NaN have none.
-        path: where to write the picture (PNG, SVG or PDF, by its ending), or None.
         metric: name of the score, for the axis.
         title: above the picture.
 
@@ -174,7 +171,6 @@ def plot_parts(report: PartsReport, path: Path | str | None = None) -> Figure:
 
     Args:
         report: as ``GraphParts.report`` gives it.
-        path: where to write the picture (PNG, SVG or PDF, by its ending), or None.
 
     Raises TypeError for anything but a report, ImportError without matplotlib.
 

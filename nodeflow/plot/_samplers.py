@@ -40,7 +40,6 @@ def plot_samplers(
         seeds: as for a call of every sampler.
         count: "nodes" for the sizes of layers, "edges" for the sizes of flows.
         draws: number of batches of each sampler; they are those of the epochs 0, 1, ...
-        ax: the matplotlib axes to draw on; None: new ones.
         call: further arguments of the calls, such as ``times``.
 
     Raises TypeError for anything that is no sampler, ValueError for another ``count`` or fewer than one draw, what the
@@ -103,7 +102,6 @@ def plot_layer_growth(
         count: "nodes" of every layer, "edges" of every flow, or "bytes": megabytes of all layers and flows so far, from
             the seeds on.
         ndata: node columns that "bytes" counts, as for ``estimate``.
-        ax: the matplotlib axes to draw on; None: new ones.
         options: settings of ``NeighborSampler``, such as ``replace``.
 
     Raises ValueError for another ``count``, what the sampler and its ``estimate`` raise, ImportError without
@@ -149,7 +147,6 @@ def plot_inclusion(
         sampler: a sampler of edges of its graph.
         seeds: few nodes with many neighbours; the last flow of their batches is looked at.
         draws: number of batches; they are those of the epochs 0, 1, ...
-        ax: the matplotlib axes to draw on; None: new ones.
         call: further arguments of the calls, such as ``times``.
 
     Edges that no batch draws state no probability and have no point. Where weights vary from draw to draw (LADIES,

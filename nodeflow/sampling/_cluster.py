@@ -15,7 +15,7 @@ from nodeflow._base.checks import Ints, as_count, as_ids, as_int, check_length
 from nodeflow._base.frozen import Frozen
 from nodeflow._base.types import IdsLike
 from nodeflow._edges.numbering import distinct_in_order
-from nodeflow._runtime import locks
+from nodeflow._runtime import process
 from nodeflow.flow import check_graph
 from nodeflow.graph import Graph
 from nodeflow.random import Random, derive_key, hash_ids
@@ -57,7 +57,7 @@ def partition(graph: Graph, num_parts: int, seed: int = 0) -> Tensor:
     pairs = links(graph)
     adjacency = pymetis.CSRAdjacency(pairs.indptr.astype(np.int64), pairs.indices.astype(np.int64))
     options = pymetis.Options(seed=derive_key(number) >> 33)
-    with locks.metis:  # METIS draws from a generator of the whole process
+    with process.metis_lock:  # METIS draws from a generator of the whole process
         result = pymetis.part_graph(count, adjacency, options=options)
     return torch.from_numpy(np.array(result.vertex_part, np.int64))
 

@@ -9,8 +9,8 @@ import numpy as np
 
 from nodeflow._base.sizes import bytes_text
 from nodeflow._base.types import Floats
-from nodeflow._display.columns import row_bytes
 from nodeflow._display.html import page, table
+from nodeflow._rows.rows import column_bytes
 from nodeflow.flow import NamesLike, NodeFlow, node_columns
 
 _ID = 8  # bytes of an id, and of a position in indptr
@@ -83,7 +83,8 @@ def mean_sizes(draw: Callable[[int], NodeFlow], count: int, ndata: NamesLike) ->
     per_node = np.full(len(nodes), float(_ID))
     for layer, names in node_columns(batch, ndata) if ndata is not None else ():
         assert batch.parent is not None
-        per_node[layer] += sum(row_bytes(batch.parent.ndata[name]) for name in names)
+        columns = (batch.parent.ndata[name] for name in names)
+        per_node[layer] += sum(column_bytes(column) / max(column.shape[0], 1) for column in columns)
     of_edges = _ID * (edges + nodes[1:] + 1)
     sizes: list[Floats] = [nodes, edges, nodes * per_node, of_edges]
     return Estimate._make((*(tuple(values.tolist()) for values in sizes), count))

@@ -253,7 +253,7 @@ class LinkSampler(SamplerBase):
             inputs = inputs._replace(times=None if times is None else times[rows], step=step)
             nodes, negatives, seeds, links = nodes[rows], negatives[rows], seeds[rows], links.at(rows)
         batch: NodeFlow = sampler.draw_batch(nodes, inputs)
-        batch = batch.with_seeds(seed_ids=torch.from_numpy(seeds.copy()), seed_layout=self._layout)
+        batch = batch.with_seeds(seed_ids=torch.from_numpy(seeds.copy()), seed_layout=self._layout.chunks)
         if self.relation is not None and links.relation is not None:
             batch.seed_data[self.relation] = torch.from_numpy(links.relation.copy())
         if self.filter_known == "mark":

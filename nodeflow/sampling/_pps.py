@@ -157,7 +157,7 @@ class Proportional:
         if replace:
             kernels.alias.draw_alias(table, begin, degree, self.table, *keys, *result)
         elif len(table):
-            kernels.sampford.draw_sampford(table, begin, degree, self.table, weights, *keys, unit, top, *result)
+            loops.draw_sampford(table, begin, degree, self.table, weights, *keys, unit, top, *result)
         if len(scan):
             kernels.systematic.draw_systematic(scan, begin, degree, weights, *keys, unit, top, *result)
         if len(keep):

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from nodeflow._base.checks import as_array, as_count, as_ids, as_number, describe
 from nodeflow._base.types import Array, IdsLike, NumbersLike, SeedsLike
-from nodeflow.flow import Flow, Layer, NodeFlow
+from nodeflow.flow import Flow, NodeFlow, rows_between
 from nodeflow.graph import Frame
 from nodeflow.random import Random
 from nodeflow.sampling import Sampler
@@ -286,7 +286,7 @@ class _Sums(NamedTuple):
 def _at_seeds(sampler: Sampler, x: Tensor, seeds: SeedsLike, times: NumbersLike | None, draws: int) -> _Sums:
     options: dict[str, Any] = {} if times is None else {"times": times}
     first: NodeFlow = sampler(seeds, **options)
-    nodes, contexts = first.seeds, first.back.context
+    nodes = first.seeds
     if times is None:
         exact = _exact_sums(sampler, x)[nodes]
     else:
@@ -298,7 +298,7 @@ def _at_seeds(sampler: Sampler, x: Tensor, seeds: SeedsLike, times: NumbersLike 
     def drawn(epoch: int) -> Iterator[tuple[int, Flow, Tensor]]:
         for i, flow in enumerate(sampler(seeds, epoch=epoch, **options).flows):
             if flow.num_dst:  # none without include_dst where no node above has neighbours
-                yield i, flow, _rows_of(flow.dst_layer, nodes, contexts)
+                yield i, flow, rows_between(flow.dst_layer, first.back)
 
     # a seed must be in the flow in every draw: the sum of one that is there by chance is conditional on that draw
     return _Sums("seed", nodes, exact, draws, drawn)
@@ -331,14 +331,6 @@ def _estimates(flow: Flow, x: Array) -> Array:
     indptr = structure.indptr.numpy()
     dst = np.repeat(np.arange(flow.num_dst), indptr[1:] - indptr[:-1])
     return np.bincount(dst, flow.weight.numpy() * x[parents[structure.indices.numpy()]], flow.num_dst)
-
-
-def _rows_of(layer: Layer, nodes: Tensor, contexts: Tensor | None) -> Tensor:
-    """Rows of nodes, each in its context, in a layer; -1 for a node that is not in it."""
-    if contexts is None or layer.context is None:
-        return layer.rows_of(nodes)
-    rows = {pair: i for i, pair in enumerate(zip(layer.parent_nid.tolist(), layer.context.tolist(), strict=True))}
-    return torch.tensor([rows.get(pair, -1) for pair in zip(nodes.tolist(), contexts.tolist(), strict=True)])
 
 
 def _exact_sums(sampler: Any, x: Tensor, time: float | None = None) -> Tensor:

@@ -94,7 +94,8 @@ def node_flows(
     """Strategy for NodeFlows: sampled ones, full ones, and ones made by hand, with skips and pooled layers.
 
     Neighbours are drawn uniformly, so all edges of a node have the same estimator weight. To test a layer with weights
-    that differ, draw from ``graphs`` with ``NeighborSampler(prob=...)``, as in the second example.
+    that differ, draw from ``graphs`` and ``seeds`` with ``NeighborSampler(graph, [1], prob="p")``, after setting
+    ``graph.edata["p"] = 1.0 + torch.arange(graph.num_edges) % 3``.
 
     Args:
         max_layers: bound on the number of layers.
@@ -110,18 +111,6 @@ def node_flows(
     ... def test_sizes(batch):
     ...     assert len(batch.layer_sizes) == batch.num_layers
     >>> test_sizes()
-
-    >>> from hypothesis import strategies as st
-    >>> from nodeflow.testing import graphs, seeds
-    >>> @given(graphs(), st.data())
-    ... def test_weights_that_differ(graph, data):
-    ...     graph.edata["p"] = 1.0 + torch.arange(graph.num_edges) % 3
-    ...     flow = NeighborSampler(graph, [1], prob="p")(data.draw(seeds(graph))).flows[0]
-    ...     h, dense = torch.randn(flow.num_src, 2), torch.zeros(flow.num_dst, flow.num_src)
-    ...     src, dst = flow.edges()
-    ...     dense.index_put_((dst, src), flow.weight, accumulate=True)
-    ...     torch.testing.assert_close(flow.aggregate(h, weight=flow.weight), dense @ h)
-    >>> test_weights_that_differ()
     """
     with_parent = draw(st.booleans()) if parents is None else parents
     if include_dst not in (None, True):

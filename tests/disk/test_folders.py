@@ -21,7 +21,7 @@ from nodeflow._disk import arrays
 from nodeflow._disk.arrays import create_array, describe_array, map_tensor, read_header
 from nodeflow._disk.folders import locked, new_folder
 from nodeflow._disk.manifest import MANIFEST, Manifest
-from nodeflow._runtime import locks
+from nodeflow._runtime import process
 
 
 def written(folder: Path) -> Path:
@@ -200,7 +200,7 @@ def test_one_thread_at_a_time_reads_the_header_of_a_file(tmp_path: Path) -> None
     np.save(tmp_path / "a.npy", np.arange(3))
     for work in (lambda: Graph.open(tmp_path / "graph"), lambda: read_header(tmp_path / "a.npy")):
         thread = threading.Thread(target=work)
-        with locks.syntax:
+        with process.syntax_lock:
             thread.start()
             thread.join(timeout=0.3)
             assert thread.is_alive()

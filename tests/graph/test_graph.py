@@ -17,8 +17,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nodeflow import FullSampler, Graph, NeighborSampler, create_full_node_flow
+from nodeflow._runtime import process
 from nodeflow._runtime.mapped import file_of
-from nodeflow.graph._graph import find_graph
 from nodeflow.testing import graphs
 
 edge_lists = st.integers(1, 7).flatmap(
@@ -246,7 +246,7 @@ def test_pickles_and_copies_are_the_same_graph(graph: Graph) -> None:
         assert torch.equal(same.ndata["feat"], graph.ndata["feat"])
         assert torch.equal(same.edata["w"], graph.edata["w"])
         assert not same.indices.flags.writeable
-        assert find_graph(graph.uid) is graph  # batches keep finding the one they came from
+        assert process.graphs[graph.uid] is graph  # batches keep finding the one they came from
 
 
 def _degrees_of(graph: Graph) -> list[int]:

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from nodeflow._edges.numbering import Numbering
 from nodeflow._rows.rows import fetch_rows
-from nodeflow._runtime import memory, switches
+from nodeflow._runtime import memory, process
 
 
 @pytest.fixture(autouse=True)
@@ -65,7 +65,7 @@ def test_what_still_uses_the_memory_keeps_it(keep):
 
 
 def test_buffers_can_be_switched_off(monkeypatch):
-    monkeypatch.setattr(switches, "reuse_buffers", False)
+    monkeypatch.setattr(process, "reuse_buffers", False)
     tensor(1000, 1)
     assert not memory._free
 
@@ -148,7 +148,7 @@ def test_scratch_can_be_switched_off(monkeypatch):
 
     assert numbered() == list(range(2000))
     assert len(memory._scratch) == 1
-    monkeypatch.setattr(switches, "reuse_buffers", False)
+    monkeypatch.setattr(process, "reuse_buffers", False)
     assert numbered() == list(range(2000))
     assert len(memory._scratch) == 1  # neither taken nor added to
     memory._scratch.clear()

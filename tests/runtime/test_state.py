@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from _support.rooms import PACKAGE, files, room_of
 
-from nodeflow._runtime import locks
+from nodeflow._runtime import process
 
 CHANGEABLE = re.compile(
     "Condition|Counter|Lock|OrderedDict|RLock|SimpleQueue|WeakKeyDictionary|WeakSet|WeakValueDictionary|bytearray|count"
@@ -48,11 +48,11 @@ def test_only_the_room_of_the_process_has_state() -> None:
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
 def test_locks_that_are_held_at_a_fork_are_free_in_the_child() -> None:
     def take() -> None:
-        with locks.warnings, locks.metis:
+        with process.warnings_lock, process.metis_lock:
             pass
 
     child = multiprocessing.get_context("fork").Process(target=take)
-    with locks.warnings, locks.metis:
+    with process.warnings_lock, process.metis_lock:
         child.start()
     child.join(20)
     assert child.exitcode == 0

@@ -14,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 import torch
 
-from nodeflow._runtime import switches, threads
+from nodeflow._runtime import process, threads
 from nodeflow._runtime.threads import run_all
 
 needs_openmp = pytest.mark.skipif(threads._openmp() is None, reason="torch has no OpenMP library of GNU's kind here")
@@ -175,7 +175,7 @@ def test_sums_and_a_backward_pass_in_a_child_made_by_fork_after_both_ran():
 
 def test_torchs_threads_can_be_switched_off(monkeypatch):
     torch.set_num_threads(2)
-    monkeypatch.setattr(switches, "torch_threads", False)
+    monkeypatch.setattr(process, "torch_threads", False)
     monkeypatch.setattr(threads, "_openmp", lambda: pytest.fail("torch's threads were asked for"))
     done = []
     run_all(done.append, 5)

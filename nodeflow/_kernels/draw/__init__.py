@@ -1,10 +1,9 @@
 """Loops that draw edges or nodes; ``sampling/_*.py`` call them.
 
 - ``uniform``: fanouts with and without replacement, also of past edges only. ``bernoulli``: every edge by itself.
-- ``weighted``: how every row draws in proportion to a column: from an alias table (``alias``), by rejection
-  (``sampford``), or by a pass over its edges (``systematic``).
-- one random number per source for all destinations: ``labor`` for LABOR-0, ``labor_importance`` for the rounds of
-  LABOR-i.
+- ``weighted``: how every row draws in proportion to a column: from an alias table (``alias``), by rejection (Sampford's
+  method), or by a pass over its edges (``systematic``).
+- One random number per source for all destinations: ``labor`` for LABOR-0, ``labor_importance`` for LABOR-i.
 - ``layerwise``, ``pps``: one set of sources for a layer; draws from a list with unequal probabilities.
 - ``walk``: random walks, also with steps that other processes answer. ``subgraph``: nodes of subgraphs, and all edges
   between given nodes.

@@ -6,6 +6,7 @@ little memory per edge.
 """
 
 import math
+from heapq import heapreplace
 
 import numpy as np
 from numba import njit
@@ -17,6 +18,7 @@ from nodeflow._kernels.rng import GOLDEN, U64, stream, uniform
 
 _AHEAD = 4  # rows between the prefetch of their first sources and their use
 _PIECE = 1024  # edges per block
+_FAR = 1e300  # more than number / pi of any source
 
 
 @njit(nogil=True, cache=True)
@@ -169,45 +171,6 @@ def keep_poisson(begin, degree, indices, nodes, fanout, keys, early, pi, codes, 
     return indptr
 
 
-@njit(inline="always")
-def _above(keys, positions, i, j):
-    return keys[i] > keys[j] or (keys[i] == keys[j] and positions[i] > positions[j])
-
-
-@njit(nogil=True, cache=True)
-def _keep_smaller(keys, positions, size, most, key, position):
-    """Offer an entry to a heap of the ``most`` smallest entries, whose root is the largest; return its new size.
-
-    Entries are ordered by key, and by position where keys are equal.
-    """
-    if size < most:
-        hole = size
-        keys[hole], positions[hole] = key, position
-        while hole > 0:
-            up = (hole - 1) >> 1
-            if not _above(keys, positions, hole, up):
-                break
-            keys[hole], keys[up] = keys[up], keys[hole]
-            positions[hole], positions[up] = positions[up], positions[hole]
-            hole = up
-        return size + 1
-    if key > keys[0] or (key == keys[0] and position > positions[0]):
-        return size
-    keys[0], positions[0] = key, position
-    hole = 0
-    while True:
-        down = 2 * hole + 1
-        if down >= size:
-            return size
-        if down + 1 < size and _above(keys, positions, down + 1, down):
-            down += 1
-        if not _above(keys, positions, down, hole):
-            return size
-        keys[hole], keys[down] = keys[down], keys[hole]
-        positions[hole], positions[down] = positions[down], positions[hole]
-        hole = down
-
-
 @njit(nogil=True, cache=True)
 def keep_smallest(begin, degree, indices, nodes, fanout, keys, early, pi, codes, scratch, kept, inverse):
     """Keep the ``fanout`` edges of each row with the smallest number / pi; return their indptr.
@@ -217,12 +180,12 @@ def keep_smallest(begin, degree, indices, nodes, fanout, keys, early, pi, codes,
     """
     n = begin.shape[0]
     indptr = np.zeros(n + 1, np.int64)
-    most = 1
     for i in range(n):
         indptr[i + 1] = indptr[i] + (degree[i] if fanout < 0 else min(degree[i], fanout))
-        most = max(most, indptr[i + 1] - indptr[i] + 1)
-    heap, positions = np.empty(most, np.float64), np.empty(most, np.int64)
     _fill(nodes, keys, early, pi, codes, scratch)
+    # A heap holds the k + 1 smallest of a row, negated: at its root is the largest of these, tau, which is not kept.
+    heap = [(-_FAR, 0) for _ in range(max(fanout, 0) + 1)]
+    smallest = np.empty(len(heap), np.int64)
     # mark[t] is the last row with source t; or ~m, where source t is entry m of the repeated sources of a row
     mark = np.full(pi.shape[0], -1, np.int32)
     repeated, copies = np.empty(16, np.int64), np.empty(16, np.int64)
@@ -233,9 +196,9 @@ def keep_smallest(begin, degree, indices, nodes, fanout, keys, early, pi, codes,
             for j in range(k):
                 kept[w + j], inverse[w + j] = first + j, 1.0
             continue
-        # A heap holds the k + 1 smallest: the largest of these is tau, and is not kept. ``bound`` is its code, beyond
-        # which no edge can enter the heap.
-        size, number, bound = 0, 0, 255
+        for q in range(len(heap)):
+            heap[q] = (-_FAR, 0)
+        number, bound = 0, 255  # ``bound`` is the code of the root, beyond which no edge can enter the heap
         for p in range(first, end):
             t, copy = np.int64(indices[p]), 0
             m = int(mark[t])
@@ -251,14 +214,18 @@ def keep_smallest(begin, degree, indices, nodes, fanout, keys, early, pi, codes,
                 copy = int(copies[~m])
             else:
                 mark[t] = i
-                if size > k and codes[t] > bound:
+                if codes[t] > bound:
                     continue
-            size = _keep_smaller(heap, positions, size, k + 1, _least(t, nodes, keys, early, copy, pi), p)
-            bound = _code(heap[0])
-        tau, last = heap[0], positions[0]
-        for p in np.sort(positions[: k + 1]):
-            if p != last:
+            entry = (-_least(t, nodes, keys, early, copy, pi), -p)
+            if entry > heap[0]:
+                heapreplace(heap, entry)
+                bound = _code(-heap[0][0])
+        tau, last = heap[0]
+        for q in range(len(heap)):
+            smallest[q] = -heap[q][1]
+        for p in np.sort(smallest):
+            if p != -last:
                 kept[w] = p
-                inverse[w] = 1.0 / min(1.0, pi[indices[p]] * tau)
+                inverse[w] = 1.0 / min(1.0, -pi[indices[p]] * tau)
                 w += 1
     return indptr

@@ -4,6 +4,7 @@ import numpy as np
 from numba import int64, njit
 
 from nodeflow._kernels.arrays import first_above, first_at_least
+from nodeflow._kernels.relabel import shift_for
 from nodeflow._kernels.rng import GOLDEN, U64, mix, stream, uniform
 
 
@@ -27,12 +28,10 @@ def draw_with_replacement(ends, guide, size, key):
     result.
     """
     drawn, state, total = np.empty(size, np.int64), stream(key, 0), ends[-1]
-    bits = 0
-    while (1 << bits) < guide.shape[0] - 1:
-        bits += 1
+    shift = shift_for(guide.shape[0] - 1) - U64(11)
     for j in range(size):
         state += GOLDEN
-        b = int64((mix(state) >> U64(11)) >> U64(53 - bits))
+        b = int64((mix(state) >> U64(11)) >> shift)
         drawn[j] = first_above(ends, guide[b], guide[b + 1], uniform(state) * total)
     return drawn
 
@@ -124,16 +123,14 @@ def hash_order(ids, key):
     The method is a bucket sort by the leading bits of the random number of an id, with insertion inside the buckets,
     which hold about one id each.
     """
-    n, bits = ids.shape[0], 1
-    while (1 << bits) < n:
-        bits += 1
-    shift = U64(64 - bits)
-    number = np.empty(n, np.uint64)
-    start = np.zeros((1 << bits) + 1, np.int64)
+    n = ids.shape[0]
+    shift = shift_for(max(n, 2))
+    buckets = 1 << int64(U64(64) - shift)
+    number, start = np.empty(n, np.uint64), np.zeros(buckets + 1, np.int64)
     for i in range(n):
         number[i] = mix(stream(key, ids[i]) + GOLDEN)
         start[int64(number[i] >> shift) + 1] += 1
-    for b in range(1 << bits):
+    for b in range(buckets):
         start[b + 1] += start[b]
     first = start.copy()
     order = np.empty(n, np.int64)

@@ -41,29 +41,6 @@ def _count_visit(table, u, seen, count, slots, distinct):
 
 
 @njit(nogil=True, cache=True)
-def _most_visited(seen, count, distinct, rank, limit, nodes, visits):
-    """Write the ``limit`` most visited nodes, by descending count (a stable sort); return their number.
-
-    ``rank`` holds zeros before and after.
-    """
-    top = 0
-    for j in range(distinct):
-        rank[count[j]] += 1
-        top = max(top, count[j])
-    before = 0
-    for c in range(top, 0, -1):
-        number, rank[c] = rank[c], before
-        before += number
-    for j in range(distinct):
-        r = rank[count[j]]
-        rank[count[j]] += 1
-        if r < limit:
-            nodes[r], visits[r] = seen[j], count[j]
-    rank[: top + 1] = 0
-    return min(distinct, limit)
-
-
-@njit(nogil=True, cache=True)
 def walk(indptr, indices, left_out, dst, key, num_walks, length, restart):
     """Return the nodes where the walks of each destination are after every step, ``[n, length, num_walks]``.
 
@@ -179,7 +156,20 @@ def most_visited(visited, starts, most):
                     distinct = _count_visit(table, u, seen, count, slots, distinct)
         base = indptr[i]
         nodes, visits = reserve(nodes, base, limit), reserve(visits, base, limit)
-        indptr[i + 1] = base + _most_visited(seen, count, distinct, rank, limit, nodes[base:], visits[base:])
+        # a stable counting sort, by descending count; ``rank`` and ``table`` become empty again
+        top, before = 0, base
         for j in range(distinct):
+            rank[count[j]] += 1
+            top = max(top, count[j])
+        for c in range(top, 0, -1):
+            number, rank[c] = rank[c], before
+            before += number
+        indptr[i + 1] = base + min(distinct, limit)
+        for j in range(distinct):
+            place = rank[count[j]]
+            rank[count[j]] += 1
+            if place < indptr[i + 1]:
+                nodes[place], visits[place] = seen[j], count[j]
             table[slots[j]] = -1
+        rank[: top + 1] = 0
     return indptr, nodes[: indptr[n]].astype(np.int64), visits[: indptr[n]].astype(np.int64)

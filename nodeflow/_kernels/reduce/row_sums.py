@@ -87,33 +87,11 @@ def held_sums(out, size):
     raise NotImplementedError("compiled code only")
 
 
-def start_of_sums(out, to):
-    """Return where the sums of the row ``out[to:]`` begin in that array."""
-    raise NotImplementedError("compiled code only")
-
-
-def round_row(sums, out, to, count):
-    """Write ``out[to : to + count] = sums[:count]`` if ``out`` holds words; else ``out`` already holds the sums."""
-    raise NotImplementedError("compiled code only")
-
-
 @overload(held_sums)
 def _held_sums(out, size):
     if isinstance(out.dtype, types.Float):
         return lambda out, size: out
     return lambda out, size: np.empty(size, np.float32)
-
-
-@overload(start_of_sums)
-def _start_of_sums(out, to):
-    return (lambda out, to: to) if isinstance(out.dtype, types.Float) else (lambda out, to: 0)
-
-
-@overload(round_row)
-def _round_row(sums, out, to, count):
-    if isinstance(out.dtype, types.Float):
-        return lambda sums, out, to, count: None
-    return lambda sums, out, to, count: copy_row(sums, 0, out, to, count)
 
 
 @njit(nogil=True, cache=True)
@@ -139,7 +117,7 @@ def sum_rows(indptr, indices, edges, rows, x, stride, weight, groups, width, mea
     # One function for all of it: parts that take arrays as arguments count references to them once per row, inlined or
     # not, which took 12 to 25 % more time.
     size = groups * width
-    sums = held_sums(out, size)
+    sums, words = held_sums(out, size), out.dtype.type(0.5) == 0  # integers; known when compiled
     number = sums.dtype.type
     before, ahead = size if own else 0, prefetch_distance(size)
     end = np.int64(indptr[U64(last)] if rows is None else 0)
@@ -166,7 +144,7 @@ def sum_rows(indptr, indices, edges, rows, x, stride, weight, groups, width, mea
         to = i * (before + size)
         copy_row(x, v * stride, out, to, before)
         to += before
-        base = start_of_sums(out, to)
+        base = 0 if words else to
         p = a
         while True:  # once for a row without edges
             q, begun = min(p + BLOCK, b), p > a
@@ -236,7 +214,8 @@ def sum_rows(indptr, indices, edges, rows, x, stride, weight, groups, width, mea
             if q == b:
                 break
             p = q
-        round_row(sums, out, to, size)
+        if words:
+            copy_row(sums, 0, out, to, size)
     if streamed:
         fence()
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -32,14 +32,6 @@ if TYPE_CHECKING:
         SomeIds,
         UpdatesLike,
     )
-
-
-class Computation(NamedTuple):
-    """Functions that compute a layer, as ``flow_compute`` takes them."""
-
-    message: MessageLike | None
-    reduce: ReduceLike | None
-    update: ColumnsOfNodes | None
 
 
 def flow_compute(
@@ -112,13 +104,9 @@ def apply_flows(
     named by its ``out``. ``edges``: distinct local edge ids, seen in this order; the other rows stay (0 in a new
     column).
     """
-    flows = (
-        [batch.flows[flow]]
-        if isinstance(flow, tuple)
-        else [batch.flows[i] for i in _numbers(flow, "flow", batch.num_flows)]
-    )
+    keys = [flow] if isinstance(flow, tuple) else _numbers(flow, "flow", batch.num_flows)
     with atomic(batch):
-        for chosen in flows:
+        for chosen in [batch.flows[key] for key in keys]:
             if edges is ALL:
                 part = Part(chosen)
             else:
@@ -171,7 +159,7 @@ def register_layer_computation(
         )
     elif reduce is None:
         raise ValueError("a message function needs a reduce function: give both")
-    batch.computations[i] = Computation(message, reduce, update)
+    batch.computations[i] = message, reduce, update
 
 
 def compute(batch: NodeFlow) -> None:

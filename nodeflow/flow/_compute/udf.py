@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NoReturn
 from torch import Tensor
 
 from nodeflow._base.checks import describe
+from nodeflow._rows.base import summary
 
 if TYPE_CHECKING:
     from nodeflow.flow._node_flow import NodeFlow
@@ -49,10 +50,8 @@ class Columns(Mapping[str, Tensor]):
         return f"{self.where}: {', '.join(map(self._describe, self._names)) or 'no columns'}"
 
     def _describe(self, name: str) -> str:
-        if name not in self._seen:  # printing must not read it: making it may be slow
-            return name
-        seen = self._seen[name]
-        return f"{name} {str(seen.dtype).removeprefix('torch.')} {list(seen.shape)}"
+        # printing must not read a column: making it may be slow
+        return f"{name} {summary(self._seen[name])}" if name in self._seen else name
 
 
 class EdgeBatch:
@@ -66,15 +65,12 @@ class EdgeBatch:
     Columns are gathered when asked for; an unknown name raises KeyError that lists the known ones.
 
     >>> import torch
-    >>> from nodeflow import Graph, NeighborSampler, fn
-    >>> graph = Graph.from_edges([0, 1], [2, 2], ndata={"h": torch.tensor([[1.0], [2.0], [3.0]])})
-    >>> batch = NeighborSampler(graph, fanouts=[2])([2])
-    >>> batch.copy_from_parent(["h"])
-    >>> def difference(edges: EdgeBatch):
-    ...     return {"m": edges.src["h"] - edges.dst["h"]}
-    >>> batch.flow_compute(0, difference, fn.sum("m", "s"))
-    >>> batch.ldata[1]["s"]
-    tensor([[-3.]])
+    >>> from nodeflow import create_full_node_flow, fn, Graph
+    >>> batch = create_full_node_flow(Graph.from_edges([0, 1], [1, 1]), 1)
+    >>> batch.inputs["h"] = torch.tensor([1.0, 2.0])
+    >>> batch.flow_compute(0, lambda edges: {"m": -edges.src["h"]}, fn.sum("m", "s"))
+    >>> batch.outputs["s"]
+    tensor([ 0., -3.])
     """
 
     __slots__ = ("_count", "_ends", "_ids", "data", "dst", "src")
@@ -113,15 +109,12 @@ class NodeBatch:
         mailbox: in reduce functions, the messages: ``mailbox[name]`` is ``[nodes, degree, ...]``.
 
     >>> import torch
-    >>> from nodeflow import Graph, NeighborSampler, fn
-    >>> graph = Graph.from_edges([0, 1], [2, 2], ndata={"h": torch.tensor([[1.0], [2.0], [3.0]])})
-    >>> batch = NeighborSampler(graph, fanouts=[2])([2])
-    >>> batch.copy_from_parent(["h"])
-    >>> def median(nodes: NodeBatch):
-    ...     return {"s": nodes.mailbox["m"].median(dim=1).values}
-    >>> batch.flow_compute(0, fn.copy_u("h", "m"), median)
-    >>> batch.ldata[1]["s"]
-    tensor([[1.]])
+    >>> from nodeflow import create_full_node_flow, fn, Graph
+    >>> batch = create_full_node_flow(Graph.from_edges([0, 1], [1, 1]), 1)
+    >>> batch.inputs["h"] = torch.tensor([1.0, 2.0])
+    >>> batch.flow_compute(0, fn.copy_u("h", "m"), lambda nodes: {"s": nodes.mailbox["m"].median(1).values})
+    >>> batch.outputs["s"]
+    tensor([0., 1.])
     """
 
     __slots__ = ("_count", "_mailbox", "_nodes", "data")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from nodeflow._base.checks import as_int
-from nodeflow._runtime import objects
+from nodeflow._runtime import process
 
 __all__ = ["seed"]
 
@@ -25,4 +25,4 @@ def seed(val: int) -> None:
     >>> drawn() == first
     True
     """
-    objects.seed(as_int(val, "val"))
+    process.seed(as_int(val, "val"))

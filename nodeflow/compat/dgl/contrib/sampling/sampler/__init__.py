@@ -14,7 +14,7 @@ from torch import Tensor
 
 from nodeflow import sampling
 from nodeflow._base.checks import Ints, as_count, as_ids, as_int, check_one_of, check_type
-from nodeflow._runtime import objects
+from nodeflow._runtime import process
 from nodeflow.compat.dgl._elsewhere import refuse
 from nodeflow.compat.dgl._graph import DGLGraph
 from nodeflow.compat.dgl.nodeflow import NodeFlow
@@ -79,7 +79,7 @@ class _NodeFlows(ABC):
         self._prefetch, self._num_workers = bool(prefetch), as_count(num_workers, "num_workers", 1)
         size = g.number_of_nodes()
         ids = np.arange(size) if seeds is None else as_ids(seeds, "seed_nodes", size)
-        key, self._iterations = derive_key(*objects.take_seed()), 0
+        key, self._iterations = derive_key(*next(process.seeds)), 0
         self._options: LayerOptions = {"direction": direction, "include_dst": False, "seed": key}
         if shuffle:
             ids = ids[Random(derive_key(key, "order")).permutation(len(ids)).numpy()]
