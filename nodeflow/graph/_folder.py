@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +11,7 @@ from torch import Tensor
 
 from nodeflow._base.checks import check_indptr, check_range
 from nodeflow._base.types import Array, FileLike
-from nodeflow._disk.arrays import ArrayFile, map_array, map_csr, map_tensor
+from nodeflow._disk.arrays import ArrayFile, check_array, map_array, map_tensor
 from nodeflow._disk.manifest import Manifest
 from nodeflow._disk.streams import stream_array, stream_column
 from nodeflow._edges.stored import permutation
@@ -113,18 +113,12 @@ def _frame(folder: Path, manifest: Manifest, kind: str, num_rows: int, *, verify
     columns: dict[str, Tensor] = {}
     try:
         for one in manifest.facts.get(kind, []):
-            tensors = [map_tensor(folder, manifest.arrays[array]) for array in one["arrays"]]
-            if one["width"] is None:
-                (columns[one["name"]],) = tensors
-            else:  # an earlier version named the arrays of a sparse column one by one
-                columns[one["name"]] = _sparse(*tensors, width=int(one["width"]), verify=verify)
+            *ends, array = (manifest.arrays[name] for name in one["arrays"])
+            if one["width"] is not None:  # an earlier version named the arrays of a sparse column one by one
+                indptr, indices = ends
+                array = replace(array, shape=(indptr.shape[0] - 1, int(one["width"])), csr=(indptr, indices))
+                check_array(folder, array, contents=verify)
+            columns[one["name"]] = map_tensor(folder, array)
         return GraphFrame(num_rows, columns)
     except (KeyError, TypeError, ValueError, IndexError) as error:
         raise ValueError(f"{folder} is damaged: its manifest describes wrong columns in {kind}: {error}") from None
-
-
-def _sparse(indptr: Tensor, indices: Tensor, values: Tensor, *, width: int, verify: bool) -> Tensor:
-    if verify:
-        check_indptr(indptr.numpy(), len(indices))
-        check_range(indices.numpy(), "the columns of a sparse column", width, "column")
-    return map_csr(indptr, indices, values, (len(indptr) - 1, width))
