@@ -47,7 +47,7 @@ class FileStore(Store):
         counter: the array that counts commits, where there are several processes.
 
     Raises ValueError for a folder of something else, damaged files, and folders of processes that are not of one
-    commit; BlockingIOError where another process has it; OSError when the disk cannot hold the arrays.
+    commit; BlockingIOError where another process has it; OSError, and the folder is as it was, where the disk is full.
     """
 
     folder: Path

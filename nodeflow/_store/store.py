@@ -130,7 +130,7 @@ class MemoryStore(Store):
 
 
 def copy_rows(arrays: Mapping[str, Tensor], changes: Changes) -> None:
-    """Write rows into arrays."""
+    """Write rows into arrays, in the order of ``changes``."""
     for name, (ids, rows) in changes.items():
         arrays[name].index_copy_(0, ids, rows)
 
