@@ -44,7 +44,8 @@ def build_graph(
 ) -> Graph:
     """Build a graph folder from files of edges, in bounded memory, and open it.
 
-    The graph, which may be larger than memory, is that of ``Graph.from_edges`` for the edges of all files in order.
+    The graph is that of ``Graph.from_edges`` for the edges of all files in their order: the id of an edge is its
+    position among them. It may be larger than memory.
 
     Args:
         edges: a file, or several: ``.csv``, ``.tsv`` or ``.txt``, as ``datasets.read_edge_list`` reads them, also

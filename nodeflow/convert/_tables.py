@@ -86,7 +86,7 @@ def to_edge_table(
             a list with an array per row.
 
     Raises KeyError for an unknown column; ValueError for a column named like an end, names of another number than the
-    nodes, and columns of more than two dimensions; TypeError for sparse columns and types that numpy does not have.
+    nodes, and columns of more than two dimensions; TypeError for sparse columns and types unknown to numpy (bfloat16).
 
     >>> to_edge_table(Graph.from_edges([0, 1], [1, 1]), names=["ann", "bob"])
     {'src': ['ann', 'bob'], 'dst': ['bob', 'bob']}

@@ -99,7 +99,7 @@ def read_folder(path: FileLike, *, labels: bool = True) -> Dataset:
 
     The split of the nodes: the column ``split`` of ``nodes.csv``, or those of the three files that exist (the other
     parts are empty, and the other labelled nodes in none). Without either, the labelled nodes, in a matrix those with
-    any label, are split at random, always the same way: one half, one quarter, one quarter.
+    any label, are split by ``numpy.random.default_rng(0)``, always the same way: one half, one quarter, one quarter.
 
     Args:
         path: the folder.
