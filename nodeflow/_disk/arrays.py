@@ -148,16 +148,6 @@ def take_room(descriptor: int, start: int, size: int) -> None:
         size -= os.write(descriptor, zeros[:size])
 
 
-def describe_array(folder: Path, file: str, dtype: torch.dtype | None = None) -> ArrayFile:
-    """Return the description of a ``.npy`` file of a folder, which is read once for its checksum.
-
-    ``dtype`` is the type of its numbers, where numpy has another word for it (bfloat16).
-    """
-    numbers, shape, _ = read_header(folder / file)
-    kind = torch.from_numpy(np.empty(0, numbers)).dtype if dtype is None else dtype
-    return ArrayFile(file, str(kind).removeprefix("torch."), shape, checksum(folder / file))
-
-
 def read_header(file: Path) -> tuple[np.dtype[Any], tuple[int, ...], int]:
     """Return the type and shape of the array in a ``.npy`` file, and the byte where its numbers begin.
 
@@ -207,12 +197,16 @@ def check_array(folder: Path, array: ArrayFile, *, contents: bool) -> None:
         if contents and checksum(path) != plain.checksum:
             raise ValueError(f"{path} is damaged: its contents have another checksum than when it was written")
     if contents and array.csr is not None:
-        indptr, indices = (map_array(folder, part) for part in array.csr)
-        try:
-            check_indptr(indptr, len(indices))
-            check_range(indices, "the columns of a sparse column", array.shape[1], "column")
-        except (ValueError, IndexError) as error:
-            raise ValueError(f"{folder / array.file} is damaged: {error}") from None
+        check_csr(folder, array, *(map_array(folder, part) for part in array.csr))
+
+
+def check_csr(folder: Path, array: ArrayFile, indptr: Array, indices: Array) -> None:
+    """Raise ValueError unless the arrays of a sparse column hold rows of it."""
+    try:
+        check_indptr(indptr, len(indices))
+        check_range(indices, "the columns of a sparse column", array.shape[1], "column")
+    except (ValueError, IndexError) as error:
+        raise ValueError(f"{folder / array.file} is damaged: {error}") from None
 
 
 def map_array(folder: Path, array: ArrayFile, mode: Literal["r", "r+"] = "r") -> Array:
@@ -229,17 +223,15 @@ def map_tensor(folder: Path, array: ArrayFile) -> Tensor:
     It pickles as the names of its files. Raises ValueError for sparse rows whose arrays do not fit one another.
     """
     tensors = [from_numpy(map_array(folder, plain), plain.torch_type) for plain in array.plain]
-    if array.csr is None:
-        return tensors[0]
-    indptr, indices, values = tensors
-    return map_csr(indptr, indices, values, (array.shape[0], array.shape[1]))
+    return tensors[0] if array.csr is None else map_csr(folder, array, *tensors)
 
 
-def map_csr(indptr: Tensor, indices: Tensor, values: Tensor, shape: tuple[int, int]) -> Tensor:
+def map_csr(folder: Path, array: ArrayFile, indptr: Tensor, indices: Tensor, values: Tensor) -> Tensor:
     """Return the sparse CSR tensor of mapped arrays; raises ValueError where they do not fit one another."""
-    ends = (indptr, indices)
+    ends, where = (indptr, indices), f"{folder / array.file}: the arrays of a sparse column"
     if any(part.ndim != 1 for part in (*ends, values)) or {part.dtype for part in ends} - {torch.int64, torch.int32}:
-        raise ValueError("the arrays of a sparse column are of wrong types")
-    if len(indptr) != shape[0] + 1 or indptr[0] != 0 or indptr[-1] != len(indices) or len(indices) != len(values):
-        raise ValueError("the arrays of a sparse column do not fit one another")
-    return csr_tensor(indptr, indices, values, shape)
+        raise ValueError(f"{where} are of wrong types")
+    rows, width = array.shape
+    if len(indptr) != rows + 1 or indptr[0] != 0 or indptr[-1] != len(indices) or len(indices) != len(values):
+        raise ValueError(f"{where} do not fit one another")
+    return csr_tensor(indptr, indices, values, (rows, width))

@@ -67,23 +67,18 @@ def locked(folder: Path, name: Path | None = None) -> Iterator[None]:
     ``name`` is what the error calls the folder. Raises BlockingIOError where another process, or another place in this
     one, holds it.
     """
-    lock = _taken(folder, name or folder, shared=False)
+    lock = take_lock(folder, name or folder, shared=False)
     try:
         yield
     finally:
         lock.release()
 
 
-def lock_of_process(folder: Path) -> BaseFileLock:
-    """Take the lock of a folder for this process until ``release`` is called, or the result is no longer referred to.
+def take_lock(folder: Path, name: Path, *, shared: bool) -> BaseFileLock:
+    """Take the lock of a folder until ``release`` is called, or the result is no longer referred to; see ``locked``.
 
-    Further calls of the same process get the same lock, which is free once all of them have released it. Raises
-    BlockingIOError where another process holds it.
+    ``shared``: further calls of this process get the same lock, which is free once all of them have released it.
     """
-    return _taken(folder.resolve(), folder, shared=True)
-
-
-def _taken(folder: Path, name: Path, *, shared: bool) -> BaseFileLock:
     from filelock import FileLock, Timeout  # late: importing the package must stay quick
 
     lock = FileLock(folder / LOCK, is_singleton=shared, thread_local=False)  # a finalizer may release it

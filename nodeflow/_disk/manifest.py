@@ -17,13 +17,9 @@ MANIFEST = "manifest.json"
 
 @dataclass(frozen=True)
 class Manifest:
-    """The manifest of a folder.
+    """The manifest of a folder: what it holds, as "graph", the version of that layout, its arrays by name, and facts.
 
-    Args:
-        kind: what the folder holds, as "graph".
-        version: of the layout of this kind.
-        arrays: descriptions of all arrays by name.
-        facts: everything else, as JSON has it.
+    ``facts`` are everything else, as JSON has it.
     """
 
     kind: str

@@ -89,10 +89,7 @@ class ArrayWriter:
 
 
 class SparseWriter:
-    """Three ``.npy`` files that grow by sparse rows: ``name.indptr``, ``name.indices`` and ``name.values``.
-
-    Arguments, methods and errors are those of ``ArrayWriter``; ``width`` is the number of columns.
-    """
+    """Three ``.npy`` files that grow by sparse rows ``[k, width]``, with the methods of ``ArrayWriter``."""
 
     def __init__(self, file: Path, dtype: torch.dtype, width: int, num_rows: int | None = None) -> None:
         self.width, self.num_rows, self._total = width, 0, num_rows
@@ -103,14 +100,12 @@ class SparseWriter:
         self._indptr.append(np.zeros(1, np.int64))
 
     def append(self, rows: Tensor) -> None:
-        """Append sparse CSR rows ``[k, width]``."""
         self._indptr.append(rows.crow_indices()[1:].cpu().long() + self._values.num_rows)
         self._indices.append(rows.col_indices().long())
         self._values.append(rows.values())
         self.num_rows += len(rows)
 
     def finish(self, folder: Path | None = None, *, flush: bool = True) -> ArrayFile:
-        """Complete the files, flush them to the disk, and return their description as files of ``folder``."""
         if self._total is not None:
             self._indptr.append(np.full(self._total - self.num_rows, self._values.num_rows))
             self.num_rows = self._total

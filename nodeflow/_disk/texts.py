@@ -22,9 +22,7 @@ _TEXTS = 2**16  # texts written at a time
 class Texts(Sequence[str]):
     """Texts of a folder, mapped: opened at once, read one by one, pickled by the names of their files.
 
-    Args:
-        data: bytes of all texts, uint8.
-        ends: where each of them ends, int64.
+    ``data`` are the bytes of all texts, uint8, and ``ends`` where each of them ends, int64.
     """
 
     __slots__ = ("_data", "_ends")

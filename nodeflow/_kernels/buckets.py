@@ -1,4 +1,4 @@
-"""Edges in groups of a graph that is cut; in-edges of the partitions in memory, from the buckets between two each."""
+"""Edges in groups of a graph that is cut; in-edges of the parts in memory, from the buckets between two each."""
 
 from __future__ import annotations
 

@@ -82,13 +82,9 @@ class Peers:
         """Whether an exchange did not end, so that the processes must be started again."""
         return False
 
-    def owners(self, nodes: Ints) -> Ints:
-        """Return the process that owns each node, and draws for it."""
-        return np.zeros(len(nodes), np.int64)
-
-    def edge_owners(self, eid: Ints) -> Ints:
-        """Return the process that holds each edge."""
-        return np.zeros(len(eid), np.int64)
+    def owners(self, ids: Ints, kind: str = "node") -> Ints:
+        """Return the process that owns each node, and draws for it, or ("edge") that holds each edge."""
+        return np.zeros(len(ids), np.int64)
 
     def exchange(self, what: str, parcels: Sequence[Sequence[Array]], detail: str = "") -> list[list[Array]]:
         """Send the arrays ``parcels[r]`` to process r; return what each process sent here.

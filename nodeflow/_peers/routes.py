@@ -49,13 +49,8 @@ class Routes:
         return place
 
     def joined(self, answers: Sequence[Tensor | None]) -> Tensor:
-        """Return the answers ``[k, ...]`` in the order of the entries, from those of each process, or None of one.
-
-        Raises ValueError where no process has answered.
-        """
+        """Return the answers ``[k, ...]`` in the order of the entries, from those of each process, or None of one."""
         parts = [(answer, self.to(r)) for r, answer in enumerate(answers) if answer is not None]
-        if not parts:
-            raise ValueError("there is no answer")
         return parts[0][0] if len(parts) == 1 else put_rows(parts, len(self.order))
 
     def joined_array(self, answers: Sequence[Array]) -> Ints:

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from nodeflow._base.checks import with_article
 from nodeflow._disk.arrays import ArrayFile, create_array, map_array, numpy_type
-from nodeflow._disk.folders import lock_of_process, new_folder
+from nodeflow._disk.folders import new_folder, take_lock
 from nodeflow._disk.manifest import MANIFEST, Manifest, sync_arrays
 from nodeflow._peers.held import ALONE, Peers
 from nodeflow._store.journal import Journal
@@ -30,13 +30,12 @@ _JOURNAL = "journal"
 class FileStore(Store):
     """Named arrays in a folder, mapped for writing, which may be larger than memory.
 
-    ``commit`` changes rows, ``replace`` all arrays at once. A process that is killed at any moment leaves a folder with
-    the rows of some whole commit: of the last one that ended, or the one after it. After a power cut the same holds if
-    ``flush`` was called since the last commit; else rows of several commits may be mixed, since the system writes
-    pages in an order of its own.
+    A process that is killed at any moment leaves a folder with the rows of some whole commit: of the last one that
+    ended, or the one after it. After a power cut the same holds if ``flush`` was called since the last commit; else
+    rows of several commits may be mixed, since the system writes pages in an order of its own.
 
-    One process at a time has the store of a folder. Within it, several stores of one folder share the rows until one
-    of them replaces all arrays; only one may commit at a time. A child made by fork may read.
+    One process at a time has the store of a folder, and a child made by fork may read. Within it, several stores share
+    the rows until one replaces all arrays; only one may commit at a time.
 
     Args:
         folder: made when missing. Arrays that are there must be of the same kind, names, shapes, types and facts.
@@ -47,9 +46,8 @@ class FileStore(Store):
         peers: the processes, each with a folder of its own; making one ends what was interrupted alike on all.
         counter: the array that counts commits, where there are several processes.
 
-    Raises ValueError for a folder of something else, for damaged files, and for folders of several processes that are
-    not of one commit; BlockingIOError where another process has it; OSError when the disk cannot hold the arrays, which
-    leaves the folder as it was.
+    Raises ValueError for a folder of something else, damaged files, and folders of processes that are not of one
+    commit; BlockingIOError where another process has it; OSError, and the folder is as it was, where the disk is full.
     """
 
     folder: Path
@@ -72,7 +70,7 @@ class FileStore(Store):
         self._process = os.getpid()
         if not (folder / MANIFEST).exists():
             self._create()
-        self._lock: BaseFileLock | None = lock_of_process(folder)
+        self._lock: BaseFileLock | None = take_lock(folder.resolve(), folder, shared=True)
         self._doubt, self.number = False, self._read(words or {})
         self.arrays, self._journal = self._map(self.number), Journal(folder / _JOURNAL)
         self._settle(counter)
@@ -146,7 +144,6 @@ class FileStore(Store):
         sync_arrays(self.folder, self._manifest(self.number).arrays.values())
 
     def close(self) -> None:
-        """Let another process have the folder. The arrays must not be written any more."""
         if self._lock is not None and os.getpid() == self._process:
             self._journal.close()
             self._lock.release()

@@ -27,11 +27,9 @@ class Journal:
 
     The first line of the file has four words: a mark, which is the number of bytes that follow or 0, their checksum,
     the length of the index, and the kind of file. Then come the index as JSON, ``[[name, number of rows], ...]``, and
-    for every entry its ids and its old rows. The mark is written last and removed first. A killed process has written
-    its stores to mapped memory in order, up to some store. So the mark says whether all of the old rows are there.
-
-    The checksum is the sum of all 64-bit words. It finds pages that a power cut kept from the disk, which CRC-32 would
-    do at the cost of a second commit.
+    for every entry its ids and its old rows. The mark is written last and removed first: a killed process has written
+    to mapped memory in order, so it says whether all old rows are there. The checksum, the sum of all 64-bit words,
+    finds pages that a power cut kept from the disk, which CRC-32 would do at the cost of a second commit.
     """
 
     def __init__(self, file: Path) -> None:
@@ -46,10 +44,7 @@ class Journal:
         return bool(len(self._words) and self._words[_MARK])
 
     def record(self, arrays: Mapping[str, Tensor], ids: Sequence[tuple[str, Tensor]]) -> None:
-        """Copy the rows ``ids`` of arrays into the file, and mark it.
-
-        Raises OSError where the disk cannot hold them, IndexError for an id that is not a row; then it is not marked.
-        """
+        """Copy the rows ``ids`` of arrays into the file, and mark it unless that raises OSError or IndexError."""
         if self.marked:
             raise RuntimeError(f"{self._file} holds rows of a commit that did not end; undo it first")
         index = json.dumps([[name, len(which)] for name, which in ids]).encode()
@@ -86,7 +81,6 @@ class Journal:
         self.erase()
 
     def erase(self) -> None:
-        """Remove the mark."""
         if len(self._words):
             self._words[_MARK] = 0
 

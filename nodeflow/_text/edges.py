@@ -96,10 +96,7 @@ class EdgeTable:
         return columns
 
     def pieces(self, size: int = 2**15) -> Iterator[tuple[dict[str, Array], int]]:
-        """Yield the columns of ``size`` lines at a time, and the bytes of the file that have been read.
-
-        Raises ValueError with the first wrong line.
-        """
+        """Yield the columns of ``size`` lines at a time, and the bytes read so far; ValueError with the wrong line."""
         for number, lines, read in self._table.blocks(size):
             try:
                 columns = self.load(lines)

@@ -75,10 +75,7 @@ class Table:
             yield from self.split(number, lines)
 
     def blocks(self, size: int) -> Iterator[tuple[int, list[str], int]]:
-        """Yield pieces of ``size`` lines, those to skip left out.
-
-        Each is ``(line number of the first, lines, bytes of the file that have been read)``.
-        """
+        """Yield pieces of ``size`` lines: ``(line number of the first, lines, bytes of the file read so far)``."""
         with reading(self.path, "a text file"), self.path.open("rb") as raw:
             unpacked = gzip.GzipFile(fileobj=raw) if self.path.suffix == ".gz" else raw
             with TextIOWrapper(cast(BinaryIO, unpacked), encoding="utf-8-sig") as file:
@@ -120,10 +117,7 @@ class Table:
                 raise ValueError(str(warning)) from warning
 
     def numbers(self, dtype: Any, what: str) -> Array:
-        """Return a table of numbers, ``[rows, columns]``; raises ValueError with the line that is not one.
-
-        ``what`` says in the message what the file should hold.
-        """
+        """Return a table of ``what``, ``[rows, columns]``; raises ValueError with the line that is not one."""
         try:
             return self.load(dtype)
         except (ValueError, EOFError, OSError):
@@ -131,16 +125,13 @@ class Table:
             for line, fields in self.rows():
                 width = width or len(fields)
                 if len(fields) != width:
-                    raise self.error(line, f"expected {width} columns as above, got {len(fields)}") from None
+                    why = f"expected {width} columns as above, got {len(fields)}"
+                    raise ValueError(f"{self.path}, line {line}: {why}") from None
                 for field in fields:
                     if not (is_integer(field) if whole else is_number(field)):
-                        raise self.error(line, f"expected {what}, got {field!r}") from None
+                        raise ValueError(f"{self.path}, line {line}: expected {what}, got {field!r}") from None
             with reading(self.path, f"a table of {what}"):
                 raise
-
-    def error(self, line: int, words: str) -> ValueError:
-        """Return the ValueError for a line of the file."""
-        return ValueError(f"{self.path}, line {line}: {words}")
 
 
 def is_integer(text: str) -> bool:

@@ -64,9 +64,8 @@ def build_graph(
             takes it.
         split: ids of nodes by part, "train", "val" and "test", for ``datasets.read_folder``: ``.npy`` files or ids.
         memory: bytes that sorting may hold, as an integer or "2 GB"; at least 21 MB + 16 bytes per node + 0.32 bytes
-            per edge. Beyond it are the compiled loops, which a process loads once (about 120 MB), all names, and the
-            pages of files, as far as the system has room for them. The disk holds up to 40 bytes per edge beside the
-            graph for a while.
+            per edge. Beyond it are the compiled loops (about 120 MB), all names, and cached pages of files. The disk
+            holds up to 40 bytes per edge beside the graph for a while.
         overwrite: replace a folder that is there.
         progress: show bars.
 
@@ -127,9 +126,9 @@ def build_graph(
 
 
 def node_names(folder: FileLike) -> Sequence[str] | None:
-    """Return the names of the nodes of a graph folder, by id; None where it has none.
+    """Return the names of the nodes of a graph folder, by id, read on access; None where it has none.
 
-    They are read from the file when they are asked for. Raises the errors of ``Graph.open``.
+    Raises the errors of ``Graph.open``.
 
     >>> import tempfile
     >>> place = Path(tempfile.mkdtemp())
@@ -212,14 +211,11 @@ def _split(split: Mapping[str, Any], num_nodes: int) -> dict[str, Ints]:
     if unknown := sorted(set(split) - set(SPLIT)):
         raise ValueError(f"split must have the parts train, val and test, got {unknown[0]!r}")
     parts: dict[str, Ints] = {}
-    seen = np.zeros(num_nodes if split else 0, np.bool_)
     for part in SPLIT if split else ():
         value: Any = split.get(part, [])
         value = _column(value, f"split[{part!r}]") if isinstance(value, (str, Path)) else value
-        ids = as_ids(value, f"split[{part!r}]", num_nodes)
-        distinct, counts = np.unique(ids, return_counts=True)
-        if len(repeated := distinct[seen[distinct] | (counts > 1)]):
+        parts[part] = as_ids(value, f"split[{part!r}]", num_nodes)
+        nodes, counts = np.unique(np.concatenate(list(parts.values())), return_counts=True)
+        if len(repeated := nodes[counts > 1]):
             raise ValueError(f"split[{part!r}] holds node {repeated[0]}, which is in the split before; keep it once")
-        seen[ids] = True
-        parts[part] = ids
     return parts

@@ -39,10 +39,7 @@ class TextOptions(NamedTuple):
 
 
 def numbered_text(path: Path, options: TextOptions, upper: int | None) -> Iterator[Piece]:
-    """Yield the edges of a text file whose nodes are integers, below ``upper`` where that is known.
-
-    Raises ValueError with the first wrong line.
-    """
+    """Yield the edges of a text file whose nodes are integers, below ``upper`` where that is known."""
     table = Table(path, options.delimiter, options.comments or None)
     table, names, first = layout(table, options.columns, options.header)
     if first is not None:
@@ -51,10 +48,7 @@ def numbered_text(path: Path, options: TextOptions, upper: int | None) -> Iterat
 
 
 def named_text(path: Path, options: TextOptions) -> Iterator[Piece]:
-    """Yield the edges of a CSV or TSV file whose nodes have names.
-
-    Raises ValueError with the first wrong line.
-    """
+    """Yield the edges of a CSV or TSV file whose nodes have names."""
     rows = rows_of_words(path)
     names: tuple[str, ...] | None = None if options.columns is None else column_names(options.columns)
     begin = next(((line, fields) for line, fields in rows), None)
@@ -125,10 +119,7 @@ def kind_of(path: Path) -> str:
 def pieces_of_edges(
     paths: tuple[Path, ...], options: TextOptions, upper: int | None, *, named: bool
 ) -> Iterator[Piece]:
-    """Yield the edges of a file in pieces; ids are below ``upper``, where that is known.
-
-    Raises ValueError with the file, and the line or row of the first wrong edge.
-    """
+    """Yield the edges of a file in pieces; raises ValueError with the line or row of the first wrong one."""
     kind = kind_of(paths[0])
     if kind in _TEXT:
         return named_text(paths[0], options) if named else numbered_text(paths[0], options, upper)
@@ -182,7 +173,9 @@ def _of_parquet(path: Path, columns: Sequence[str] | None, upper: int | None, *,
         file = parquet.ParquetFile(path)
     try:
         titles = [str(title) for title in file.schema_arrow.names]
-        names = _parquet_names(path, titles, columns)
+        names = titled_columns(titles, str(path)) if columns is None else column_names(columns)
+        if len(names) != len(titles):
+            raise ValueError(f"{path} has {len(titles)} columns ({', '.join(titles)}), but columns names {len(names)}")
         used = [title for title, name in zip(titles, names, strict=True) if name != "_"]
         size, rows, first = path.stat().st_size, max(file.metadata.num_rows, 1), 0
         batches = file.iter_batches(batch_size=_EDGES, columns=used)
@@ -201,15 +194,6 @@ def _of_parquet(path: Path, columns: Sequence[str] | None, upper: int | None, *,
             yield Piece(ends[0], ends[1], table, size * first // rows)
     finally:
         file.close()
-
-
-def _parquet_names(path: Path, titles: list[str], columns: Sequence[str] | None) -> tuple[str, ...]:
-    if columns is not None:
-        names = column_names(columns)
-        if len(names) != len(titles):
-            raise ValueError(f"{path} has {len(titles)} columns ({', '.join(titles)}), but columns names {len(names)}")
-        return names
-    return titled_columns(titles, str(path))
 
 
 def _parquet_column(path: Path, name: str, values: Any, first: int, *, named: bool) -> Any:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from nodeflow import _kernels as kernels
 from nodeflow._base.checks import Ints
-from nodeflow._disk.arrays import ArrayFile
+from nodeflow._disk.arrays import ArrayFile, numpy_type
 from nodeflow._disk.streams import ArrayWriter, stream_array
 
 Pairs = NDArray[np.int64]
@@ -26,10 +26,7 @@ _BUFFER = 2**9  # bytes of memory of each file of a bucket
 
 
 class Spool:
-    """Edges in the order appended, in a temporary file that ``close`` removes.
-
-    It notes their number, the largest id, and whether they are sorted by destination already.
-    """
+    """Edges in the order appended, in a temporary file that ``close`` removes, with what must be known to sort them."""
 
     def __init__(self, folder: Path) -> None:
         self.path = folder / "edges.spool"
@@ -46,7 +43,6 @@ class Spool:
         self._last = int(dst[-1])
 
     def pieces(self, size: int | None = None) -> Iterator[Pairs]:
-        """Yield the edges in pieces of ``size``; None: of the usual size."""
         self._file.flush()
         count = 2 * (_PIECE if size is None else size)
         with self.path.open("rb") as file:
@@ -54,7 +50,6 @@ class Spool:
                 yield piece.reshape(-1, 2)
 
     def close(self) -> None:
-        """Remove the file."""
         self._file.close()
         self.path.unlink(missing_ok=True)
 
@@ -80,20 +75,19 @@ def sorted_by_destination(
         np.add.at(indptr, piece[:, 1] + 1, 1)
     np.cumsum(indptr, out=indptr)
     arrays = {"indptr": stream_array(draft, "indptr", indptr)}
-    kinds = [np.int32 if size <= np.iinfo(np.int32).max else np.int64 for size in (num_nodes, spool.num_edges)]
     indices, edge_ids = (
-        ArrayWriter(draft / f"{name}.npy", torch.int32 if kind == np.int32 else torch.int64)
-        for name, kind in zip(("indices", "edge_ids"), kinds, strict=True)
+        ArrayWriter(draft / f"{name}.npy", torch.int32 if size < 2**31 else torch.int64)
+        for name, size in (("indices", num_nodes), ("edge_ids", spool.num_edges))
     )
     if spool.is_sorted:
         for piece in spool.pieces():
-            indices.append(piece[:, 0].astype(kinds[0]))
+            indices.append(piece[:, 0].astype(numpy_type(indices.dtype)))
             done(len(piece))
         edge_ids.file.unlink()
     else:
         for src, ids in _sorted_ranges(spool, indptr, draft, left // BYTES_PER_EDGE):
-            indices.append(src.astype(kinds[0]))
-            edge_ids.append(ids.astype(kinds[1]))
+            indices.append(src.astype(numpy_type(indices.dtype)))
+            edge_ids.append(ids.astype(numpy_type(edge_ids.dtype)))
             done(len(src))
         arrays["edge_ids"] = edge_ids.finish()
     return {**arrays, "indices": indices.finish()}

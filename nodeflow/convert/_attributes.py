@@ -69,10 +69,9 @@ def to_networkx(
 
     Of a ``Graph``: nodes 0..num_nodes-1, and edges in the order of their ids, with the edge id as key.
 
-    Of a ``NodeFlow``: a node ``(layer, local id)`` for every node of a layer, with the attributes ``layer`` and
-    ``parent_nid`` (where the layer has parent nodes) and ``context`` (where there are contexts). An edge for every edge
-    of a flow, with its local id as key and the attributes ``parent_eid`` (where the flow has parent edges; -1 for a
-    single edge without one) and ``weight``, the estimator weight.
+    Of a ``NodeFlow``: a node ``(layer, local id)`` for every node of a layer, with the attributes ``layer`` and, where
+    there are any, ``parent_nid`` and ``context``. An edge for every edge of a flow, with its local id as key and the
+    attributes ``parent_eid`` (where there are any; -1 for an edge without) and ``weight``, the estimator weight.
 
     Args:
         graph: a ``Graph``, or a ``NodeFlow`` such as a batch.
@@ -80,8 +79,7 @@ def to_networkx(
             row becomes a number, several become a list, as ``from_networkx`` reads them. Of a NodeFlow each layer or
             flow gives those columns that it has, and an edge column named ``weight`` replaces the estimator weight.
 
-    Raises KeyError for an unknown column, TypeError for an object of another class, and ImportError without networkx;
-    its message has the command that installs it.
+    Raises KeyError for an unknown column, TypeError for an object of another class, ImportError without networkx.
 
     >>> from nodeflow import FullSampler
     >>> graph = Graph.from_edges([0, 1], [1, 2], edata={"time": np.array([5, 6])})
@@ -165,13 +163,12 @@ def _of_networkx(names: Attributes, what: str, attributes: list[dict[str, Any]],
 def from_igraph(graph: igraph.Graph, *, node_columns: Attributes = (), edge_columns: Attributes = ()) -> Graph:
     """Return the graph of an igraph graph: vertex ids are node ids, and edge ids stay.
 
-    An undirected edge becomes two edges, one each way, next to each other (a self-loop becomes one). Names of vertices
-    are text, which columns do not hold: ``NodeNames(graph.vs["name"])`` translates them to ids and back.
+    An undirected edge becomes two edges, as in ``from_networkx``. Names of vertices are text, which columns do not
+    hold: ``NodeNames(graph.vs["name"])`` translates them to ids and back.
 
     Args:
         graph: directed or undirected; repeated edges and self-loops stay.
-        node_columns, edge_columns: attributes that become columns: names, or a dict from names to types, as for
-            ``from_networkx``.
+        node_columns, edge_columns: attributes that become columns, as for ``from_networkx``.
 
     Raises KeyError for an unknown attribute, TypeError for values that are no numbers and for other objects.
 
@@ -194,10 +191,9 @@ def to_igraph(
 
     Args:
         graph: the graph.
-        node_columns, edge_columns: names of columns that become attributes, numbers or lists of numbers;
-            ``nodeflow.ALL`` for all.
+        node_columns, edge_columns: names of columns that become attributes, as for ``to_networkx``.
 
-    Raises KeyError for an unknown column, ImportError without igraph; its message has the command that installs it.
+    Raises KeyError for an unknown column, ImportError without igraph.
 
     >>> graph = Graph.from_edges([0, 0], [1, 1], edata={"time": np.array([5, 6])})
     >>> to_igraph(graph, edge_columns=["time"]).es["time"]
@@ -225,11 +221,7 @@ def _of_igraph(sequence: Any, names: Attributes, what: str) -> dict[str, Tensor]
 def _as_columns(
     names: Attributes, what: str, values_of: Callable[[str], Sequence[Any]], keys: Iterable[Any]
 ) -> dict[str, Tensor]:
-    """Return attributes of all nodes or all edges (``what``) as columns; ``keys`` name these in errors.
-
-    ``values_of`` returns the values of an attribute, or raises KeyError. TypeError for values that are no numbers, or
-    lists of different lengths.
-    """
+    """Return attributes of all nodes or all edges (``what``) as columns; ``keys`` name these in errors."""
     types = names if isinstance(names, Mapping) else dict.fromkeys(chosen(names, (), f"{what}_columns"))
     return {name: _column(name, values_of(name), keys, what, dtype) for name, dtype in types.items()}
 
@@ -263,10 +255,7 @@ def _lists_of(frame: Frame, names: Sequence[str] | _All, what: str) -> dict[str,
 
 
 def _as_directed(ends: Sequence[tuple[int, int]], *, directed: bool) -> tuple[Ints, Ints, Ints]:
-    """Return edges as directed ones: ``(src, dst, position in ends)``.
-
-    The two directions of an undirected edge are next to each other; a self-loop becomes one edge.
-    """
+    """Return edges as directed ones: ``(src, dst, position in ends)``, the two of an undirected edge side by side."""
     src, dst = np.array(ends, np.int64).reshape(-1, 2).T
     copies = np.where(directed | (src == dst), 1, 2)
     edge = np.repeat(np.arange(len(src)), copies)

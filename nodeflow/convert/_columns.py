@@ -1,4 +1,4 @@
-"""Columns as lists of attributes and back, and undirected edges as pairs of directed ones, for several libraries."""
+"""What the converters to and from several libraries share: columns as arrays, chosen and merged ones."""
 
 from __future__ import annotations
 
@@ -40,10 +40,7 @@ def chosen(names: Iterable[str] | _All, every: Iterable[str], argument: str) -> 
 
 
 def merged(frames: Iterable[tuple[Mapping[str, Tensor], str]]) -> dict[str, Tensor]:
-    """Return every column once, from the first frame that has it.
-
-    Raises ValueError with the words beside a later frame if the rows that it has of the column differ.
-    """
+    """Return every column once, from the first frame that has it; ValueError where a later one has other rows."""
     columns: dict[str, Tensor] = {}
     for frame, words in frames:
         for name, column in frame.items():

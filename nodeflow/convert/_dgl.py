@@ -30,9 +30,7 @@ def from_dgl(graph: dgl.DGLGraph) -> Graph:
     Raises TypeError for a graph with several types of nodes or edges: pass ``dgl.to_homogeneous(graph)``.
     """
     if getattr(graph, "is_block", False):
-        raise TypeError(
-            "graph is a message-flow graph of DGL (a block); from_dgl_blocks makes a NodeFlow of a list of them"
-        )
+        raise TypeError("graph is a block of DGL; from_dgl_blocks makes a NodeFlow of a list of them")
     if not graph.is_homogeneous:
         raise TypeError("graph has several types of nodes or edges; pass dgl.to_homogeneous(graph)")
     src, dst = graph.edges(order="eid")
@@ -43,7 +41,7 @@ def from_dgl(graph: dgl.DGLGraph) -> Graph:
 def to_dgl(graph: Graph) -> dgl.DGLGraph:
     """Return a homogeneous DGL graph with the same ids of nodes and edges, and all columns.
 
-    Raises ImportError without DGL; its message says where to get it.
+    Raises ImportError without DGL.
     """
     dgl_graph: dgl.DGLGraph = library(*_DGL).graph(graph.edges(), num_nodes=graph.num_nodes)
     _fill(dgl_graph.ndata, graph.ndata)

@@ -64,25 +64,20 @@ def from_pyg_batch(
 ) -> NodeFlow:
     """Return the NodeFlow of a batch of PyTorch Geometric: of ``NeighborLoader``, or made by ``to_pyg``.
 
-    The NodeFlow has a layer more than the batch has hops. Layers and flows are prefixes of one structure, because in
-    such a batch a node has the same in-edges in every layer of the model.
-
-    Tensors with a row per node or edge become columns of the first layer or flow. Tensors with fewer rows go to the
-    layer or flow of that size. Other attributes are left out. Unsorted edges are sorted by destination, with their
-    columns.
+    The NodeFlow has a layer more than the batch has hops. Layers and flows are prefixes of one structure: a node has
+    the same in-edges in every layer of the model. Tensors become columns of the first layer or flow with as many rows;
+    other attributes are left out. Unsorted edges are sorted by destination, with their columns.
 
     Args:
         data: the batch, with ``edge_index`` and ``num_sampled_nodes``; ``n_id`` and ``e_id`` become parent ids.
         parent: the graph that ``n_id`` and ``e_id`` belong to.
-        num_flows: number of hops, for batches without ``num_sampled_nodes``: ``NeighborLoader`` counts only where
-            ``pyg-lib`` is installed. The hops are then found again from ``batch_size`` and the edges. None reads
-            ``num_sampled_nodes``.
+        num_flows: number of hops, for batches without ``num_sampled_nodes`` (``NeighborLoader`` without ``pyg-lib``);
+            the hops are then found again from ``batch_size`` and the edges. None reads ``num_sampled_nodes``.
         node_columns, edge_columns: names of the attributes that become columns of nodes or of edges. None tells by the
             number of rows; where a layer and a flow have as many, the word "edge" in the name tells a column of edges.
             With names of a kind, no other attribute becomes a column of it.
-        weight: name of the attribute with estimator weights, if it is there; None: the weights are 1. A loader of
-            PyTorch Geometric has the graph's own numbers in ``edge_weight``, which are no estimator weights of a
-            sample: pass None, and they become a column.
+        weight: name of the attribute with estimator weights, if it is there; None: the weights are 1. Loaders of
+            PyTorch Geometric keep the graph's own numbers in ``edge_weight``: pass None, and they become a column.
 
     Raises TypeError for another class, ValueError for a batch without these attributes and for counts that do not fit
     its edges, KeyError for a named attribute that is not there; IndexError for a parent id that ``parent`` does not
@@ -111,10 +106,10 @@ def from_pyg_batch(
             raise ValueError("columns of some hops only need edges that are sorted by destination")
         for frame in fdata[:1]:
             frame.update({name: take_rows(column, order) for name, column in frame.items()})
-    layers = [
-        Layer._trusted(size, _prefix(n_id, size), frame, context=_prefix(context, size))
-        for size, frame in zip(sizes, ldata, strict=True)
-    ]
+    layers = []
+    for size, frame in zip(sizes, ldata, strict=True):
+        ids, contexts = (None if column is None else column[:size] for column in (n_id, context))
+        layers.append(Layer._trusted(size, ids, frame, context=contexts))
     flows = []
     for i, (count, frame) in enumerate(zip(edges, fdata, strict=True)):
         structure = Structure(indptr[: sizes[i + 1] + 1], src[:count], sizes[i])
@@ -178,15 +173,8 @@ def _known(data: Any, name: str | None, num_rows: int, order: Tensor | None = No
     return value if order is None else take_rows(value, order)
 
 
-def _prefix(ids: Tensor | None, size: int) -> Tensor | None:
-    return None if ids is None else ids[:size]
-
-
 def _edge_index(data: Any) -> Tensor:
-    """Return the ends of the edges, int64 ``[2, E]``.
-
-    Raises TypeError for anything but ``Data`` with one type of nodes and one of edges, ValueError for one without them.
-    """
+    """Return the ends of the edges, int64 ``[2, E]``; raises the errors of ``from_pyg``."""
     if hasattr(data, "node_types"):
         raise TypeError(f"data must have one type of nodes, got {type(data).__name__}; pass data.to_homogeneous()")
     if not hasattr(data, "node_attrs"):
@@ -206,13 +194,9 @@ def _rows_of(value: object) -> int | None:
 def _split_columns(
     data: Any, layers: Sequence[Frame], flows: Sequence[Frame], named: Sequence[Sequence[str] | None], parts: Set[str]
 ) -> None:
-    """Put attributes as columns into the first layer or flow that has as many rows.
+    """Put attributes as columns into the first layer or flow that has as many rows; see ``from_pyg_batch``.
 
     ``named`` are the columns of nodes and of edges that the caller names; None: all whose rows fit, but ``parts``.
-    Where a layer and a flow have as many rows, the word "edge" in the name tells a column of edges.
-
-    Raises KeyError for a named attribute that is not there, TypeError for a string in place of a list, ValueError for a
-    named one that is no tensor, or whose rows do not fit.
     """
     kinds = list(zip(("node_columns", "edge_columns"), named, (layers, flows), strict=True))
     for argument, names, frames in kinds:

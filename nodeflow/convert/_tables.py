@@ -32,9 +32,8 @@ def from_edge_table(
     """Return the graph of a table with a row per edge, and the names of its nodes.
 
     Tables are a pandas or polars ``DataFrame``, an Arrow ``Table``, a dict of columns, or any object that exports an
-    Arrow stream (``__arrow_c_stream__``; reading that needs pyarrow). Edge ids follow the rows. The ends of the edges
-    are names: strings, or numbers such as the large ids of a database. Without ``nodes``, ids follow the order in which
-    names first occur.
+    Arrow stream (``__arrow_c_stream__``; reading that needs pyarrow). Edge ids follow the rows. Ends are strings, or
+    numbers such as the ids of a database. Without ``nodes``, ids follow the order in which names first occur.
 
     Args:
         edges: a row per edge.
@@ -86,9 +85,8 @@ def to_edge_table(
         columns: the edge columns that are written; ``nodeflow.ALL`` for all. A column with several numbers per edge is
             a list with an array per row.
 
-    Raises KeyError for an unknown column; ValueError for a column named like an end, for names of another number than
-    the nodes, and for columns of more than two dimensions; TypeError for sparse columns and for bfloat16 and other
-    types that numpy does not have.
+    Raises KeyError for an unknown column; ValueError for a column named like an end, names of another number than the
+    nodes, and columns of more than two dimensions; TypeError for sparse columns and types unknown to numpy (bfloat16).
 
     >>> to_edge_table(Graph.from_edges([0, 1], [1, 1]), names=["ann", "bob"])
     {'src': ['ann', 'bob'], 'dst': ['bob', 'bob']}

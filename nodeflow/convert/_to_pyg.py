@@ -48,8 +48,7 @@ def to_pyg(graph: Graph | NodeFlow) -> Data:
     In such a graph a node has the same in-edges in every layer of the model. ``FullSampler``, the samplers of subgraphs
     and those of neighbours with ``reuse=True`` draw so. Where nodes draw anew in every flow, a node gets all edges that
     it drew in any of them, with the mean of their estimator weights (0 where a flow did not draw the edge): weighted
-    sums stay unbiased. For a layer of the model per flow run it flow by flow,
-    ``conv((h, flow.take_dst(h)), torch.stack(flow.edges()))``.
+    sums stay unbiased. A model may also run flow by flow, ``conv((h, flow.take_dst(h)), torch.stack(flow.edges()))``.
 
     Raises ValueError for NodeFlows made with ``include_dst=False``, for flows that skip layers, for a column that only
     some flows have where nodes drew anew, and for names of columns that ``Data`` cannot hold: the same name for nodes
@@ -61,9 +60,8 @@ def to_pyg(graph: Graph | NodeFlow) -> Data:
     >>> to_pyg(graph)
     Data(x=[4, 8], edge_index=[2, 4], num_nodes=4)
     >>> batch = to_pyg(NeighborSampler(graph, [2, 2], reuse=True)([3]))
-    >>> batch.n_id, batch.edge_index, batch.num_sampled_nodes
-    (tensor([3, 2, 1]), tensor([[1, 2],
-            [0, 1]]), [1, 1, 1])
+    >>> batch.n_id, batch.num_sampled_nodes
+    (tensor([3, 2, 1]), [1, 1, 1])
     """
     if isinstance(graph, NodeFlow):
         return _node_flow_data(graph)
@@ -93,9 +91,8 @@ def pyg_loader(loader: Iterable[NodeFlow]) -> _PygLoader:
     """Return the batches of a loader as batches of PyTorch Geometric, for models written for ``NeighborLoader``.
 
     Every iteration is an epoch, as of ``loader``; ``len`` is the number of batches. The attribute ``loader`` is the
-    loader itself, with its ``set_epoch`` and ``state_dict``. ``to_pyg`` says what a batch holds. With ``reuse=True`` a
-    node draws once, as there; else it has the edges of all its draws. Fanouts are in flow order here, the seeds' last;
-    ``num_neighbors`` of PyTorch Geometric has the seeds' first. Columns are those that the loader copies.
+    loader itself, with its ``set_epoch`` and ``state_dict``. ``to_pyg`` says what a batch holds. Fanouts are in flow
+    order, the seeds' last; ``num_neighbors`` of PyTorch Geometric has the seeds' first.
 
     Args:
         loader: a ``NodeFlowLoader``, a ``storage.Lookahead``, or anything that iterates over NodeFlows.
@@ -116,7 +113,6 @@ def pyg_loader(loader: Iterable[NodeFlow]) -> _PygLoader:
 
 
 def _data_class() -> type[Data]:
-    """Return the class ``Data``; raises ImportError, with the command that installs it, where it is missing."""
     how = "install it with: pip install torch-geometric"
     return library("torch_geometric.data", "PyTorch Geometric", how).Data  # type: ignore[no-any-return]
 
@@ -124,11 +120,7 @@ def _data_class() -> type[Data]:
 def _make_data(
     parts: Mapping[str, Any], ndata: Mapping[str, Tensor], edata: Mapping[str, Tensor], reserved: Set[str] = frozenset()
 ) -> Data:
-    """Return ``Data`` with ``parts``, and columns of nodes and edges under their own names.
-
-    Raises ValueError for names that cannot be told apart: those of ``parts`` and ``reserved``, the same name for nodes
-    and edges, and those that ``Data`` keeps for itself.
-    """
+    """Return ``Data`` with ``parts``, and columns under their own names; ValueError for names that it cannot hold."""
     if both := sorted(set(ndata) & set(edata)):
         raise ValueError(f"a node and an edge column share a name, which Data cannot hold: {both}")
     columns = {**ndata, **edata}
@@ -149,7 +141,6 @@ def _make_data(
 
 
 def _node_flow_data(batch: NodeFlow) -> Data:
-    """Return ``Data`` with one graph of all layers of a NodeFlow; ``to_pyg`` says what is in it."""
     _data_class()  # before anything is computed
     _check_layers(batch)
     edges = _edges(batch)
@@ -164,10 +155,9 @@ def _node_flow_data(batch: NodeFlow) -> Data:
 
 
 class _Edges(NamedTuple):
-    """The edges of all flows, each once, grouped by destination.
+    """The edges of all flows, each once, grouped by destination; ends are rows of layer 0, ``eid`` parent ids.
 
-    ``ends`` are rows of layer 0, two tensors ``[E]``; ``nested`` says whether a node has the same edges in all flows;
-    ``weight`` are the estimator weights and ``eid`` the parent ids, ``[E]`` or None; ``columns`` have a row per edge.
+    ``nested`` says whether a node has the same edges in all flows.
     """
 
     ends: tuple[Tensor, Tensor]

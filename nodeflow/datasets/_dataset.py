@@ -105,8 +105,7 @@ class Dataset:
     def save(self, folder: FileLike, *, overwrite: bool = False) -> None:
         """Write the data set into a graph folder, which ``read_folder`` and ``nodeflow train`` read.
 
-        The graph is that of ``graph.save``; ``Graph.open`` opens it without the rest. Raises what ``Graph.save``
-        raises.
+        ``Graph.open`` opens it without the rest. Raises what ``Graph.save`` raises.
 
         >>> import tempfile
         >>> from nodeflow.datasets import debian, read_folder
@@ -127,9 +126,8 @@ class Dataset:
     def info(self) -> str:
         """Return a summary of the set, one line per subject: sizes, degrees, features, classes, split.
 
-        Edge columns of categories and the split of the edges get a line of their own where there are any.
-
-        Takes time in proportion to the number of edges (they are sorted to count those that repeat).
+        Edge columns of categories and the split of the edges get a line of their own where there are any. It sorts the
+        edges, to count those that repeat.
         """
         rows = {**_graph_rows(self.graph), **self._category_rows(), "features": _feature_row(self.graph)}
         labels = self.graph.ndata.get("label")

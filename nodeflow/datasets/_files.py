@@ -71,11 +71,12 @@ def integers(array: Array, where: str, what: str) -> Ints:
     return array.astype(np.int64)
 
 
-def node_ids(array: Array, where: str, num_nodes: int) -> Ints:
-    """Return ``array`` as int64 node ids; raises ValueError with the first that is not in ``[0, num_nodes)``."""
-    ids = integers(array, where, "ids of nodes")
-    if (at := first_true((ids < 0) | (ids >= num_nodes))) is not None:
-        raise ValueError(f"{where} must hold ids of nodes, from 0 to {num_nodes - 1}, but entry {at} is {ids[at]}")
+def ids_below(size: int, array: Array, where: str, what: str = "ids of nodes,") -> Ints:
+    """Return ``array`` as int64 ids; raises ValueError with the first that is not in ``[0, size)``."""
+    words = f"{what} from 0 to {size - 1}"
+    ids = integers(array, where, words)
+    if (at := first_true((ids < 0) | (ids >= size))) is not None:
+        raise ValueError(f"{where} must hold {words}, but entry {at} is {ids[at]}")
     return ids
 
 
@@ -87,7 +88,7 @@ def split_of(arrays: dict[str, Array], num_nodes: int) -> list[Ints]:
     owner = np.full(num_nodes, -1, dtype=np.int8)
     names, parts = list(arrays), []
     for number, (name, array) in enumerate(arrays.items()):
-        ids = node_ids(array, name, num_nodes)
+        ids = ids_below(num_nodes, array, name)
         taken = ids[owner[ids] >= 0]
         if len(taken):
             other = names[owner[taken[0]]]
@@ -103,10 +104,9 @@ def split_of(arrays: dict[str, Array], num_nodes: int) -> list[Ints]:
 def labelled_split(
     parts: list[Ints] | None, where: str, label: Tensor | None, num_nodes: int, names: Sequence[str] | None = None
 ) -> list[Tensor]:
-    """Return a split of nodes; None splits those with a label at random, always the same way.
+    """Return a split of nodes; None splits those with a label at random, always the same way: 1/2, 1/4, 1/4.
 
-    Half of them are for training, a quarter for validation, the rest to test. Raises ValueError, which names the file
-    or folder ``where``, for a training node without label.
+    Raises ValueError, which names the file or folder ``where``, for a training node without label.
     """
     labelled = np.zeros(num_nodes, np.bool_) if label is None else has_label(label).numpy()
     if parts is None:

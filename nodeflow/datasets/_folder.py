@@ -9,8 +9,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nodeflow._base.checks import LARGEST, Ints, check_num_rows, first_true
-from nodeflow._base.types import Array, FileLike
+from nodeflow._base.checks import LARGEST, Ints, check_num_rows
+from nodeflow._base.types import FileLike
 from nodeflow._disk.arrays import map_array
 from nodeflow._disk.manifest import MANIFEST
 from nodeflow._disk.texts import map_texts
@@ -19,12 +19,12 @@ from nodeflow.datasets._dataset import FACTS, Dataset
 from nodeflow.datasets._files import (
     class_column,
     existing_folder,
+    ids_below,
     integers,
     labelled_split,
     load_array,
     load_arrays,
     load_sparse,
-    node_ids,
     split_of,
 )
 from nodeflow.datasets._tables import Edges, Nodes, number_edges, read_edges, read_nodes, read_triples
@@ -92,16 +92,14 @@ def read_folder(path: FileLike, *, labels: bool = True) -> Dataset:
     Or a graph folder, as ``Dataset.save``, ``Graph.save`` and ``building.build_graph`` write it: its arrays map the
     files. The labels are the node column ``label``, in the types above.
 
-    The ids, where the edges are text: names are numbered in the order of ``nodes.csv``, else in the order in which they
-    first occur (``src`` before ``dst``), as in ``Graph.from_named_edges``, and ``node_names`` keeps them. Integers
-    stay as they stand if all from 0 to the largest occur, or if ``.npy`` or ``.npz`` files have rows for them without a
-    ``nodes.csv``; otherwise, such as the ids of a database, they are names too. Rows of ``.npy`` and ``.npz`` files
-    beside a ``nodes.csv`` follow its order.
+    The ids, where the edges are text: names are numbered in the order of ``nodes.csv``, whose order the rows of other
+    files follow, else in the order in which they first occur (``src`` before ``dst``), and ``node_names`` keeps them.
+    Integers stay as they stand if all from 0 to the largest occur, or if ``.npy`` or ``.npz`` files have rows for them
+    without a ``nodes.csv``; otherwise, such as the ids of a database, they are names too.
 
     The split of the nodes: the column ``split`` of ``nodes.csv``, or those of the three files that exist (the other
-    parts are empty, and the other labelled nodes in none). Without either, the labelled nodes are split at random,
-    always the same way: one half, one quarter, one quarter (``numpy.random.default_rng(0)``). In a matrix of labels, a
-    node is labelled if it has at least one label.
+    parts are empty, and the other labelled nodes in none). Without either, the labelled nodes, in a matrix those with
+    any label, are split by ``numpy.random.default_rng(0)``, always the same way: one half, one quarter, one quarter.
 
     Args:
         path: the folder.
@@ -118,15 +116,10 @@ def read_folder(path: FileLike, *, labels: bool = True) -> Dataset:
     >>> np.save(folder / "labels.npy", [0, 1, 1, 0])
     >>> read_folder(folder)
     Dataset(tiny: 4 nodes, 3 edges, 0 features, 2 classes, train/val/test 2/1/1)
-    >>> folder = pathlib.Path(tempfile.mkdtemp()) / "text"
-    >>> folder.mkdir()
-    >>> _ = (folder / "edges.csv").write_text("src,dst,kind\\nann,bob,knows\\nbob,cid,likes\\n")
-    >>> data = read_folder(folder, labels=False)
-    >>> data.node_names, data.graph.edges(), data.category_names["kind"]
-    (('ann', 'bob', 'cid'), (tensor([0, 1]), tensor([1, 2])), ('knows', 'likes'))
     """
     folder = existing_folder(path, _LAYOUT)
-    if (folder / MANIFEST).is_file() and _edge_file(folder) is None:
+    edge_file = _one_of(folder, *_EDGES)
+    if (folder / MANIFEST).is_file() and edge_file is None:
         return _read_graph_folder(folder, labels=labels)
     table = _one_of(folder, *_texts("nodes"))
     nodes = None if table is None else read_nodes(table)
@@ -154,7 +147,7 @@ def read_folder(path: FileLike, *, labels: bool = True) -> Dataset:
     splits = [folder / name for name in _SPLITS]
     rows_of = next((file.name for file in [*sources.values(), *splits] if file.exists()), "")
     num_rows = next((len(column) for column in ndata.values()), None if nodes is None else nodes.numbering.num_nodes)
-    edges = _edges(folder, nodes, rows_of, num_rows)
+    edges = _edges(folder, edge_file, nodes, rows_of, num_rows)
     for name, column in ndata.items():
         check_num_rows(column.shape, str(sources[name]), edges.num_nodes, "node")
     if nodes is not None and nodes.numbering.num_nodes != edges.num_nodes:
@@ -201,7 +194,6 @@ def _one_of(folder: Path, *names: str) -> Path | None:
 
 
 def _labels(path: Path) -> tuple[Tensor, int]:
-    """Return the column ``label`` and the number of classes."""
     if path.suffix == ".npz":
         matrix = load_sparse(path).toarray()
         if ((matrix != 0) & (matrix != 1)).any():
@@ -221,13 +213,8 @@ def _dense(path: Path) -> Tensor:
     return torch.from_numpy(array.astype(np.float64 if array.dtype == np.float64 else np.float32, copy=False))
 
 
-def _edge_file(folder: Path) -> Path | None:
-    return _one_of(folder, *_EDGES)
-
-
-def _edges(folder: Path, nodes: Nodes | None, rows_of: str, num_rows: int | None) -> Edges:
+def _edges(folder: Path, file: Path | None, nodes: Nodes | None, rows_of: str, num_rows: int | None) -> Edges:
     """Return the edges; the number of nodes is ``num_rows`` if known, else taken from the edges."""
-    file = _edge_file(folder)
     if file is None:
         raise FileNotFoundError(
             f"{folder} has neither adjacency.npz nor edges.npz, edges.csv or train.tsv; expected {_LAYOUT}"
@@ -264,22 +251,15 @@ def _from_arrays(path: Path, num_nodes: int | None) -> Edges:
             sizes[name] = int(stated.item())
     num_nodes, num_relations = sizes.values()
     upper = LARGEST if num_nodes is None else num_nodes
-    src, dst = (node_ids(columns.pop(name), f"{path}, array {name!r},", upper) for name in ("src", "dst"))
+    src, dst = (ids_below(upper, columns.pop(name), f"{path}, array {name!r},") for name in ("src", "dst"))
     for name, column in {"dst": dst, **columns}.items():
         check_num_rows(column.shape, f"{path}, array {name!r},", len(src), "edge")
     for name, size in (("relation", num_relations), ("split", 3)):
         if name in columns and size is not None:
-            columns[name] = _below(columns[name], f"{path}, array {name!r},", size)
+            ids_below(size, columns[name], f"{path}, array {name!r},", "numbers")
     if num_nodes is None:
         num_nodes = int(max(src.max(initial=-1), dst.max(initial=-1))) + 1
     return Edges(num_nodes, src, dst, columns)
-
-
-def _below(column: Array, where: str, size: int) -> Array:
-    numbers = integers(column, where, f"numbers from 0 to {size - 1}")
-    if (at := first_true((numbers < 0) | (numbers >= size))) is not None:
-        raise ValueError(f"{where} must hold numbers from 0 to {size - 1}, but entry {at} is {numbers[at]}")
-    return column
 
 
 def _split(files: list[Path], num_nodes: int, label: Tensor | None, nodes: Nodes | None) -> list[Tensor]:
@@ -332,7 +312,6 @@ def _read_graph_folder(folder: Path, *, labels: bool) -> Dataset:
 
 
 def _label(folder: Path, label: Tensor) -> tuple[Tensor, int]:
-    """Return the column ``label`` in its usual type, and the number of classes."""
     if label.layout != torch.strided or label.ndim not in (1, 2) or label.is_complex():
         raise ValueError(f"{folder}: the node column 'label' must have one number, or one row, per node")
     if label.ndim == 2:

@@ -127,7 +127,6 @@ def _edges(raw: Path, num_nodes: int, add_inverse_edge: bool) -> tuple[Ints, Int
 
 
 def _labels(raw: Path, num_nodes: int) -> tuple[Array | Tensor, int]:
-    """Return the column ``label`` and the number of classes."""
     table = _table(raw, "node-label")
     values = _rows(table, np.float64, "labels", num_nodes)
     if values.shape[1] != 1:

@@ -42,9 +42,8 @@ def read_words(
 ) -> Words:
     """Read a text file, as ``read_folder`` describes them, into columns.
 
-    ``titles`` None takes the first row; ``skip`` counts the rows before the data, including the row of titles.
-    Columns other than the ``optional`` ones must have no empty entries: ValueError, with the line, for these, for a row
-    of another width than the titles, and for titles that are empty or occur twice.
+    ``titles`` None takes the first row; ``skip`` counts the rows before the data, including the row of titles. Only the
+    ``optional`` columns may have empty entries. Raises ValueError with the line.
     """
     rows = rows_of_words(path)
     head = list(islice(rows, skip))
@@ -72,11 +71,6 @@ def read_words(
         if title not in optional and "" in column:
             raise table.error(column.index(""), f"the entry of column {title!r} is empty")
     return table
-
-
-def first_row(path: Path) -> list[str]:
-    """Return the entries of the first row of a text file, none if it is empty."""
-    return next((fields for _, fields in rows_of_words(path)), [])
 
 
 def numbered(words: Iterable[str]) -> tuple[list[str], Ints]:
@@ -193,7 +187,8 @@ def read_triples(files: Sequence[Path | None]) -> list[Words]:
     for part, file in enumerate(files):
         if file is None:
             continue
-        titles, skip = [_TRIPLE.get(word.lower(), word) for word in first_row(file)], 1
+        first = next((fields for _, fields in rows_of_words(file)), [])
+        titles, skip = [_TRIPLE.get(word.lower(), word) for word in first], 1
         if set(titles) != {"src", "relation", "dst"}:
             titles, skip = ["src", "relation", "dst"], 0
         table = read_words(file, titles, skip=skip)
@@ -202,7 +197,7 @@ def read_triples(files: Sequence[Path | None]) -> list[Words]:
 
 
 def number_edges(tables: Sequence[Words], nodes: Nodes | None, rows_of: str, num_rows: int | None) -> Edges:
-    """Return the edges of one or more ``tables``, which have the same columns, src and dst among them.
+    """Return the edges of ``tables`` of the same columns, src and dst among them.
 
     Without a table of nodes, ``rows_of`` is the name of a file whose rows belong to nodes by number ("" without one),
     and ``num_rows`` their number, if it is known. Raises ValueError with the line of an end that is no node.
@@ -240,11 +235,7 @@ def number_edges(tables: Sequence[Words], nodes: Nodes | None, rows_of: str, num
 
 
 def read_nodes(path: Path) -> Nodes:
-    """Read a table of nodes: ids or names, and columns label, split and features.
-
-    Raises ValueError with the line of a node that is there twice, a label or part that is none, or a feature that is no
-    number.
-    """
+    """Read a table of nodes: ids or names, and columns label, split and features; raises ValueError with the line."""
     table = read_words(path, optional=("label", "split"))
     title, words = next(iter(table.columns.items()), ("", ()))
     if title in ("", "label", "split"):

@@ -84,26 +84,21 @@ class DistributedGraph(Graph):
 
     @property
     def num_nodes(self) -> int:
-        """Number of nodes of the whole graph."""
         return int(self.parts.num_nodes)
 
     @property
     def num_edges(self) -> int:
-        """Number of edges of the whole graph."""
         return int(self.parts.num_edges)
 
     def in_degrees(self, v: IdsLike | _All = ALL) -> Tensor:
-        """Return the number of in-edges of the nodes ``v`` (default all) as int64 ``[len(v)]``; collective."""
         part = self.held.part
         return self._degrees("in-degrees", part.rows, np.diff(part.indptr), v)
 
     def out_degrees(self, v: IdsLike | _All = ALL) -> Tensor:
-        """Return the number of out-edges of the nodes ``v`` (default all) as int64 ``[len(v)]``; collective."""
         nodes, counts = np.unique(self.held.part.src, return_counts=True)
         return self._degrees("out-degrees", nodes.astype(np.int64), counts, v)
 
     def find_edges(self, eid: IdsLike) -> tuple[Tensor, Tensor]:
-        """Return ``(src, dst)``, int64 ``[k]`` each, of the edges with the ids ``eid``; collective."""
         with self.peers.together("edges by id", exchanges=1):
             ids = torch.from_numpy(as_ids(eid, "eid", self.num_edges, "edge"))
         src, dst = DistributedRows(self.peers, self.parts, "edge", "ends", HeldEnds(self.held.part)).fetch(ids).T
@@ -114,7 +109,6 @@ class DistributedGraph(Graph):
             return super()._between(u, v)
 
     def _edges_between(self, u: Ints, v: Ints) -> Between:
-        """The edges between pairs of nodes, fetched from the processes that hold them; a repeated pair travels once."""
         peers, lie = self.peers, self.parts.edges
         if lie not in ("in", "out"):
             raise ValueError(
@@ -165,10 +159,7 @@ class DistributedGraph(Graph):
 
 
 def open_whole(folder: FileLike, *, verify: bool) -> Graph:
-    """Open a folder of one part as the graph that it is.
-
-    Raises RuntimeError for a folder of several parts.
-    """
+    """Open a folder of one part as the graph that it is; raises RuntimeError for several parts."""
     parts = GraphParts.open(folder, verify=verify)
     if parts.num_parts != 1:
         raise RuntimeError(
@@ -177,7 +168,7 @@ def open_whole(folder: FileLike, *, verify: bool) -> Graph:
         )
     part, indptr = parts.part(0), np.zeros(parts.num_nodes + 1, np.int64)
     indptr[part.rows + 1] = np.diff(part.indptr)
-    order = torch.from_numpy(parts.edge_places(np.arange(parts.num_edges)))
+    order = torch.from_numpy(parts.places(np.arange(parts.num_edges), "edge"))
     edata = {name: take_rows(column, order) for name, column in part.edata.items()}
     return Graph(np.cumsum(indptr), part.src, edge_ids=part.edge_ids, ndata=part.ndata, edata=edata)
 

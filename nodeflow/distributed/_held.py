@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -55,13 +55,11 @@ class HeldPart(Held):
 
     @cached_property
     def mirrors(self) -> Ints:
-        """Ids of the nodes that have edges here and that other processes own, ascending, int64."""
         ends = np.unique(np.concatenate([self.part.rows, self.part.src.astype(np.int64)]))
         mirrors: Ints = ends[self.parts.owners(ends) != self.part.part]
         return mirrors
 
     def places(self, nodes: Ints) -> Ints:
-        """Return where nodes with edges here, by parent id, are among masters and mirrors, one after the other."""
         masters = self.part.masters
         place = np.searchsorted(masters, nodes)
         inside = place < len(masters)
@@ -70,11 +68,9 @@ class HeldPart(Held):
         return place
 
     def of_all_nodes(self, column: Tensor | Rows) -> Tensor:
-        """Return the rows of masters, then mirrors, from rows of all nodes of the graph; collective."""
         return fetch_rows(column, torch.from_numpy(np.concatenate([self.part.masters, self.mirrors])))
 
     def edges_among(self, direction: str) -> tuple[Ints, Array, Array | None]:
-        """Return ``csc`` or ("out") ``csr`` of all edges held here, with a row per master and mirror, by ``places``."""
         part, size = self.part, self.num_masters + len(self.mirrors)
         dst = self.places(np.repeat(part.rows, np.diff(part.indptr)))
         src = self.places(part.src.astype(np.int64))
@@ -84,19 +80,13 @@ class HeldPart(Held):
         return np.concatenate([[0], np.cumsum(np.bincount(row, minlength=size))]), narrowed(near[order], size), order
 
     def csc(self) -> tuple[Ints, Array, Array | None]:
-        """Return ``(indptr, sources, None)`` of the in-edges of the nodes owned here; sources by parent id.
-
-        Raises ValueError for a graph whose in-edges do not lie with their destinations.
-        """
-        self._check("in", "in-edges of a node do not lie together")
+        """See ``Held``; raises ValueError for a graph whose in-edges do not lie with their destinations."""
+        self._check("in")
         return self.part.indptr, self.part.src, None
 
     def csr(self) -> tuple[Ints, Array, Array | None]:
-        """Return ``(indptr, destinations, edge ids in the part)`` of the out-edges of the nodes owned here.
-
-        Raises ValueError for a graph whose out-edges do not lie with their sources.
-        """
-        self._check("out", "out-edges of a node do not lie together")
+        """See ``Held``; raises ValueError for a graph whose out-edges do not lie with their sources."""
+        self._check("out")
         return self._out.get(self._transposed)
 
     def _transposed(self) -> tuple[Ints, Array, Array]:
@@ -120,18 +110,18 @@ class HeldPart(Held):
         return np.diff(between.indptr), between.edges
 
     def edges_here(self, eid: Ints) -> Ints:
-        return self.parts.edge_places(eid[self.parts.edge_owners(eid) == self.part.part])
+        return self.parts.places(eid[self.parts.owners(eid, "edge") == self.part.part], "edge")
 
     def edges_of_whole(self, values: Tensor | Array) -> Array:
         entries: Array = np.asarray(values)[self.part.edge_ids]
         return entries
 
-    def _check(self, direction: str, why: str) -> None:
+    def _check(self, direction: str) -> None:
         lie = self.parts.edges
         if lie != direction:
             raise ValueError(
                 f"direction={direction!r} needs a graph that was partitioned with edges={direction!r}; this one has "
-                f"edges={lie!r}, so the {why}"
+                f"edges={lie!r}, so the {direction}-edges of a node do not lie together"
             )
 
 
@@ -180,25 +170,21 @@ class DistributedRows(RowsBase):
     collective = True
 
     def __init__(self, peers: Peers, parts: GraphParts, kind: str, name: str, held: Tensor | Rows) -> None:
-        self._peers, self._parts, self._kind, self._name = peers, parts, kind, name
-        self.held: Tensor | Rows = held
+        self._peers, self._kind, self._what, self.held = peers, kind, f"{kind} column {name}", held
+        self._owners, self._places = partial(peers.owners, kind=kind), partial(parts.places, kind=kind)
         self.shape = (parts.num_nodes if kind == "node" else parts.num_edges, *held.shape[1:])
         self.dtype, self.layout = held.dtype, layout_of(held)
 
     def fetch(self, ids: IdsLike, out: Tensor | None = None) -> Tensor:
         """Return the rows ``ids``, int64 ``[k]``, as ``[k, ...]``; see ``RowsBase.fetch``; collective."""
-        with self._peers.together(f"{self._kind} column {self._name}", exchanges=2):
+        with self._peers.together(self._what, exchanges=2):
             return super().fetch(ids, out)
 
     def _read(self, ids: Ints, out: Tensor | None) -> Tensor:
-        return self._peers.fetch(f"{self._kind} column {self._name}", ids, self._owners, self._rows_at)
+        def rows_at(own: Ints) -> Tensor:
+            return fetch_rows(self.held, torch.from_numpy(self._places(own)))
 
-    def _owners(self, ids: Ints) -> Ints:
-        return self._peers.owners(ids) if self._kind == "node" else self._peers.edge_owners(ids)
-
-    def _rows_at(self, ids: Ints) -> Tensor:
-        places = self._parts.places(ids) if self._kind == "node" else self._parts.edge_places(ids)
-        return fetch_rows(self.held, torch.from_numpy(places))
+        return self._peers.fetch(self._what, ids, self._owners, rows_at)
 
     def _details(self) -> str:
         return f"{self.held.shape[0]} rows here"

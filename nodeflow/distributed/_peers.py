@@ -62,12 +62,8 @@ class PeerGroup(Peers):
     def broken(self) -> bool:
         return bool(self._transport.broken)
 
-    def owners(self, nodes: Ints) -> Ints:
-        owners: Ints = self.book.owners(nodes)
-        return owners
-
-    def edge_owners(self, eid: Ints) -> Ints:
-        owners: Ints = self.book.edge_owners(eid)
+    def owners(self, ids: Ints, kind: str = "node") -> Ints:
+        owners: Ints = self.book.owners(ids, kind)
         return owners
 
     def exchange(self, what: str, parcels: Sequence[Sequence[Array]], detail: str = "") -> list[list[Array]]:
@@ -83,7 +79,6 @@ class PeerGroup(Peers):
         held: Callable[[Ints], Tensor],
         before: Callable[[Ints], None] | None = None,
     ) -> Tensor:
-        """Return the rows ``ids``, in two exchanges. See ``Peers``."""
         distinct, index = _distinct(ids)
         routes = Routes(owners(distinct), self.size)
         questions = self.exchange(f"ids of {what}", routes.parcels(distinct))
@@ -102,7 +97,6 @@ class PeerGroup(Peers):
     def send(
         self, what: str, facts: Array, columns: Sequence[tuple[Ints, Tensor]]
     ) -> tuple[Array, list[list[tuple[Ints, Tensor]]]]:
-        """Send dense rows to the processes that own their ids, in one exchange. See ``Peers``."""
         parcels: list[list[Array]] = [[facts] for _ in range(self.size)]
         for ids, rows in columns:
             routes = Routes(self.owners(ids), self.size)
@@ -172,8 +166,7 @@ class PeerGroup(Peers):
         return received
 
     def _line(self, what: str, state: int, packed: Sequence[Bytes]) -> Ints:
-        kind = _kind(what)
-        return np.array([[kind, state, len(parcel)] for parcel in packed], np.int64)
+        return np.array([[_kind(what), state, len(parcel)] for parcel in packed], np.int64)
 
     def _check(self, what: str, heard: Ints) -> None:
         """Raise PeerError where a process has failed, or is at another exchange; then all processes raise it."""
@@ -232,7 +225,7 @@ def _distinct(ids: Ints) -> tuple[Ints, Ints | None]:
 
 
 def pack(arrays: Sequence[Array]) -> Bytes:
-    """Return arrays as bytes; no arrays are no bytes."""
+    """Return arrays as bytes, none as no bytes."""
     pieces: list[Bytes] = []
     for array in arrays:
         head = np.array([_KINDS.index(array.dtype), array.ndim, *array.shape], np.int64)

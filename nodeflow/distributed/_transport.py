@@ -95,8 +95,7 @@ class Watch:
     """Writes a sign of life into the store of the processes every second, and reads those of the others.
 
     A sign is the number of the sign, and for every channel the number of its last exchange and what that was of. A
-    thread writes the signs, so a process whose main thread computes for long lives, and one that has ended or is
-    stopped does not. ``store`` is the one that the processes share, a ``torch.distributed.PrefixStore``.
+    thread writes them, so a process whose main thread computes for long lives, and one that is stopped does not.
     """
 
     def __init__(self, store: Any, rank: int, size: int) -> None:
@@ -109,12 +108,10 @@ class Watch:
         thread.start()
 
     def channel(self) -> int:
-        """Return the number of a new channel."""
         self._last.append((0, "the start"))
         return len(self._last) - 1
 
     def enter(self, channel: int, what: str) -> None:
-        """Record that this process enters the next exchange of a channel."""
         self._last[channel] = (self._last[channel][0] + 1, what)
 
     def beat(self) -> None:

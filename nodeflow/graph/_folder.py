@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +11,7 @@ from torch import Tensor
 
 from nodeflow._base.checks import check_indptr, check_range
 from nodeflow._base.types import Array, FileLike
-from nodeflow._disk.arrays import ArrayFile, map_array, map_tensor
+from nodeflow._disk.arrays import ArrayFile, check_array, map_array, map_tensor
 from nodeflow._disk.manifest import Manifest
 from nodeflow._disk.streams import stream_array, stream_column
 from nodeflow._edges.stored import permutation
@@ -102,17 +102,23 @@ def open_graph(
                 permutation(ids, size)
         except (ValueError, IndexError) as error:
             raise ValueError(f"{folder} is damaged: {error}") from None
-    ndata, edata = _frame(folder, manifest, "ndata", len(indptr) - 1), _frame(folder, manifest, "edata", size)
+    ndata, edata = (
+        _frame(folder, manifest, kind, rows, verify=verify)
+        for kind, rows in (("ndata", len(indptr) - 1), ("edata", size))
+    )
     return (indptr, indices, ids), ndata, edata
 
 
-def _frame(folder: Path, manifest: Manifest, kind: str, num_rows: int) -> GraphFrame:
+def _frame(folder: Path, manifest: Manifest, kind: str, num_rows: int, *, verify: bool) -> GraphFrame:
     columns: dict[str, Tensor] = {}
     try:
         for one in manifest.facts.get(kind, []):
-            if one["width"] is not None:
-                raise ValueError("an earlier version stored a sparse column in another way; save the graph again")
-            (columns[one["name"]],) = (map_tensor(folder, manifest.arrays[array]) for array in one["arrays"])
+            *ends, array = (manifest.arrays[name] for name in one["arrays"])
+            if one["width"] is not None:  # an earlier version named the arrays of a sparse column one by one
+                indptr, indices = ends
+                array = replace(array, shape=(indptr.shape[0] - 1, int(one["width"])), csr=(indptr, indices))
+                check_array(folder, array, contents=verify)
+            columns[one["name"]] = map_tensor(folder, array)
         return GraphFrame(num_rows, columns)
     except (KeyError, TypeError, ValueError, IndexError) as error:
         raise ValueError(f"{folder} is damaged: its manifest describes wrong columns in {kind}: {error}") from None

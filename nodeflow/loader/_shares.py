@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -144,7 +145,7 @@ def _owners_of(sampler: SamplerBase, world_size: int) -> Owner | None:
     peers = sampler.graph.peers
     if peers.size != world_size:  # each has the whole graph
         return None
-    return {"node": peers.owners, "edge": peers.edge_owners}.get(sampler.seed_kind)
+    return partial(peers.owners, kind=sampler.seed_kind) if sampler.seed_kind in ("node", "edge") else None
 
 
 def _owners(owner: Owner, ids: Ints, sampler: SamplerBase, world_size: int) -> Ints:

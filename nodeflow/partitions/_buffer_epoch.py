@@ -67,11 +67,10 @@ class BufferState:
     samplers, whose draws would repeat from state to state otherwise.
 
     >>> import tempfile
-    >>> from nodeflow.partitions import PartitionBuffer, write_partitions
-    >>> folder = write_partitions(Graph.from_edges([0, 1], [1, 0]), tempfile.mkdtemp(), 2, progress=False).folder
-    >>> for state in PartitionBuffer(folder, slots=2):
-    ...     print(state.number, sorted(state.partitions), state.graph)
-    0 [0, 1] Graph(2 nodes, 2 edges)
+    >>> from nodeflow import partitions
+    >>> parts = partitions.write_partitions(Graph.from_edges([0, 1], [1, 0]), tempfile.mkdtemp(), 2, progress=False)
+    >>> [state.graph for state in partitions.PartitionBuffer(parts.folder, slots=2)]
+    [Graph(2 nodes, 2 edges)]
     """
 
     __slots__ = ("_edges", "_order", "_over", "_parts", "_seeds", "nodes", "number", "partitions", "seed")
@@ -88,9 +87,8 @@ class BufferState:
     def graph(self) -> Graph:
         """The graph of all edges between resident parts, with the columns asked for.
 
-        Its node columns are the memory of the buffer: those that are writable are written back with what they hold when
-        the state ends (write into them; a new column in their place is not seen), the others are not to be written to.
-        Raises RuntimeError after the state has ended, when that memory holds other rows.
+        Its node columns are the memory of the buffer. Write into writable ones only, whose rows go back to the folder
+        when the state ends; a new column in their place is not seen. Raises RuntimeError after the state has ended.
         """
         if self._over:
             raise RuntimeError(
@@ -126,7 +124,7 @@ class BufferState:
         return torch.from_numpy(np.flatnonzero(np.repeat(trained, np.diff(self._edges.begin))))
 
     def parent_edges(self, eid: IdsLike) -> Tensor:
-        """Return the parent ids of edges of ``graph``, int64 ``[k]``; they are read from the folder now."""
+        """Return the parent ids of edges of ``graph``, int64 ``[k]``, read from the folder."""
         begin = self._edges.begin
         local = as_ids(eid, "eid", int(begin[-1]), "edge")
         bucket = np.searchsorted(begin, local, side="right") - 1
@@ -140,7 +138,7 @@ class BufferState:
         return self._parts.visible_share(self.partitions)
 
     def end(self) -> None:
-        """Mark the state as ended: its memory now holds other rows."""
+        """Mark the state as ended."""
         self._over = True
 
     def __repr__(self) -> str:
@@ -179,8 +177,8 @@ class BufferEpoch:
         self.check_open()
         order, counters = self._order, self._counters
         begun = perf_counter()
-        for slot, partition in enumerate(order.states[start]):
-            counters.bytes_read += self._nodes.read(partition, slot)
+        for slot, part in enumerate(order.states[start]):
+            counters.bytes_read += self._nodes.read(part, slot)
         edges = self._load_edges(start)
         counters.seconds_filling += perf_counter() - begun
         gone: list[int] = []
@@ -205,8 +203,8 @@ class BufferEpoch:
     def commit(self) -> None:
         """Write the parts that are in the slots, and make all new files those of the folder."""
         begun = perf_counter()
-        for slot, partition in enumerate(self._order.states[-1]):
-            self._counters.bytes_written += self._nodes.write(partition, slot)
+        for slot, part in enumerate(self._order.states[-1]):
+            self._counters.bytes_written += self._nodes.write(part, slot)
         written, manifest = self._nodes.written, self._parts.manifest
         if written:
             facts = {**manifest.facts, "epoch": self._parts.epoch + 1}
@@ -224,7 +222,7 @@ class BufferEpoch:
             )
 
     def close(self) -> None:
-        """Stop the thread and wait for it; a second call does nothing."""
+        """Stop the thread and wait for it."""
         if not self._stop.is_set():
             self._stop.set()
             self._workers.stop()
@@ -247,14 +245,14 @@ class BufferEpoch:
         begun, counters = perf_counter(), self._counters
         try:
             # writes come first: reads reuse the same spare places, and a part may come back at once
-            for place, partition in enumerate(gone, self._order.slots):
+            for place, part in enumerate(gone, self._order.slots):
                 self.check_open()
-                counters.bytes_written += self._nodes.write(partition, place)
+                counters.bytes_written += self._nodes.write(part, place)
             if k == len(self._order.states):
                 return None
-            for place, partition in enumerate(self._order.incoming[k], self._order.slots):
+            for place, part in enumerate(self._order.incoming[k], self._order.slots):
                 self.check_open()
-                counters.bytes_read += self._nodes.read(partition, place)
+                counters.bytes_read += self._nodes.read(part, place)
             self.check_open()
             return self._load_edges(k)
         finally:
@@ -280,7 +278,7 @@ def seed_states(partitions: Partitions, order: Order, train: Ints, key: tuple[in
 
     ``key`` is the seed and the number of the epoch. Raises ValueError for a row whose part no state holds.
     """
-    holding = [order.holding(partition) for partition in range(order.num_parts)]
+    holding = [order.holding(part) for part in range(order.num_parts)]
     counts = np.array([len(states) for states in holding])
     number = train // partitions.size
     if len(missing := np.flatnonzero(counts[number] == 0)):
@@ -296,7 +294,7 @@ def seed_states(partitions: Partitions, order: Order, train: Ints, key: tuple[in
 
 
 def remove_strays(partitions: Partitions, manifest: Manifest) -> None:
-    """Remove files of node columns that the manifest does not name: of older epochs, or of one that was cut off."""
+    """Remove files of node columns that the manifest does not name."""
     named = {plain.file for array in manifest.arrays.values() for plain in array.plain}
     folder = partitions.folder / NODES
     for path in folder.iterdir() if folder.is_dir() else ():

@@ -139,9 +139,8 @@ _COUNTS = 2**24  # entries of the node-by-part table of link counts that is in m
 def balanced(graph: Graph, owner: Array, chosen: Array, num_parts: int) -> Array:
     """Return the parts of the nodes, moved so that the chosen nodes, and the others too, are balanced within 5 %.
 
-    METIS balances one weight only as pymetis calls it, so nodes are moved after it: first those whose edges within
-    parts become the fewest less (a move may also gain some). They are moved in rounds; the losses are counted anew in
-    each.
+    METIS balances one weight only as pymetis calls it, so nodes are moved after it, in rounds: first those whose moves
+    lose the fewest edges within parts (some gain), counted anew in each round.
     """
     moved, between = owner.astype(np.int64), links(graph)
     for nodes in (np.flatnonzero(chosen), np.flatnonzero(~chosen)):

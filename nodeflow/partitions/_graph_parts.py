@@ -15,7 +15,7 @@ from nodeflow._base.types import Array
 from nodeflow._disk.arrays import map_array, map_tensor
 from nodeflow._disk.manifest import Manifest
 from nodeflow.graph import SPLIT
-from nodeflow.partitions._cut_graph import CutGraph, check_shapes, sound
+from nodeflow.partitions._partitions import CutGraph, check_shapes, sound
 
 
 class GraphParts(CutGraph):
@@ -29,10 +29,8 @@ class GraphParts(CutGraph):
 
     >>> import nodeflow, tempfile
     >>> ring = nodeflow.Graph.from_edges([0, 1, 2, 3], [1, 2, 3, 0])
-    >>> cut = nodeflow.distributed.partition_graph(ring, tempfile.mkdtemp(), 2, method="ranges", progress=False)
-    >>> parts = GraphParts.open(cut.folder)
-    >>> parts, parts.method, parts.part(0).masters.tolist()
-    (GraphParts(2 parts, 4 nodes, 4 edges, edges: in), 'ranges', [0, 1])
+    >>> nodeflow.distributed.partition_graph(ring, tempfile.mkdtemp(), 2, progress=False, method="ranges")
+    GraphParts(2 parts, 4 nodes, 4 edges, edges: in)
     """
 
     layout = ("graph parts", 1)
@@ -54,40 +52,26 @@ class GraphParts(CutGraph):
         if lengths != {count} or [sum(sizes[n]) for n in ("masters", "edges")] != [self.num_nodes, self.num_edges]:
             raise ValueError("the sizes of the parts do not fit those of the graph")
         nodes, edges = (self.num_nodes,), (self.num_edges,)
-        if self.renumbered:
-            begin = {"node_begin": (count + 1,), "edge_begin": (count + 1,)}
-            return {"mirrors": (count, count), **begin, "original_nodes": nodes, "original_edges": edges}
         book = {"owner": nodes, "place": nodes, "edge_owner": edges, "edge_place": edges}
+        if self.renumbered:
+            book = dict.fromkeys(("node_begin", "edge_begin"), (count + 1,))
+            book |= {"original_nodes": nodes, "original_edges": edges}
         return {"mirrors": (count, count), **book}
 
     def _take_arrays(self) -> None:
         self._set(**{name: self._arrays.get(name) for name in ("mirrors", *SPLIT, "original_nodes", "original_edges")})
 
-    def owners(self, nodes: Ints) -> Ints:
-        """Return the parts of the masters of nodes, int64 ``[k]``; ids are not checked."""
-        return self._owners("owner", "node_begin", nodes)
-
-    def places(self, nodes: Ints) -> Ints:
-        """Return the rows of nodes among the masters of their parts, int64 ``[k]``; ids are not checked."""
-        return self._places("place", "node_begin", nodes)
-
-    def edge_owners(self, edge_ids: Ints) -> Ints:
-        """Return the parts in which edges lie, int64 ``[k]``; ids are not checked."""
-        return self._owners("edge_owner", "edge_begin", edge_ids)
-
-    def edge_places(self, edge_ids: Ints) -> Ints:
-        """Return the places of edges in the arrays of their parts, int64 ``[k]``; ids are not checked."""
-        return self._places("edge_place", "edge_begin", edge_ids)
-
-    def _owners(self, table: str, begin: str, ids: Ints) -> Ints:
+    def owners(self, ids: Ints, kind: str = "node") -> Ints:
+        """Return the parts of the masters of nodes, or ("edge") in which edges lie, int64 ``[k]``, without checks."""
         if self.renumbered:
-            return np.searchsorted(self._arrays[begin], ids, side="right") - 1
-        return self._arrays[table][ids].astype(np.int64)
+            return np.searchsorted(self._arrays[f"{kind}_begin"], ids, side="right") - 1
+        return self._arrays["owner" if kind == "node" else "edge_owner"][ids].astype(np.int64)
 
-    def _places(self, table: str, begin: str, ids: Ints) -> Ints:
+    def places(self, ids: Ints, kind: str = "node") -> Ints:
+        """Return the rows of nodes among the masters, or ("edge") of edges in the arrays, of their parts, as above."""
         if self.renumbered:
-            return ids - self._arrays[begin][self._owners(table, begin, ids)]
-        return self._arrays[table][ids].astype(np.int64)
+            return ids - self._arrays[f"{kind}_begin"][self.owners(ids, kind)]
+        return self._arrays["place" if kind == "node" else "edge_place"][ids].astype(np.int64)
 
     def part(self, number: int) -> GraphPart:
         """Open a part.
@@ -132,10 +116,8 @@ class GraphPart(Frozen):
 
     >>> import nodeflow, tempfile
     >>> ring = nodeflow.Graph.from_edges([0, 1, 2, 3], [1, 2, 3, 0])
-    >>> cut = nodeflow.distributed.partition_graph(ring, tempfile.mkdtemp(), 2, method="ranges", progress=False)
-    >>> part = cut.part(1)
-    >>> part, part.src.tolist(), part.edge_ids.tolist()
-    (GraphPart(1: 2 masters, 2 edges), [1, 2], [1, 2])
+    >>> nodeflow.distributed.partition_graph(ring, tempfile.mkdtemp(), 2, progress=False, method="ranges").part(1)
+    GraphPart(1: 2 masters, 2 edges)
     """
 
     layout = ("graph part", 1)
@@ -193,9 +175,8 @@ class PartsReport(NamedTuple):
     >>> import nodeflow, tempfile
     >>> ring = nodeflow.Graph.from_edges([0, 1, 2, 3], [1, 2, 3, 0])
     >>> cut = nodeflow.distributed.partition_graph(ring, tempfile.mkdtemp(), 2, method="ranges", progress=False)
-    >>> report = cut.report()
-    >>> report.masters, report.edges, report.cut_edges
-    ((2, 2), (2, 2), 2)
+    >>> cut.report().edges
+    (2, 2)
     """
 
     num_nodes: int

@@ -49,7 +49,7 @@ class Order(Frozen):
         count = as_count(num_parts, "num_parts", 1)
         placed = tuple(_placed(_checked(count, list(states))))
         self._set(num_parts=count, states=placed)
-        self._set(bucket_state=self._first_states() if bucket_state is None else self._checked_buckets(bucket_state))
+        self._set(bucket_state=_bucket_states(count, placed) if bucket_state is None else self._fitting(bucket_state))
 
     @property
     def slots(self) -> int:
@@ -77,21 +77,15 @@ class Order(Frozen):
         """Whether every bucket of edges is trained."""
         return bool((self.bucket_state >= 0).all())
 
-    def holding(self, partition: int) -> list[int]:
+    def holding(self, part: int) -> list[int]:
         """Return the numbers of the states that hold a part, ascending."""
-        return [k for k, state in enumerate(self.states) if partition in state]
+        return [k for k, state in enumerate(self.states) if part in state]
 
     def __repr__(self) -> str:
         sizes = f"{self.num_parts} parts, {self.slots} slots, {len(self.states)} states"
         return f"Order({sizes}, {self.swaps} swaps)"
 
-    def _first_states(self) -> Ints:
-        first = np.full((self.num_parts, self.num_parts), -1, np.int64)
-        for k in range(len(self.states) - 1, -1, -1):
-            first[np.ix_(self.states[k], self.states[k])] = k
-        return first
-
-    def _checked_buckets(self, bucket_state: Ints) -> Ints:
+    def _fitting(self, bucket_state: Ints) -> Ints:
         number = np.asarray(bucket_state)
         size = (self.num_parts, self.num_parts)
         if number.shape != size or number.dtype.kind not in "iu":
@@ -145,7 +139,7 @@ def comet_order(num_parts: int, slots: int, *, seed: int = 0, epoch: int = 0) ->
     names = _random("groups", seed, epoch).permutation(count).numpy()
     groups = names.reshape(-1, size // 2)
     states = [np.concatenate([groups[group] for group in state]) for state in _beta(len(groups), 2)]
-    return Order(count, states, _random_states(count, states, _random("buckets", seed, epoch)))
+    return Order(count, states, _bucket_states(count, states, _random("buckets", seed, epoch)))
 
 
 def comet_slots(num_parts: int) -> list[int]:
@@ -201,11 +195,10 @@ def sequential_order(num_parts: int, slots: int, training: IdsLike, *, seed: int
 
 
 class OrderKind(NamedTuple):
-    """An order that a ``PartitionBuffer`` takes by name.
+    """An order that a ``PartitionBuffer`` takes by name; ``of_training``: ``make`` also takes the training parts.
 
-    With ``of_training`` the function ``make`` also takes the parts that hold training nodes. ``slots`` are the
-    numbers of slots that it takes, ascending, for a number of parts and one of training parts; ``swapped`` is
-    the most parts that are swapped at once, for a number of slots.
+    ``slots`` are the numbers of slots that it takes, ascending, for a number of parts and one of training parts;
+    ``swapped`` is the most parts that are swapped at once, for a number of slots.
     """
 
     make: Callable[..., Order]
@@ -229,28 +222,27 @@ def _beta(count: int, slots: int) -> Iterator[tuple[int, ...]]:
     held, waiting = list(range(slots)), list(range(slots, count))
     yield tuple(held)
     while waiting:
-        for i, partition in enumerate(waiting):
-            waiting[i], held[-1] = held[-1], partition
+        for i, part in enumerate(waiting):
+            waiting[i], held[-1] = held[-1], part
             yield tuple(held)
         # the first parts have met all others: waiting ones take their slots
         fresh, waiting = waiting[: slots - 1], waiting[slots - 1 :]
-        for i, partition in enumerate(fresh):
-            held[i] = partition
+        for i, part in enumerate(fresh):
+            held[i] = part
             yield tuple(held)
 
 
-def _random_states(count: int, states: Sequence[Ints], random: Random) -> Ints:
-    """For every bucket a random one of the states that hold both of its parts."""
-    holds = np.zeros((len(states), count), np.bool_)
-    for k, state in enumerate(states):
-        holds[k, state] = True
-    choices = np.einsum("ki,kj->ij", holds.astype(np.int64), holds.astype(np.int64))
-    drawn = random.integers(np.arange(count * count), np.maximum(choices, 1).ravel()).numpy().reshape(count, count)
-    chosen, seen = np.full((count, count), -1, np.int64), np.zeros((count, count), np.int64)
-    for k in range(len(states)):
-        both = np.outer(holds[k], holds[k])
-        chosen[both & (seen == drawn)] = k
-        seen += both
+def _bucket_states(count: int, states: Sequence[Sequence[int] | Ints], random: Random | None = None) -> Ints:
+    """For every bucket the first state, or a random one, of those that hold both of its parts; -1 where none does."""
+    held = [np.ix_(np.array(state), np.array(state)) for state in states]
+    chosen, drawn, choices = (np.full((count, count), start, np.int64) for start in (-1, 0, 0))
+    if random is not None:
+        for both in held:
+            choices[both] += 1
+        drawn = random.integers(np.arange(count**2), np.maximum(choices, 1).ravel()).numpy().reshape(count, count)
+    for k, both in enumerate(held):
+        chosen[both] = np.where(drawn[both] == 0, k, chosen[both])
+        drawn[both] -= 1
     return chosen
 
 
@@ -259,8 +251,8 @@ def _placed(states: list[list[int]]) -> Iterator[tuple[int, ...]]:
     held = states[0]
     yield tuple(held)
     for state in states[1:]:
-        new = iter([partition for partition in state if partition not in held])
-        held = [partition if partition in state else next(new) for partition in held]
+        new = iter([part for part in state if part not in held])
+        held = [part if part in state else next(new) for part in held]
         yield tuple(held)
 
 
@@ -272,7 +264,7 @@ def _checked(count: int, states: list[IdsLike]) -> list[list[int]]:
         if len(state) != len(checked[0]) or not state:
             raise ValueError(f"states[{k}] must have as many parts as states[0], {len(checked[0])}, got {len(state)}")
         if len(set(state)) < len(state):
-            twice = next(partition for partition in state if state.count(partition) > 1)
+            twice = next(part for part in state if state.count(part) > 1)
             raise ValueError(f"states[{k}] must hold a part once, but it has {twice} twice")
     return checked
 

@@ -8,7 +8,7 @@ from contextlib import ExitStack
 
 import numpy as np
 
-from nodeflow._base.checks import Ints, as_count, as_ids, as_int, check_one_of, describe
+from nodeflow._base.checks import as_count, as_ids, as_int, check_one_of, describe
 from nodeflow._base.sizes import as_bytes, bytes_text
 from nodeflow._base.types import FileLike, IdsLike
 from nodeflow._disk.folders import locked
@@ -29,9 +29,8 @@ class PartitionBuffer:
     has changed, reads the next parts and makes the next graph.
 
     Columns named in ``writable`` are learned rows: what the caller writes into ``state.graph.ndata[name]`` goes back to
-    the folder. The end of an epoch commits it, all or nothing: an epoch that is left early, fails or is killed leaves
-    the folder as the last one that ended, and a new buffer goes on from there. Only one of them at a time can
-    have the folder open; ``close``, or ``with``, releases it.
+    the folder. The end of an epoch commits it, all or nothing: one that is left early, fails or is killed leaves the
+    folder as before, and a new buffer goes on from there. Only one has the folder, until ``close`` or ``with`` ends.
 
     Args:
         folder: written by ``write_partitions``.
@@ -65,8 +64,6 @@ class PartitionBuffer:
     >>> with PartitionBuffer(folder, 2, order="beta", writable=["x"]) as buffer:
     ...     for state in buffer:
     ...         state.graph.ndata["x"][state.seeds] += 1
-    ...     buffer.counters.swaps, (buffer.counters.bytes_read // buffer.partition_bytes)
-    (5, 7)
     >>> Partitions.open(folder).column("x").fetch(torch.arange(8))[:, 0]
     tensor([1., 0., 0., 0., 0., 1., 0., 0.])
     """
@@ -92,7 +89,9 @@ class PartitionBuffer:
         self._edata = chosen_columns(parts.edata, edata, "edata", "the folder")
         self._writable = chosen_columns(self._ndata, writable, "writable", "the buffer")
         self.seed, self._prefetch, self._page_cache = as_int(seed, "seed"), prefetch, page_cache
-        self._train = _training_rows(parts, train)
+        nodes = parts.train if train is None else np.unique(as_ids(train, "train", parts.num_nodes))
+        self._train = None if nodes is None else np.sort(parts.rows[nodes].astype(np.int64))
+        self._training_parts = np.unique(np.zeros(0, np.int64) if self._train is None else self._train // parts.size)
         self.partitions, self.counters = parts, BufferCounters()
         self._order = self._checked_order(order)
         self.slots = self._checked_slots(slots, memory)
@@ -127,7 +126,7 @@ class PartitionBuffer:
             return self._order
         if isinstance(self._order, str):
             kind = ORDERS[self._order]
-            training = (self._training_partitions(),) if kind.of_training else ()
+            training = (self._training_parts,) if kind.of_training else ()
             return kind.make(count, self.slots, *training, seed=self.seed, epoch=number)
         order = self._order(number)
         if not isinstance(order, Order):
@@ -157,9 +156,8 @@ class PartitionBuffer:
     def set_epoch(self, epoch: int, state: int = 0) -> None:
         """Make the next iteration epoch ``epoch`` (counted from 0), from its state ``state``.
 
-        Parts of the states before are not read. A state is a pure function of its epoch and its number, so an
-        epoch that was left goes on so. A running epoch ends. Raises ValueError for a buffer with writable columns,
-        whose epochs follow those that are committed, and for a state that the epoch does not have.
+        Parts of the states before are not read. An epoch that was left can go on so; a running one ends. Raises
+        ValueError for a buffer with writable columns, and for a state that the epoch does not have.
         """
         if self._writable:
             raise ValueError(
@@ -190,11 +188,14 @@ class PartitionBuffer:
             raise RuntimeError("this PartitionBuffer is closed; make a new one")
         if self._running is not None:
             self._running.close()
-        order, start, self._start = self.order_of(self.epoch), self._start, 0
-        nodes = self._node_slots(order.most_swapped)
-        edges = EdgeSlots(self.partitions, self._edata, page_cache=self._page_cache)
+        parts, order, start, self._start = self.partitions, self.order_of(self.epoch), self._start, 0
+        # epochs share the memory of the slots
+        if self._nodes is None or self._nodes.spare < order.most_swapped:
+            sizes = self.slots, order.most_swapped
+            self._nodes = NodeSlots(parts, self._ndata, self._writable, *sizes, page_cache=self._page_cache)
+        slots = self._nodes, EdgeSlots(parts, self._edata, page_cache=self._page_cache)
         train, key = self._train, (self.seed, self.epoch)
-        run = BufferEpoch(self.partitions, order, (nodes, edges), self.counters, train, key, prefetch=self._prefetch)
+        run = BufferEpoch(parts, order, slots, self.counters, train, key, prefetch=self._prefetch)
         self._running = run
         return self._states(run, self.epoch, start)
 
@@ -220,13 +221,6 @@ class PartitionBuffer:
                 if self._writable:
                     remove_strays(self.partitions, self.partitions.manifest)
 
-    def _node_slots(self, spare: int) -> NodeSlots:
-        """The memory of the slots, which epochs share."""
-        if self._nodes is None or self._nodes.spare < spare:
-            columns = self.partitions, self._ndata, self._writable
-            self._nodes = NodeSlots(*columns, self.slots, spare, page_cache=self._page_cache)
-        return self._nodes
-
     def _checked_order(self, order: OrderLike) -> str | Order | Callable[[int], Order]:
         if isinstance(order, str):
             check_one_of(order, "order", tuple(ORDERS))
@@ -251,7 +245,7 @@ class PartitionBuffer:
         elif (slots is None) == (memory is None):
             raise ValueError("give either slots or memory: the number of parts in memory, or bytes such as '2 GB'")
         elif isinstance(self._order, str):
-            fitting = ORDERS[self._order].slots(count, len(self._training_partitions()))
+            fitting = ORDERS[self._order].slots(count, len(self._training_parts))
         else:
             fitting = range(1, count + 1)
         if memory is None:
@@ -264,10 +258,6 @@ class PartitionBuffer:
             f"memory must be at least {self._bytes_held(fitting[0]):,} bytes for {fitting[0]} slots, got {room:,}; a "
             f"part takes {self.partition_bytes:,} bytes: give more, or write more and smaller parts"
         )
-
-    def _training_partitions(self) -> Ints:
-        rows = np.zeros(0, np.int64) if self._train is None else self._train
-        return np.unique(rows // self.partitions.size)
 
     def _bytes_of(self, name: str) -> int:
         return max(self.partitions.node_array(name, p).nbytes for p in range(self.partitions.num_parts))
@@ -289,8 +279,3 @@ class PartitionBuffer:
         sparse = [name for name in self._ndata if parts.node_array(name, 0).csr is not None]
         copies = slots * sum(map(self._bytes_of, sparse))
         return (slots + spare) * self.partition_bytes + copies + edges + 2 * 16 * slots * parts.size
-
-
-def _training_rows(parts: Partitions, train: IdsLike | None) -> Ints | None:
-    nodes = parts.train if train is None else np.unique(as_ids(train, "train", parts.num_nodes))
-    return None if nodes is None else np.sort(parts.rows[nodes].astype(np.int64))

@@ -1,21 +1,103 @@
-"""A folder of parts: its numbering, its buckets and its columns, as ``write_partitions`` left them."""
+"""Folders of cut graphs: their base, and that of a buffer, with its numbering, its buckets and its columns."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from abc import abstractmethod
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from nodeflow._base.checks import Ints, as_count, as_ids, check_indptr, describe
-from nodeflow._base.types import Array, IdsLike
-from nodeflow._disk.arrays import ArrayFile, map_tensor
+from nodeflow._base.frozen import Frozen
+from nodeflow._base.types import Array, FileLike, IdsLike
+from nodeflow._disk.arrays import ArrayFile, map_array, map_tensor
+from nodeflow._disk.manifest import Manifest
 from nodeflow._rows.base import RowsBase
 from nodeflow._rows.rows import fetch_rows, put_rows
 from nodeflow.partitions._cut import part_type
-from nodeflow.partitions._cut_graph import CutGraph
+
+
+class CutGraph(Frozen):
+    """A graph in a folder, cut into ``num_parts`` parts; ``num_nodes`` and ``num_edges`` are those of the whole.
+
+    ``method`` says how the nodes were cut: the name of a method, or "given". ``ndata`` and ``edata`` are the names of
+    the columns, ``train`` the training nodes, None where none were given. All arrays are read-only and mapped.
+
+    A subclass has the kind and version of its folders in ``layout``.
+    """
+
+    layout: ClassVar[tuple[str, int]]
+    folder: Path
+    manifest: Manifest
+    num_nodes: int
+    num_edges: int
+    num_parts: int
+    method: str
+    ndata: list[str]
+    edata: list[str]
+    train: Ints | None
+    _arrays: dict[str, Array]
+    _verify: bool
+
+    def __init__(self, folder: FileLike, *, verify: bool = False) -> None:
+        path = Path(folder).absolute()
+        manifest = Manifest.read(path, *self.layout, contents=verify)
+        facts = manifest.facts
+        self._set(folder=path, manifest=manifest, _verify=verify)
+        with sound(path):
+            # the folders of ``Partitions`` have had this word from the first version on
+            count = facts["num_partitions" if "num_partitions" in facts else "num_parts"]
+            self._set(num_nodes=int(facts["num_nodes"]), num_edges=int(facts["num_edges"]), num_parts=int(count))
+            for kind in ("ndata", "edata"):
+                self._set(**{kind: [name if isinstance(name, str) else name["name"] for name in facts[kind]]})
+            self._set(method=str(facts["method"]))
+            check_shapes(manifest.arrays, self._read(facts))
+        arrays = {name: map_array(path, array) for name, array in manifest.arrays.items() if "/" not in name}
+        self._set(_arrays=arrays, train=arrays.get("train"))
+        self._take_arrays()
+
+    @classmethod
+    def open(cls, folder: FileLike, *, verify: bool = False) -> Self:
+        """Open a folder.
+
+        Sizes and types of all files are checked; ``verify`` checks the checksums too, which reads everything. Folders
+        of parts are checked when ``part`` opens them. Raises FileNotFoundError for a folder without a manifest,
+        ValueError for one of another kind or version and for files that are missing, damaged or foreign.
+        """
+        return cls(folder, verify=verify)
+
+    @abstractmethod
+    def _read(self, facts: Mapping[str, Any]) -> dict[str, tuple[int, ...]]:
+        """Set the facts of the manifest; return the shapes of arrays by name, of columns without their rows."""
+
+    @abstractmethod
+    def _take_arrays(self) -> None:
+        """Set attributes from the mapped arrays, which have the right shapes."""
+
+    def _shown(self, *sizes: str) -> str:
+        columns = [f"{kind}: {', '.join(f)}" for kind, f in (("ndata", self.ndata), ("edata", self.edata)) if f]
+        return f"{type(self).__name__}({', '.join([*sizes, *columns])})"
+
+
+@contextmanager
+def sound(folder: Path) -> Iterator[None]:
+    """Raise one ValueError for whatever a damaged manifest causes in its reader."""
+    try:
+        yield
+    except (KeyError, TypeError, ValueError, IndexError):
+        raise ValueError(f"{folder} has a manifest whose sizes and arrays do not fit together: it is damaged") from None
+
+
+def check_shapes(arrays: Mapping[str, ArrayFile], shapes: Mapping[str, tuple[int, ...]]) -> None:
+    """Raise KeyError or ValueError unless arrays have these shapes; rows of columns, "ndata/x", may be of any."""
+    for name, shape in shapes.items():
+        if arrays[name].shape[: len(shape) if "/" in name else None] != shape:
+            raise ValueError(name)
 
 
 class Partitions(CutGraph):
@@ -28,10 +110,8 @@ class Partitions(CutGraph):
 
     >>> import nodeflow, tempfile
     >>> ring = nodeflow.Graph.from_edges([0, 1, 2, 3], [1, 2, 3, 0])
-    >>> folder = nodeflow.partitions.write_partitions(ring, tempfile.mkdtemp(), 2, progress=False).folder
-    >>> parts = Partitions.open(folder)
-    >>> parts, parts.size, int(parts.bucket_sizes.sum())
-    (Partitions(2 parts of 2 nodes, 4 edges, 50.0% cut), 2, 4)
+    >>> nodeflow.partitions.write_partitions(ring, tempfile.mkdtemp(), 2, progress=False)
+    Partitions(2 parts of 2 nodes, 4 edges, 50.0% cut)
     """
 
     layout = ("partitions", 1)
@@ -68,18 +148,15 @@ class Partitions(CutGraph):
         """The part of every node, ``[num_nodes]``, in the narrowest type."""
         return (self.rows // self.size).astype(part_type(self.num_parts))
 
-    def node_array(self, name: str, partition: int) -> ArrayFile:
+    def node_array(self, name: str, part: int) -> ArrayFile:
         """Return the description of the file of a part of a node column; KeyError for an unknown column."""
-        return self._array("node", f"ndata/{name}/{partition}", name, self.ndata)
+        if name not in self.ndata:
+            raise KeyError(f"there is no node column {name!r}; there are {', '.join(self.ndata) or 'none'}")
+        return self.manifest.arrays[f"ndata/{name}/{part}"]
 
     def edge_array(self, name: str) -> ArrayFile:
-        """Return the description of the file of an edge column; KeyError for an unknown column."""
-        return self._array("edge", f"edata/{name}", name, self.edata)
-
-    def _array(self, kind: str, key: str, name: str, names: list[str]) -> ArrayFile:
-        if key not in self.manifest.arrays:
-            raise KeyError(f"there is no {kind} column {name!r}; there are {', '.join(names) or 'none'}")
-        return self.manifest.arrays[key]
+        """Return the description of the file of an edge column."""
+        return self.manifest.arrays[f"edata/{name}"]
 
     def partition_of(self, nodes: IdsLike) -> Tensor:
         """Return the parts of nodes, int64 ``[k]``; raises IndexError for an id that is no node."""
@@ -104,10 +181,7 @@ class Partitions(CutGraph):
 
 
 class PartitionedRows(RowsBase):
-    """The rows of a node column of a folder of parts, fetched by node id: ``Rows`` that a graph takes as a column.
-
-    Files are mapped when their first row is asked for.
-    """
+    """The rows of a node column, fetched by node id; files are mapped when their first row is asked for."""
 
     _kind = "node"
 
@@ -126,10 +200,10 @@ class PartitionedRows(RowsBase):
             parts.append((fetch_rows(self._map(p), torch.from_numpy(places[at])), at))
         return put_rows(parts, len(ids))
 
-    def _map(self, partition: int) -> Tensor:
-        if partition not in self._maps:
-            self._maps[partition] = map_tensor(self._partitions.folder, self._arrays[partition])
-        return self._maps[partition]
+    def _map(self, part: int) -> Tensor:
+        if part not in self._maps:
+            self._maps[part] = map_tensor(self._partitions.folder, self._arrays[part])
+        return self._maps[part]
 
 
 def chosen_columns(columns: Iterable[str], names: Sequence[str] | None, argument: str, owner: str) -> list[str]:

@@ -15,9 +15,9 @@ import torch
 from torch import Tensor
 
 from nodeflow import _kernels as kernels
-from nodeflow._base.checks import Ints, check_indptr, check_range
+from nodeflow._base.checks import Ints
 from nodeflow._base.types import Array
-from nodeflow._disk.arrays import ArrayFile, map_csr, numpy_type, read_header
+from nodeflow._disk.arrays import ArrayFile, check_csr, map_csr, numpy_type, read_header
 from nodeflow._disk.streams import ArrayWriter
 from nodeflow._rows.rows import as_array, concat_rows, from_numpy
 from nodeflow.graph import Graph
@@ -28,9 +28,9 @@ NODES = "nodes"
 """The folder of the node columns."""
 
 
-def node_file(column: str, partition: int, generation: int) -> str:
+def node_file(column: str, part: int, generation: int) -> str:
     """Return the name of the file of a part of a node column. A part that is written anew gets a new name."""
-    return f"{NODES}/{quote(column, safe='')}.{partition}.{generation}.npy"
+    return f"{NODES}/{quote(column, safe='')}.{part}.{generation}.npy"
 
 
 def read_rows(path: Path, out: Array, first: int = 0, *, page_cache: bool = True) -> int:
@@ -67,13 +67,8 @@ def read_sparse(folder: Path, array: ArrayFile, *, page_cache: bool = True) -> T
     parts = [torch.empty(plain.shape, dtype=plain.torch_type) for plain in array.plain]
     for part, plain in zip(parts, array.plain, strict=True):
         read_rows(folder / plain.file, as_array(part), page_cache=page_cache)
-    indptr, indices, values = parts
-    try:
-        check_indptr(indptr.numpy(), len(indices))
-        check_range(indices.numpy(), "the columns of a sparse column", array.shape[1], "column")
-        return map_csr(indptr, indices, values, (array.shape[0], array.shape[1]))
-    except (ValueError, IndexError) as error:
-        raise ValueError(f"{folder / array.file} is damaged: {error}") from None
+    check_csr(folder, array, *(part.numpy() for part in parts[:2]))
+    return map_csr(folder, array, *parts)
 
 
 def _forget(descriptor: int, page_cache: bool) -> None:
@@ -88,10 +83,8 @@ class NodeSlots:
     """Memory for the node columns of ``slots`` resident parts, and of ``spare`` parts that come or go.
 
     ``columns`` are the names of those to hold, ``writable`` of those that are written back. Places from ``slots`` on
-    are the spare ones. A part that comes in is read into one of them while the slots are in use. ``exchange`` puts
-    it into its slot, and the one that was there into the spare place, from which ``write`` takes it. Writing makes
-    files of a new generation, which nobody reads but this object until they are committed; ``written`` are those of
-    this epoch, by their names in the manifest.
+    are the spare ones: parts are read into them, exchanged with those in slots, and written from them, into files of a
+    new generation, which nobody else reads until they are committed. ``written`` are those of this epoch, by name.
     """
 
     def __init__(
@@ -123,12 +116,12 @@ class NodeSlots:
         """Forget the files of the last epoch; reads use those that the folder names."""
         self._partitions, self.written = partitions, {}
 
-    def read(self, partition: int, place: int) -> int:
+    def read(self, part: int, place: int) -> int:
         """Read a part into a place; return the number of bytes."""
         folder, bytes_read = self._partitions.folder, 0
         for name, memory in self._memory.items():
-            key = f"ndata/{name}/{partition}"
-            array = self.written.get(key) or self._partitions.node_array(name, partition)
+            key = f"ndata/{name}/{part}"
+            array = self.written.get(key) or self._partitions.node_array(name, part)
             if array.csr is None:
                 read_rows(folder / array.file, memory[place], page_cache=self._page_cache)
             else:
@@ -136,18 +129,18 @@ class NodeSlots:
             bytes_read += array.nbytes
         return bytes_read
 
-    def write(self, partition: int, place: int) -> int:
+    def write(self, part: int, place: int) -> int:
         """Write the writable columns of the part at a place into files of this epoch; return their bytes."""
         folder, bytes_written = self._partitions.folder, 0
         for name in self._writable:
             rows = self._memory[name][place]
-            path = folder / node_file(name, partition, self._partitions.epoch + 1)
+            path = folder / node_file(name, part, self._partitions.epoch + 1)
             try:
                 writer = ArrayWriter(path, self._arrays[name].torch_type, rows.shape[1:], len(rows))
                 writer.append(rows)
-                self.written[f"ndata/{name}/{partition}"] = writer.finish(folder, flush=not self._page_cache)
+                self.written[f"ndata/{name}/{part}"] = writer.finish(folder, flush=not self._page_cache)
             except OSError as error:
-                why = f"{error.strerror}: part {partition} of column {name!r}; the epoch is not committed"
+                why = f"{error.strerror}: part {part} of column {name!r}; the epoch is not committed"
                 why += f", the folder stays as after epoch {self._partitions.epoch}"
                 raise OSError(error.errno, why, str(path)) from error
             bytes_written += rows.nbytes
@@ -192,8 +185,7 @@ Bucket = dict[str, Array]
 class StateEdges(NamedTuple):
     """The graph of the edges of one state.
 
-    ``buckets`` are the numbers of the buckets (``j * num_parts + i`` holds the edges from part i to part j)
-    in the order of the edge ids: those of bucket ``buckets[k]`` go from ``begin[k]`` to ``begin[k + 1] - 1``.
+    The edges of bucket ``buckets[k]``, as ``EdgeGroups.of`` numbers them, have the ids from ``begin[k]`` on.
     """
 
     graph: Graph

@@ -55,10 +55,9 @@ def split_nodes(
     folders: Sequence[Path],
     bar: Any,
 ) -> dict[str, list[ArrayFile]]:
-    """Split node columns over files, one per part, and describe these by column and part.
+    """Split node columns over files, those of each column by part, and describe these by column and part.
 
-    ``files`` are those of each column by part, and ``sizes`` the rows of each part. Nodes of a part
-    are in the order of their ids, so rows that are read in order, some at a time, are appended to the files.
+    ``sizes`` are the rows of each part. Rows are read in order, some at a time, and appended to the files.
     """
     written = {}
     num_nodes = len(masters.owner)
@@ -166,11 +165,9 @@ def grid_of(num_parts: int) -> tuple[int, int]:
 
 
 class EdgePiece(NamedTuple):
-    """Some edges, in the order in which they are read.
+    """Some edges, in the order in which they are read: ends, ids, groups and places among all edges of their groups.
 
-    ``src``, ``dst`` and ``ids``, ``[k]``, are ends and ids as the graph stores them, ``group`` the groups, and
-    ``place`` the places among all edges of a group. ``starts``, bool ``[k]``, says where a group comes to another
-    destination.
+    ``starts``, bool ``[k]``, says where a group comes to another destination.
     """
 
     src: Array
@@ -187,12 +184,10 @@ class EdgePiece(NamedTuple):
 
 
 class GroupedEdges:
-    """The edges of a graph by group, in the order of their destinations.
+    """The edges of a graph by group, in the order of their destinations ``nodes``; None: ascending, as in its arrays.
 
-    ``owner`` is the part of every node. ``nodes`` are the destinations in the order in which their edges are read;
-    None: ascending, which reads arrays in order. After a pass over the edges, ``edges`` and ``rows``, int64 ``[size]``,
-    are the numbers of edges and destinations of each group, and ``cut`` that of edges whose ends have different
-    masters.
+    ``owner`` is the part of every node. After a pass over the edges, ``edges`` and ``rows``, int64 ``[size]``, are the
+    numbers of edges and destinations of each group, and ``cut`` that of edges whose ends have different masters.
     """
 
     def __init__(self, graph: Graph, owner: Array, groups: EdgeGroups, nodes: Ints | None = None) -> None:

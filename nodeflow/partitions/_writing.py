@@ -16,7 +16,7 @@ from tqdm import tqdm
 from nodeflow._base.checks import Ints, as_count, as_ids, as_int, check_one_of, check_type
 from nodeflow._base.types import Array, FileLike, IdsLike
 from nodeflow._base.version import __version__
-from nodeflow._disk.arrays import ArrayFile, create_array, describe_array, map_array, numpy_type
+from nodeflow._disk.arrays import ArrayFile, checksum, create_array, map_array, numpy_type
 from nodeflow._disk.folders import locked, new_folder
 from nodeflow._disk.manifest import MANIFEST, Manifest
 from nodeflow._rows.rows import as_array, fetch_rows, is_sparse, row_bytes
@@ -61,8 +61,8 @@ def write_partitions(
 ) -> Partitions:
     """Write a graph into a folder as parts of its nodes and buckets of its edges, for a ``PartitionBuffer``.
 
-    Nodes are cut into parts whose sizes differ by at most one. The edges from one part to another are a
-    bucket, and lie together. The folder appears whole or not at all.
+    Sizes of parts differ by at most one. The edges from one part to another are a bucket, and lie together. The folder
+    appears whole or not at all.
 
     Arrays of the graph and columns may be memory-mapped and larger than memory: edges are read twice and every column
     once, in order, in pieces. In memory are about 40 bytes a node and 64 MB, and for "metis" the whole graph.
@@ -71,9 +71,8 @@ def write_partitions(
         graph: the graph.
         folder: made when missing.
         num_parts: number of parts p, at most the number of nodes.
-        method: "random"; "train-first", random with the training nodes in the first parts; "metis", few edges
-            between parts (needs pymetis); "ranges", consecutive ids; "hash"; or the part of every node,
-            ``[num_nodes]``. Of parts that are too large for equal sizes, random nodes go to others.
+        method: as for ``distributed.partition_graph``. Of parts that are too large for equal sizes, random nodes go to
+            others.
         train: ids of the training nodes, which the folder keeps; repeats count once.
         ndata, edata: names of the columns of the graph to write; None: all.
         columns: more node columns: tensors with a row per node, ``Rows``, or functions of ids (int64 ``[k]``) that
@@ -88,9 +87,8 @@ def write_partitions(
 
     >>> import tempfile
     >>> graph = Graph.from_edges([0, 1, 2, 3], [1, 2, 3, 0], ndata={"x": torch.arange(4.0)})
-    >>> partitions = write_partitions(graph, tempfile.mkdtemp(), 2, progress=False)
-    >>> partitions, int(partitions.bucket_sizes.sum()), partitions.column("x").fetch(torch.tensor([2, 0]))
-    (Partitions(2 parts of 2 nodes, 4 edges, 50.0% cut, ndata: x), 4, tensor([2., 0.]))
+    >>> write_partitions(graph, tempfile.mkdtemp(), 2, progress=False)
+    Partitions(2 parts of 2 nodes, 4 edges, 50.0% cut, ndata: x)
     """
     check_type(graph, "graph", Graph, "a nodeflow Graph")
     count = as_count(num_parts, "num_parts", 1)
@@ -273,7 +271,7 @@ def _write_parts(
     renumber: bool,
     bar: Any,
 ) -> tuple[_Files, list[_Files]]:
-    """Write the edges of all parts, ``sizes``, and their book: the place of every edge; describe the files of both.
+    """Write the edges of all parts, and their book: the place of every edge; describe the files of both.
 
     ``rows`` is the number of destinations of each part, None where these are the masters.
     """
@@ -342,10 +340,13 @@ class EdgeArrays:
 
     def finish(self) -> _Files:
         """Flush the files, and describe them."""
-        for array, _, _ in self._made.values():
+        described = {}
+        for name, (array, file, dtype) in self._made.items():
             if array.size:
                 array.flush()
-        return {name: describe_array(self._folder, file, dtype) for name, (_, file, dtype) in self._made.items()}
+            kind = str(dtype).removeprefix("torch.")
+            described[name] = ArrayFile(file, kind, array.shape, checksum(self._folder / file))
+        return described
 
 
 def _bar(graph: Graph, nodes: Mapping[str, NewColumn], *, progress: bool) -> Any:

@@ -144,7 +144,7 @@ def ask_owners(
     peers, intact = graph.peers, reader.intact()
     routes = Routes(peers.owners(columns[0]), peers.size)
     left_out = NOTHING if reader.left_out is None else reader.left_out
-    lies = peers.edge_owners(left_out)
+    lies = peers.owners(left_out, "edge")
     parcels: list[Arrays] = []
     for r in range(peers.size):
         own = routes.to(r)

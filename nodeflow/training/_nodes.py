@@ -20,7 +20,7 @@ from nodeflow.sampling import FullSampler
 from nodeflow.sampling.base import SamplerBase
 from nodeflow.training._graph import FeatureRows, hash_of, with_columns
 from nodeflow.training._network import Network
-from nodeflow.training._partitions import PartitionBatches, open_partitions
+from nodeflow.training._partitions import PartBatches, open_partitions
 from nodeflow.training._samplers import Method
 from nodeflow.training._settings import LossSettings, Settings
 from nodeflow.training._task import Batches, OwnParts, Task, task_of
@@ -149,7 +149,7 @@ class NodeTask(Task):
             method = self.settings.sampler.on(with_columns(state.graph, {"feat": rows}), self.method.model)
             return self._shuffled(method, method.sampler(state.seed), state.seeds, state.seed)
 
-        return PartitionBatches(parts, self.method.batch_size, batches_of)
+        return PartBatches(parts, self.method.batch_size, batches_of)
 
     # ---- training
 
@@ -211,7 +211,7 @@ class NodeTask(Task):
             return f"{derive_key(graph.num_nodes, graph.num_edges, *map(hash_of, columns)):016x}"
         x: Any = self.graph.ndata.get("feat") if self.features is None else self.features
         keys = [hash_of(each) for each in (self.graph.csc()[1], columns[0], x, *columns[1:]) if each is not None]
-        if isinstance(self.batches, PartitionBatches):
+        if isinstance(self.batches, PartBatches):
             keys.append(self.batches.digest)
         return f"{derive_key(*keys):016x}"
 

@@ -26,7 +26,7 @@ _COMPARED = 256  # nodes whose features are compared
 _EDGES = 2**22  # edges whose types are read at a time
 
 
-class PartitionBatches(Epochs):
+class PartBatches(Epochs):
     """Iterates over the batches of a partition buffer, state by state; an iteration is an epoch.
 
     A state and its batches are pure functions of the epoch and the state's number, so an epoch can resume at any batch
@@ -76,8 +76,9 @@ class PartitionBatches(Epochs):
         return self._counts[epoch]
 
     def settings(self) -> dict[str, Any]:
-        buffer, partitions = self.buffer, self.buffer.partitions.num_parts
-        return {"batch_size": self.batch_size, "num_partitions": partitions, "slots": buffer.slots, "seed": buffer.seed}
+        buffer = self.buffer
+        parts = buffer.partitions.num_parts
+        return {"batch_size": self.batch_size, "num_partitions": parts, "slots": buffer.slots, "seed": buffer.seed}
 
     @property
     def digest(self) -> int:
@@ -93,7 +94,7 @@ class PartitionBatches(Epochs):
         parts, slots = self.buffer.partitions.num_parts, self.buffer.slots
         states = len(self.buffer.order_of(max(self.epoch, 0)).states)
         return (
-            f"PartitionBatches({slots} of {parts} partitions in memory, {states} states, {len(self)} batches of "
+            f"PartBatches({slots} of {parts} parts in memory, {states} states, {len(self)} batches of "
             f"{self.batch_size})"
         )
 

@@ -27,14 +27,14 @@ from nodeflow.training._answers import Answers
 from nodeflow.training._graph import FeatureRows, directed, relations_of, with_features
 from nodeflow.training._models import ModelFacts, build_model, kind_of
 from nodeflow.training._network import Network, inputs_of
-from nodeflow.training._partitions import PartitionBatches
+from nodeflow.training._partitions import PartBatches
 from nodeflow.training._processes import Processes
 from nodeflow.training._rules import FEATURES, LOSS, NO_FEATURES, ONE, OWN, OWN_LOSS, PARTS, SEVERAL, WHOLE
 from nodeflow.training._samplers import METHODS
 from nodeflow.training._settings import Settings
 from nodeflow.transform import DEGREES
 
-Batches: TypeAlias = NodeFlowLoader | Lookahead | PartitionBatches | Answers
+Batches: TypeAlias = NodeFlowLoader | Lookahead | PartBatches | Answers
 
 
 class OwnParts(NamedTuple):

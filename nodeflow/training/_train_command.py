@@ -17,7 +17,7 @@ from typing import Any, TypeAlias
 
 from nodeflow.training._checkpoints import FREE, Checkpoints
 from nodeflow.training._folder import LOG, SETTINGS, Run, begin, output_folder, save, write_log
-from nodeflow.training._partitions import PartitionBatches
+from nodeflow.training._partitions import PartBatches
 from nodeflow.training._processes import Processes, process_group
 from nodeflow.training._result import EpochRecord
 from nodeflow.training._settings import FIELDS, read_toml
@@ -162,7 +162,7 @@ def _header(trainer: Trainer, run: Run, folder: Path) -> Iterator[str]:
     yield from trainer.task.description()
     if run.processes > 1:
         yield f"{run.processes} processes share every step: {sampler.batch_size} seeds each"
-    if isinstance(trainer.batches, PartitionBatches):
+    if isinstance(trainer.batches, PartBatches):
         buffer, storage = trainer.batches.buffer, settings.storage
         yield (
             f"{storage.slots} of {buffer.partitions!r} in memory, order {storage.order}: at most "

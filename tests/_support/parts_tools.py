@@ -55,7 +55,8 @@ def check_parts(graph: Graph, parts: GraphParts) -> None:
     nodes, edges = np.arange(graph.num_nodes), np.arange(graph.num_edges)
     count, owner, place = parts.num_parts, parts.owners(nodes), parts.places(nodes)
     assert (parts.num_nodes, parts.num_edges) == (graph.num_nodes, graph.num_edges)
-    assert owner.dtype == place.dtype == parts.edge_owners(edges).dtype == parts.edge_places(edges).dtype == np.int64
+    arrays = owner, place, parts.owners(edges, "edge"), parts.places(edges, "edge")
+    assert {array.dtype for array in arrays} == {np.dtype(np.int64)}
     found_edges: list[int] = []
     mirrors = []
     for k in range(count):
@@ -71,8 +72,8 @@ def check_parts(graph: Graph, parts: GraphParts) -> None:
         dst = np.repeat(part.rows, np.diff(part.indptr)).tolist()
         assert list(zip(part.src.tolist(), dst, part.edge_ids.tolist(), strict=True)) == expected
         ids = [e for _, _, e in expected]
-        assert (parts.edge_owners(np.array(ids, int)) == k).all()
-        assert parts.edge_places(np.array(ids, int)).tolist() == list(range(len(ids)))
+        assert (parts.owners(np.array(ids, int), "edge") == k).all()
+        assert parts.places(np.array(ids, int), "edge").tolist() == list(range(len(ids)))
         found_edges += ids
         mirrors.append({u for edge in expected for u in edge[:2]} - set(masters))
         assert sorted(part.ndata) == sorted(parts.ndata)

@@ -126,17 +126,11 @@ class Parts:
             edata={name: column[at[1]] for name, column in self.graph.edata.items()},
         )  # fmt: skip
 
-    def owners(self, nodes: np.ndarray) -> np.ndarray:
-        return self.owner[nodes]
+    def owners(self, ids: np.ndarray, kind: str = "node") -> np.ndarray:
+        return (self.owner if kind == "node" else self.edge_owner)[ids]
 
-    def places(self, nodes: np.ndarray) -> np.ndarray:
-        return self.place[nodes]
-
-    def edge_owners(self, eid: np.ndarray) -> np.ndarray:
-        return self.edge_owner[eid]
-
-    def edge_places(self, eid: np.ndarray) -> np.ndarray:
-        return self.edge_place[eid]
+    def places(self, ids: np.ndarray, kind: str = "node") -> np.ndarray:
+        return (self.place if kind == "node" else self.edge_place)[ids]
 
     def on(self, transport: ThreadTransport) -> Graph:
         """The graph as the rank of a transport holds it; a rank alone holds the graph itself."""

@@ -18,18 +18,21 @@ import torch
 
 from nodeflow import Graph
 from nodeflow._disk import arrays
-from nodeflow._disk.arrays import create_array, describe_array, map_tensor, read_header
+from nodeflow._disk.arrays import create_array, map_tensor, read_header
 from nodeflow._disk.folders import locked, new_folder
 from nodeflow._disk.manifest import MANIFEST, Manifest
+from nodeflow._disk.streams import ArrayWriter
 from nodeflow._runtime import process
 
 
 def written(folder: Path) -> Path:
     with new_folder(folder) as draft:
-        np.save(draft / "x.npy", np.arange(12).reshape(4, 3))
-        np.save(draft / "half.npy", np.full(2, 0x3F80, np.uint16))
-        half = describe_array(draft, "half.npy", torch.bfloat16)
-        Manifest("thing", 3, {"x": describe_array(draft, "x.npy"), "half": half}, {"name": "papers"}).write(draft)
+        described = {}
+        for name, rows in {"x": torch.arange(12).reshape(4, 3), "half": torch.ones(2, dtype=torch.bfloat16)}.items():
+            writer = ArrayWriter(draft / f"{name}.npy", rows.dtype, tuple(rows.shape[1:]), len(rows))
+            writer.append(rows)
+            described[name] = writer.finish()
+        Manifest("thing", 3, described, {"name": "papers"}).write(draft)
     return folder
 
 

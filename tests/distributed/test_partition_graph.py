@@ -60,7 +60,7 @@ def test_a_folder_holds_the_graph(
         assert parts.train.tolist() == sorted(parts.train.tolist())
         check_parts(renumbered(graph, parts), parts)
         assert (np.diff(parts.owners(np.arange(num_nodes))) >= 0).all()
-        assert (np.diff(parts.edge_owners(np.arange(graph.num_edges))) >= 0).all()
+        assert (np.diff(parts.owners(np.arange(graph.num_edges), "edge")) >= 0).all()
     else:
         assert parts.train.tolist() == train
         check_parts(graph, parts)

@@ -335,9 +335,17 @@ def test_sparse_rows_in_a_file_are_written_piece_by_piece(tmp_path: Path) -> Non
     assert Graph.open(tmp_path / "graph").ndata["x"].to_dense().equal(torch.eye(3, dtype=torch.float64))
 
 
-def test_the_sparse_columns_of_an_earlier_version_are_refused(tmp_path: Path) -> None:
+def test_the_sparse_columns_of_an_earlier_version_are_read(tmp_path: Path) -> None:
     """It named the arrays of a sparse column one by one, beside the width."""
-    Graph.from_edges([0, 1], [1, 2], ndata={"x": torch.eye(3).to_sparse_csr()}).save(tmp_path / "g")
-    changed(tmp_path / "g", lambda manifest: manifest["facts"]["ndata"][0].update(width=3))
-    with pytest.raises(ValueError, match="an earlier version stored a sparse column in another way; save the graph"):
-        Graph.open(tmp_path / "g")
+    graph = Graph.from_edges([0, 1], [1, 2], ndata={"x": torch.eye(3).to_sparse_csr()})
+    graph.save(tmp_path / "g")
+
+    def as_before(manifest: Any) -> None:
+        array = manifest["arrays"].pop("ndata0")
+        indptr, indices = array.pop("csr")
+        manifest["arrays"] |= {"a": indptr, "b": indices, "c": {**array, "shape": indices["shape"]}}
+        manifest["facts"]["ndata"] = [{"name": "x", "width": 3, "arrays": ["a", "b", "c"]}]
+
+    changed(tmp_path / "g", as_before)
+    for verify in (False, True):
+        assert Graph.open(tmp_path / "g", verify=verify).ndata["x"].to_dense().equal(torch.eye(3))

@@ -161,10 +161,11 @@ def test_rows_of_seeds_belong_to_the_owner_of_the_first():
         assert [seeds_of(batch) for batch in loader] == [[[1, 0], [3, 2]]]
 
 
-@pytest.mark.parametrize(("kind", "wanted"), [("node", min), ("edge", max), ("pair", None)])
-def test_seeds_belong_to_the_processes_that_hold_them(kind, wanted):
-    graph: Any = SimpleNamespace(peers=SimpleNamespace(size=2, owners=min, edge_owners=max))
-    assert _owners_of(SimpleNamespace(graph=graph, seed_kind=kind), 2) is wanted
+@pytest.mark.parametrize("kind", ["node", "edge", "pair"])
+def test_seeds_belong_to_the_processes_that_hold_them(kind):
+    graph: Any = SimpleNamespace(peers=SimpleNamespace(size=2, owners=lambda ids, kind: f"{kind} {ids}"))
+    owner: Any = _owners_of(SimpleNamespace(graph=graph, seed_kind=kind), 2)
+    assert owner is None if kind == "pair" else owner(3) == f"{kind} 3"
     assert _owners_of(SimpleNamespace(graph=GRAPH, seed_kind=kind), 2) is None
 
 
