@@ -20,7 +20,7 @@ from _support.share_tools import joined, loaders, rows_of, sampler_of
 from torch import nn
 
 from nodeflow import ClusterSampler, LinkSampler, NeighborSampler, NodeFlowLoader, SaintSampler
-from nodeflow.loader._shares import _owners_of
+from nodeflow.loader._shares import shares_of
 from nodeflow.nn import GraphSAGE
 from nodeflow.storage import Cached, Lookahead, presample
 
@@ -161,11 +161,21 @@ def test_rows_of_seeds_belong_to_the_owner_of_the_first():
         assert [seeds_of(batch) for batch in loader] == [[[1, 0], [3, 2]]]
 
 
-@pytest.mark.parametrize(("kind", "wanted"), [("node", min), ("edge", max), ("pair", None)])
+@pytest.mark.parametrize(("kind", "wanted"), [("node", [0, 1, 0, 1]), ("edge", [0, 0, 1, 1]), ("pair", None)])
 def test_seeds_belong_to_the_processes_that_hold_them(kind, wanted):
-    graph: Any = SimpleNamespace(peers=SimpleNamespace(size=2, owners=min, edge_owners=max))
-    assert _owners_of(SimpleNamespace(graph=graph, seed_kind=kind), 2) is wanted
-    assert _owners_of(SimpleNamespace(graph=GRAPH, seed_kind=kind), 2) is None
+    peers = SimpleNamespace(size=2, rank=0, owners=lambda ids: ids % 2, edge_owners=lambda ids: ids // 2)
+
+    def owners(graph: Any) -> list[int]:
+        of: Any = SimpleNamespace(graph=graph, seed_kind=kind, seeds_together=1)
+        owner = shares_of(of, torch.arange(4), 2, "owned", (0, 2)).owner
+        assert owner is not None
+        return owner.tolist()
+
+    if wanted is not None:
+        assert owners(SimpleNamespace(peers=peers)) == wanted
+    for graph in (GRAPH, SimpleNamespace(peers=peers))[: 2 if wanted is None else 1]:
+        with pytest.raises(ValueError, match="share='owned' needs a graph that lies on several processes"):
+            owners(graph)
 
 
 # ---- arguments
