@@ -57,9 +57,8 @@ class EmbeddingTable(RowsBase):
             after one was killed, all are reopened together, at the same complete commit.
 
     On several processes making a table, ``fetch``, ``pull``, ``step`` and ``write`` are *collective*: every process
-    calls them, in the same order, each with ids of its own, which may be none. Gradients go to the owners, which add
-    those of all processes, in the order of their numbers, and take one step with the sum. So rows are those of one
-    table in one process whose batch is all of the processes' batches, up to rounding.
+    calls them, in the same order, each with ids of its own, which may be none. Rows are those of one table in one
+    process whose batch is all of the processes' batches, up to rounding: owners add gradients in the order of ranks.
 
     A step leaves all other rows and their states unchanged. For SGD and Adagrad without weight decay
     this is what ``torch.optim`` does with a dense table. Weight decay acts on the rows of a step only. Adam is

@@ -21,10 +21,7 @@ _EPS = {"sgd": 0.0, "adagrad": 1e-10, "adam": 1e-8}
 class RowOptimizer:
     """Changes rows by their gradients, and the state that lies beside every row.
 
-    "sgd" is ``torch.optim.SGD`` without momentum, "adagrad" is ``Adagrad``, "adam" is ``SparseAdam``: the moments of
-    a row change in its own steps, and the correction counts all steps. ``states`` has the names of the state of a row,
-    and the value that it has at first.
-
+    ``EmbeddingTable`` says which formulas. ``states`` has the names of the state of a row, and its value at first.
     Raises TypeError or ValueError for settings that the optimiser does not take.
     """
 
@@ -77,7 +74,6 @@ class RowOptimizer:
 
 
 def check_lr(lr: object) -> float:
-    """Return a learning rate as a float of at least 0."""
     return as_number(lr, "lr", least=0)
 
 
