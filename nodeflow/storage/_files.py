@@ -36,15 +36,10 @@ class FileRows(RowsBase):
     It follows the protocol ``Rows``, so it can be a column of a graph. ``fetch`` sorts the ids, reads neighbours
     together, and spreads the reads over threads. Processes may share it: it pickles as the path of the file.
 
-    Args:
-        path: of the file.
-        extent: where its numbers lie.
-        direct: read past the page cache of the operating system.
-        threads: how many read at a time.
-
     Attributes:
         path: of the file.
         shape, dtype: of the whole column.
+        direct, threads: see ``open``.
         bytes_read: how many bytes the file gave so far, whole blocks of the disk where it is read past the page cache.
 
     Raises OSError where the file cannot be opened, or not past the page cache.
