@@ -15,10 +15,10 @@ from nodeflow._base.types import EdgeFilter, FileLike, IdsLike
 from nodeflow._display.columns import column_table
 from nodeflow._display.html import page
 from nodeflow._peers.routes import first_of_each
-from nodeflow._rows.rows import Rows, entries_of, fetch_rows, layout_of
+from nodeflow._rows.rows import Rows, fetch_rows, first_not_finite, layout_of
 from nodeflow._store.files import FileStore
 from nodeflow._store.store import MemoryStore, Store
-from nodeflow.control_variates._kept_rows import KeptRows, finite
+from nodeflow.control_variates._kept_rows import KeptRows
 from nodeflow.flow import NodeFlow
 from nodeflow.graph import Graph
 from nodeflow.propagation import Propagation
@@ -62,7 +62,7 @@ class History(KeptRows):
             and ``fetch(ids, out=None)``. They never change, so their sums over all neighbours are computed once.
             Batches get these exact sums as ``agg_h_0``, and a model uses them in place of the rows it is given. The
             sums take as much memory as dense inputs, and more than sparse ones. They are no buffer: a checkpoint does
-            not have them.
+            not have them. ``has_inputs`` says whether there are any.
 
     It is an ``nn.Module`` whose tensors are buffers. ``state_dict`` has all of them, and a hash of the propagation, so
     that the state of another propagation is refused.
@@ -129,6 +129,7 @@ class History(KeptRows):
             if inputs is not None and 0 in self.widths:
                 raise ValueError("layer 0 has a history of its own in widths; leave it out, or leave out inputs")
             self._staged: dict[int, tuple[Ints, Tensor]] = {}
+            self.has_inputs = inputs is not None
             self._sums_of_inputs = None if inputs is None else sums_of_inputs(self.propagation, inputs)
             if folder is None:
                 arrays = {name: torch.zeros(shape, dtype=kind, device=device) for name, (shape, kind) in shapes.items()}
@@ -141,11 +142,6 @@ class History(KeptRows):
                 )
             for name, tensor in self._store.arrays.items():
                 self.register_buffer(name, tensor)
-
-    @property
-    def has_inputs(self) -> bool:
-        """Whether batches get exact sums of the inputs."""
-        return self._sums_of_inputs is not None
 
     @property
     def graph(self) -> Graph:
@@ -260,8 +256,7 @@ class History(KeptRows):
                 f"rows of layer {layer} must have shape {(len(ids), self.widths[layer])}, got {tuple(rows.shape)}"
             )
         new = rows.detach().to(target.device, target.dtype, copy=True)
-        if not finite(new):
-            at = int((~torch.isfinite(new)).any(1).nonzero()[0, 0])
+        if (at := first_not_finite(new)) is not None:
             raise ValueError(f"rows of layer {layer} must be finite in {target.dtype}, but row {at} is not")
         return ids, new
 
@@ -356,6 +351,6 @@ def sums_of_inputs(propagation: Propagation, inputs: Tensor | Rows) -> Tensor:
     if isinstance(inputs, Tensor) and inputs.requires_grad:
         raise ValueError("inputs that are learned change, so their sums do not stay exact: leave out inputs")
     sums = propagation.sums_of_column(inputs)
-    if not finite(entries_of(sums)):
+    if first_not_finite(sums) is not None:
         raise ValueError("inputs must be finite, and their sums too")
     return sums

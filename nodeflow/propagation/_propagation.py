@@ -105,11 +105,6 @@ class Propagation(Frozen):
             return own
         return derive_key(self.plan.num_masters, hash_ids(self.plan.nodes), own) >> 1
 
-    @property
-    def degrees(self) -> Tensor:
-        """Number of edges that pass the filter of every node that this process owns, int64."""
-        return torch.from_numpy(np.diff(self._sums.edges.indptr)[: self.plan.num_masters])
-
     def degrees_of(self, nodes: Tensor) -> Tensor:
         """Return the number of edges of any ``nodes``, trusted parent ids, int64; collective.
 
