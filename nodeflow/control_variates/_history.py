@@ -54,10 +54,8 @@ class History(KeptRows):
             when an ``Updater`` recomputes all of them, since sums must match the rows that they are used with.
         dtype: type of the rows: torch.float32, float64, bfloat16 or float16. Sums are float32 at least.
         device: device of the rows. ``.to`` moves them later.
-        folder: keep the rows in memory-mapped files there, which may be larger than memory. An existing folder of a
-            history with the same propagation, widths and types is reopened at its last complete commit, even if the
-            process was killed. Only one history of one process may use it at a time; ``close`` releases it.
-            After a power cut, rows are those of a complete commit only if ``flush`` was called after it.
+        folder: keep the rows in memory-mapped files there, with the guarantees of ``learned.EmbeddingTable`` for its
+            folder. An existing one of a history with the same propagation, widths and types is reopened.
         inputs: rows of the input layer for all nodes, finite: dense, sparse CSR, or an object with ``shape``, ``dtype``
             and ``fetch(ids, out=None)``. They never change, so their sums over all neighbours are computed once.
             Batches get these exact sums as ``agg_h_0``, and a model uses them in place of the rows it is given. The
@@ -72,9 +70,8 @@ class History(KeptRows):
     sends new ones there: all processes write, or none does. Making a history, reading rows of given nodes, ``pull``,
     ``commit``, ``renewal``, ``clear`` and ``load_state_dict`` are then collective.
 
-    Raises TypeError and ValueError for wrong arguments, and the errors of ``Propagation``. For ``folder`` raises
-    ValueError if it holds something else or is damaged, BlockingIOError if another process uses it, OSError if the
-    disk cannot hold the rows.
+    Raises TypeError and ValueError for wrong arguments, and the errors of ``Propagation``; for ``folder`` those of
+    ``learned.EmbeddingTable``.
 
     >>> graph = Graph.from_edges([0, 2, 0, 1], [1, 1, 2, 2], edata={"p": torch.full((4,), 0.5)})
     >>> history = History(graph, {1: 1}, weight="p")
@@ -156,10 +153,7 @@ class History(KeptRows):
             return self._rows("rows", "h", layer, self._ids(nodes))
 
     def age(self, layer: int, nodes: IdsLike | None = None) -> Tensor:
-        """Return how many commits ago the rows of ``nodes`` were written, int64; None: of all nodes.
-
-        0 is the last commit, -1 means never. Where the graph lies on several processes, "all" are those owned here.
-        """
+        """Return how many commits ago rows of ``nodes`` (None: all owned here) were written, int64; -1 for never."""
         if nodes is None:
             return self._age(layer, None)
         with self._together("ages of the history", exchanges=2):

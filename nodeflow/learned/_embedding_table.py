@@ -21,7 +21,7 @@ from nodeflow._rows.rows import fetch_rows
 from nodeflow._store.files import FileStore
 from nodeflow._store.store import MemoryStore, Store
 from nodeflow.learned._pulls import Pulls, added, check_finite, gradients
-from nodeflow.learned._row_optimizers import INITS, RowOptimizer, check_lr, initial_rows
+from nodeflow.learned._row_optimizers import INITS, RowOptimizer, initial_rows
 from nodeflow.random import derive_key, hash_ids
 
 _WHAT = "the embedding table"
@@ -153,7 +153,7 @@ class EmbeddingTable(RowsBase):
 
     @lr.setter
     def lr(self, value: float) -> None:
-        self._optimizer.lr = check_lr(value)
+        self._optimizer.lr = as_number(value, "lr", least=0)
 
     @property
     def version(self) -> int:
@@ -227,10 +227,7 @@ class EmbeddingTable(RowsBase):
         self._pulls.forget(chosen)
 
     def drop(self, *rows: Tensor) -> None:
-        """Discard pulled rows without a step; without arguments, all of them.
-
-        Raises ValueError for tensors that were not pulled from this table, or whose step was made.
-        """
+        """Discard pulled rows without a step; without arguments, all of them. Raises ValueError as ``step``."""
         self._pulls.forget(self._pulls.waiting(rows))
 
     def write(self, ids: IdsLike, rows: Tensor) -> None:

@@ -186,7 +186,10 @@ class Pipeline(Generic[Batch, Result]):
         return None
 
     def _write(self, rows: Rows) -> None:
-        for table, leaves in self._by_table(rows).items():
+        waiting: dict[EmbeddingTable, list[Tensor]] = {}
+        for name, leaf in rows.items():
+            waiting.setdefault(self._pulls[name][0], []).append(leaf)
+        for table, leaves in waiting.items():
             # without gradients a collective table steps too: the other processes wait in the exchange
             if table.collective or any(leaf.grad is not None for leaf in leaves):
                 table.step(*leaves)
@@ -195,14 +198,7 @@ class Pipeline(Generic[Batch, Result]):
         self.under_way -= 1
 
     def _drop(self, rows: Rows) -> None:
-        for table, leaves in self._by_table(rows).items():
-            for leaf in leaves:
-                with suppress(ValueError):  # its table has made the step
-                    table.drop(leaf)
-        self.under_way -= 1
-
-    def _by_table(self, rows: Rows) -> dict[EmbeddingTable, list[Tensor]]:
-        leaves: dict[EmbeddingTable, list[Tensor]] = {}
         for name, leaf in rows.items():
-            leaves.setdefault(self._pulls[name][0], []).append(leaf)
-        return leaves
+            with suppress(ValueError):  # its table has made the step
+                self._pulls[name][0].drop(leaf)
+        self.under_way -= 1

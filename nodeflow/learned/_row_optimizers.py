@@ -48,7 +48,7 @@ class RowOptimizer:
         pair = (0.9, 0.999) if betas is None else tuple(betas)
         if len(pair) != 2:
             raise ValueError(f"betas must be two numbers, as in (0.9, 0.999), got {describe(betas)}")
-        self.name, self.lr = name, check_lr(lr)
+        self.name, self.lr = name, as_number(lr, "lr", least=0)
         self.weight_decay = as_number(weight_decay, "weight_decay", least=0)
         self.eps = as_number(_EPS[name] if eps is None else eps, "eps", least=0)
         self.betas = [as_number(beta, f"betas[{k}]", least=0, below=1) for k, beta in enumerate(pair)]
@@ -73,15 +73,8 @@ class RowOptimizer:
             kernels.row_steps.adam(rows, places, *moments, ids, grads, size, eps, decay, *shares)
 
 
-def check_lr(lr: object) -> float:
-    return as_number(lr, "lr", least=0)
-
-
 def initial_rows(init: str, scale: float, key: int, ids: Ints, width: int) -> Floats:
-    """Return rows ``[len(ids), width]`` in float64; a row is the same whatever other ids are asked for.
-
-    "normal" has standard deviation ``scale``, "uniform" goes from ``-scale`` to ``scale``.
-    """
+    """Return rows ``[len(ids), width]`` in float64; a row is the same whatever other ids are asked for."""
     rows = np.zeros((len(ids), width))
     if init == "zeros":
         return rows

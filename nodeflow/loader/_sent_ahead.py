@@ -55,7 +55,7 @@ class Lane:
 
     def send(self, batch: NodeFlow) -> tuple[NodeFlow, torch.cuda.Event]:
         """Queue the copies of a batch in page-locked memory; return it there, and the event of its arrival."""
-        # work that is queued now may still read memory that the host has let go of, and torch gives to the copies
+        # the copies wait for queued work: it may still read memory that the host let go of and torch gives to them
         self._stream.wait_stream(torch.cuda.current_stream(self._device))
         with torch.cuda.stream(self._stream):
             moved = batch.to(self._device, non_blocking=True)

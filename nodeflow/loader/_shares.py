@@ -21,15 +21,10 @@ Owner: TypeAlias = "IdsLike | Callable[[Ints], Any]"
 
 
 class Share(NamedTuple):
-    """One process's part of a step.
+    """One process's part of a step."""
 
-    Attributes:
-        step: numbers of all seeds of the step, int64 ``[S]``.
-        rows: which of them are this process's, int64 ``[B]``, ascending; None: all of them, as in a single process.
-    """
-
-    step: Tensor
-    rows: Ints | None
+    step: Tensor  # numbers of all seeds of the step, int64 ``[S]``
+    rows: Ints | None  # which of them are this process's, int64 ``[B]``, ascending; None: all
 
     @property
     def own(self) -> Tensor:

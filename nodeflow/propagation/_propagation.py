@@ -141,10 +141,7 @@ class Propagation(Frozen):
             return self.plan.reduced(self._sums.at(self.plan.gathered(h), None))
 
     def sums_of_column(self, h: Tensor | Rows) -> Tensor:
-        """Return the sums at the nodes that this process owns from rows of all nodes, of which those here are read.
-
-        Rows may be sparse where edges lie with their destinations; then the result is sparse.
-        """
+        """Return the sums at the nodes owned here from rows of all nodes; sparse ones need edges at destinations."""
         if is_sparse(h):
             self.plan.check_together(self.direction)
         check_num_rows(h.shape, "h", self.graph.num_nodes, "node of the graph")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from itertools import count
+from itertools import count, islice
 from typing import Any, cast
 
 import numpy as np
@@ -160,13 +160,10 @@ class Lookahead:
         self._foreseen = None  # an iteration that is left early has planned more than it gave
         workers = Workers(1, "nodeflow-lookahead")
         try:
-            left = len(self) - start
-            for _ in range(min(self._prefetch, left)):
-                fetched.append(workers.submit(self._fetch))
+            tasks = (workers.submit(self._fetch) for _ in range(len(self) - start))
+            fetched.extend(islice(tasks, self._prefetch))
             for batch in batches:
-                left -= 1
-                if left >= self._prefetch:
-                    fetched.append(workers.submit(self._fetch))
+                fetched.extend(islice(tasks, 1))
                 yield batch
             self._foreseen = epoch + 1, 0
         finally:

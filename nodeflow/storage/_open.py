@@ -59,8 +59,7 @@ def open(
         offset: the byte where raw numbers begin.
         direct: read past the page cache of the operating system, so that a measurement is of the disk, and other files
             stay in the cache. Reads are whole blocks of 512 or 4,096 bytes then, so that small rows cost more.
-        threads: how many read at a time. A disk answers several requests at once; a hard disk with one head gains
-            nothing.
+        threads: how many read at a time; more than one gains nothing on a hard disk with one head.
 
     Raises FileNotFoundError and OSError where the file cannot be opened, ValueError for a file that is damaged or cut
     off, that holds no such tensor, or whose numbers do not fit ``shape`` and ``dtype``, and for a tensor in memory.

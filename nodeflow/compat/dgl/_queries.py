@@ -91,7 +91,10 @@ class BaseGraph(ABC):
         return int(self.edge_ids(int(u), int(v)))
 
     def edge_ids(self, u: Any, v: Any, force_multi: bool | None = None, return_uv: bool = False) -> Any:
-        """Return the ids of the only edges ``u[i] -> v[i]`` (else ValueError); ``return_uv``: all, ``(src, dst, eid)``."""
+        """Return the ids of the edges ``u[i] -> v[i]``; raises ValueError unless there is one each.
+
+        With ``return_uv``: ``(src, dst, eid)`` of all edges between the pairs.
+        """
         src, dst = as_pairs(u, v, self.graph.num_nodes)
         if return_uv if force_multi is None else force_multi:
             return self.graph.edge_ids(src, dst, return_uv=True)

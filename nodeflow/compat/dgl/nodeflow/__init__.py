@@ -157,14 +157,10 @@ class NodeFlow(BaseGraph):
     def copy_from_parent(
         self, node_embed_names: Names = ALL, edge_embed_names: Names = ALL, ctx: torch.device | str | None = None
     ) -> None:
-        """Replace the columns of layers and blocks by columns of the parent graph.
+        """Replace the columns of layers and blocks by columns of the parent graph, on the device ``ctx`` or on its own.
 
-        Args:
-            node_embed_names: a list of names for every layer, ALL for all columns, None to leave the layers alone.
-            edge_embed_names: likewise for every block. Self-loops that were added get zeros.
-            ctx: the device; None: where the parent's columns are.
-
-        A frame of the parent without columns replaces nothing. Raises ValueError for a list of another length.
+        Names are a list for every layer or block (else ValueError), ALL for all columns, or None to leave them alone. A
+        frame of the parent without columns replaces nothing. Self-loops that were added get zeros.
         """
         g = self._parent
         nodes = _chosen(node_embed_names if g.ndata else None, [g.ndata] * self.num_layers)

@@ -85,8 +85,7 @@ class _NodeFlows(ABC):
             ids = ids[Random(derive_key(key, "order")).permutation(len(ids)).numpy()]
         self.seed_nodes: Tensor = torch.from_numpy(ids)
 
-    _sizes: str
-    """Numbers of draws, as text."""
+    _sizes: str  # numbers of draws
 
     @abstractmethod
     def _sampler(self, graph: Graph) -> SamplerBase:
