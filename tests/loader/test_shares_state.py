@@ -161,21 +161,15 @@ def test_rows_of_seeds_belong_to_the_owner_of_the_first():
         assert [seeds_of(batch) for batch in loader] == [[[1, 0], [3, 2]]]
 
 
-@pytest.mark.parametrize(("kind", "wanted"), [("node", [0, 1, 0, 1]), ("edge", [0, 0, 1, 1]), ("pair", None)])
+@pytest.mark.parametrize(("kind", "wanted"), [("node", [0, 1, 0, 1]), ("edge", [0, 0, 1, 1])])
 def test_seeds_belong_to_the_processes_that_hold_them(kind, wanted):
     peers = SimpleNamespace(size=2, rank=0, owners=lambda ids: ids % 2, edge_owners=lambda ids: ids // 2)
-
-    def owners(graph: Any) -> list[int]:
-        of: Any = SimpleNamespace(graph=graph, seed_kind=kind, seeds_together=1)
-        owner = shares_of(of, torch.arange(4), 2, "owned", (0, 2)).owner
-        assert owner is not None
-        return owner.tolist()
-
-    if wanted is not None:
-        assert owners(SimpleNamespace(peers=peers)) == wanted
-    for graph in (GRAPH, SimpleNamespace(peers=peers))[: 2 if wanted is None else 1]:
+    of = {"graph": SimpleNamespace(peers=peers), "seed_kind": kind, "seeds_together": 1}
+    arguments: Any = torch.arange(4), 2, "owned", (0, 2)
+    assert np.array_equal(shares_of(SimpleNamespace(**of), *arguments).owner, wanted)
+    for other in ({"graph": GRAPH}, {"seed_kind": "pair"}):
         with pytest.raises(ValueError, match="share='owned' needs a graph that lies on several processes"):
-            owners(graph)
+            shares_of(SimpleNamespace(**of | other), *arguments)
 
 
 # ---- arguments

@@ -141,7 +141,6 @@ class BaseGraph(ABC):
     # ---- registered functions
 
     def blocks_of(self, block_id: Any) -> range:
-        """Return the numbers of a block, or of all."""
         blocks = range(len(self._functions["message"]))
         return (
             blocks if isinstance(block_id, _All) else blocks[(i := as_index(block_id, "block_id", len(blocks))) : i + 1]
@@ -166,7 +165,6 @@ class BaseGraph(ABC):
         return func
 
     def functions(self, functions: Sequence[Any], block: int = 0) -> list[Any]:
-        """Return the functions for messages, reduction and nodes of a call, as ``function`` does."""
         roles = ("message", "reduce", "apply node")
         return [self.function(role, func, block) for role, func in zip(roles, functions, strict=True)]
 

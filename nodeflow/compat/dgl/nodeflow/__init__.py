@@ -29,10 +29,11 @@ class NodeFlow(BaseGraph):
     Nodes and edges have ids that are consecutive over all layers and blocks, layer 0 first. The queries of ``DGLGraph``
     take and return these. The last layer holds the seeds. Numbers of layers and blocks may be negative.
 
-    ``layers[i].data`` and ``blocks[i].data`` are the columns of a layer and of a block. ``layer_in_degree`` and
-    ``layer_out_degree`` count the edges that enter and leave each node of a layer. Ids and degrees are int64; a
-    self-loop that was added has the parent id -1. ``register_apply_node_func`` sets the function of a block for its
-    destinations.
+    ``layers[i].data`` and ``blocks[i].data`` are the columns of a layer and of a block. ``layer_size``, ``block_size``,
+    ``layer_nid``, ``block_eid``, ``layer_parent_nid``, ``block_parent_eid``, ``map_to_parent_nid``,
+    ``map_to_parent_eid``, ``layer_in_degree`` and ``layer_out_degree`` are as in DGL, the degrees in the NodeFlow. Ids
+    and degrees are int64; a self-loop that was added has the parent id -1. ``register_apply_node_func`` sets the
+    function of a block for its destinations.
 
     ``batch`` is the ``nodeflow.NodeFlow`` behind it, whose frames are the same, ``graph`` the structure over all layers
     as a ``nodeflow.Graph``.
