@@ -80,6 +80,9 @@ def as_dense(rows: Tensor) -> Tensor:
 
 def first_not_finite(rows: Tensor) -> int | None:
     """Return the first row that has NaN or inf, None where there is none."""
+    # a finite sum has finite terms, and takes a fraction of the time; a sum that is not finite may only be too large
+    if bool(torch.isfinite(entries_of(rows).sum())):
+        return None
     if not is_sparse(rows):
         bad = (~torch.isfinite(rows).reshape(len(rows), -1).all(1)).nonzero()
         return int(bad[0, 0]) if len(bad) else None

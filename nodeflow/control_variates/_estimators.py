@@ -57,22 +57,29 @@ def control_variate(flow: Flow, h: Tensor) -> Tensor:
     """
     if isinstance(flow, FullFlow):
         return neighbor_sampling(flow, h)
-    if flow.layers[0] == 0 and "h_0" not in flow.src_layer.data and "agg_h_0" in flow.dst_layer.data:
+    i = flow.layers[0]
+    if i == 0 and "h_0" not in flow.src_layer.data and "agg_h_0" in flow.dst_layer.data:
         sums = exact_sums(flow)
         if sums.shape[1:] != h.shape[1:]:
             raise ValueError(f"the inputs of the history have width {sums.shape[1]}, but the rows have {h.shape[1]}")
         return sums if is_sparse(sums) else sums.to(h.dtype)
-    history, total = _columns(flow, h)
-    return neighbor_sampling(flow, h - history) + total
+    advice = (
+        f"; sample with a ControlVariateSampler whose history has layer {i}{' or the inputs' if i == 0 else ''} "
+        "(or, for a batch that was drawn with the history's weights and direction, call history.pull(batch))"
+    )
+    history = _column(flow.src_layer, f"h_{i}", advice)
+    sums = _column(flow.dst_layer, f"agg_h_{i}", advice)
+    if history.shape[1:] != h.shape[1:]:
+        raise ValueError(f"layer {i} of the history has width {history.shape[1]}, but the rows have {h.shape[1]}")
+    return neighbor_sampling(flow, h - history.to(h.dtype)) + sums.to(h.dtype)
 
 
 def control_variate_dropout(flow: Flow, h: Tensor, mean: Tensor) -> tuple[Tensor, Tensor]:
     """Estimate the propagation of ``h``, rows under dropout, and of ``mean``, their means (Chen, Zhu, Song 2018, CVD).
 
-    ``CVD_v = sum over drawn u of sqrt(n(v) / D) P_vu (h_u - mean_u) + CV_v(mean)``. The noise of dropout is independent
-    from node to node, so its sum over D of n nodes, times sqrt(n / D), has the variance of the sum over all n. The
-    estimate is unbiased, as CV is. Where each D of the n nodes are equally likely, dropout adds no more variance than
-    to the full propagation; draws with replacement and with ``prob`` are noisier.
+    ``CVD_v = sum over drawn u of sqrt(n(v) / D) P_vu (h_u - mean_u) + CV_v(mean)``, unbiased as CV is. Where each D of
+    the n nodes are equally likely, dropout adds no more variance than to the full propagation, since its noise is
+    independent from node to node; draws with replacement and with ``prob`` are noisier.
 
     Args:
         flow: as for ``control_variate``, with the column ``scale`` in layer i + 1 (n(v) / D).
@@ -118,19 +125,6 @@ def exact_sums(flow: Flow) -> Tensor:
         "precomputed=True), and sample with a ControlVariateSampler"
     )
     return _column(flow.dst_layer, f"agg_h_{flow.layers[0]}", advice)
-
-
-def _columns(flow: Flow, h: Tensor) -> tuple[Tensor, Tensor]:
-    i = flow.layers[0]
-    advice = (
-        f"; sample with a ControlVariateSampler whose history has layer {i}{' or the inputs' if i == 0 else ''} "
-        "(or, for a batch that was drawn with the history's weights and direction, call history.pull(batch))"
-    )
-    history = _column(flow.src_layer, f"h_{i}", advice)
-    sums = _column(flow.dst_layer, f"agg_h_{i}", advice)
-    if history.shape[1:] != h.shape[1:]:
-        raise ValueError(f"layer {i} of the history has width {history.shape[1]}, but the rows have {h.shape[1]}")
-    return history.to(h.dtype), sums.to(h.dtype)
 
 
 def _column(layer: Layer, name: str, advice: str) -> Tensor:

@@ -15,10 +15,10 @@ from nodeflow._base.types import EdgeFilter, FileLike, IdsLike
 from nodeflow._display.columns import column_table
 from nodeflow._display.html import page
 from nodeflow._peers.routes import first_of_each
-from nodeflow._rows.rows import Rows, entries_of, fetch_rows, layout_of
+from nodeflow._rows.rows import Rows, fetch_rows, first_not_finite, layout_of
 from nodeflow._store.files import FileStore
 from nodeflow._store.store import MemoryStore, Store
-from nodeflow.control_variates._kept_rows import KeptRows, finite
+from nodeflow.control_variates._kept_rows import KeptRows
 from nodeflow.flow import NodeFlow
 from nodeflow.graph import Graph
 from nodeflow.propagation import Propagation
@@ -54,15 +54,13 @@ class History(KeptRows):
             when an ``Updater`` recomputes all of them, since sums must match the rows that they are used with.
         dtype: type of the rows: torch.float32, float64, bfloat16 or float16. Sums are float32 at least.
         device: device of the rows. ``.to`` moves them later.
-        folder: keep the rows in memory-mapped files there, which may be larger than memory. An existing folder of a
-            history with the same propagation, widths and types is reopened at its last complete commit, even if the
-            process was killed. Only one history of one process may use it at a time; ``close`` releases it.
-            After a power cut, rows are those of a complete commit only if ``flush`` was called after it.
+        folder: keep the rows in memory-mapped files there, with the guarantees of ``learned.EmbeddingTable`` for its
+            folder. An existing one of a history with the same propagation, widths and types is reopened.
         inputs: rows of the input layer for all nodes, finite: dense, sparse CSR, or an object with ``shape``, ``dtype``
             and ``fetch(ids, out=None)``. They never change, so their sums over all neighbours are computed once.
             Batches get these exact sums as ``agg_h_0``, and a model uses them in place of the rows it is given. The
             sums take as much memory as dense inputs, and more than sparse ones. They are no buffer: a checkpoint does
-            not have them.
+            not have them. ``has_inputs`` says whether there are any.
 
     It is an ``nn.Module`` whose tensors are buffers. ``state_dict`` has all of them, and a hash of the propagation, so
     that the state of another propagation is refused.
@@ -72,9 +70,8 @@ class History(KeptRows):
     sends new ones there: all processes write, or none does. Making a history, reading rows of given nodes, ``pull``,
     ``commit``, ``renewal``, ``clear`` and ``load_state_dict`` are then collective.
 
-    Raises TypeError and ValueError for wrong arguments, and the errors of ``Propagation``. For ``folder`` raises
-    ValueError if it holds something else or is damaged, BlockingIOError if another process uses it, OSError if the
-    disk cannot hold the rows.
+    Raises TypeError and ValueError for wrong arguments, and the errors of ``Propagation``; for ``folder`` those of
+    ``learned.EmbeddingTable``.
 
     >>> graph = Graph.from_edges([0, 2, 0, 1], [1, 1, 2, 2], edata={"p": torch.full((4,), 0.5)})
     >>> history = History(graph, {1: 1}, weight="p")
@@ -129,6 +126,7 @@ class History(KeptRows):
             if inputs is not None and 0 in self.widths:
                 raise ValueError("layer 0 has a history of its own in widths; leave it out, or leave out inputs")
             self._staged: dict[int, tuple[Ints, Tensor]] = {}
+            self.has_inputs = inputs is not None
             self._sums_of_inputs = None if inputs is None else sums_of_inputs(self.propagation, inputs)
             if folder is None:
                 arrays = {name: torch.zeros(shape, dtype=kind, device=device) for name, (shape, kind) in shapes.items()}
@@ -143,11 +141,6 @@ class History(KeptRows):
                 self.register_buffer(name, tensor)
 
     @property
-    def has_inputs(self) -> bool:
-        """Whether batches get exact sums of the inputs."""
-        return self._sums_of_inputs is not None
-
-    @property
     def graph(self) -> Graph:
         """The parent graph."""
         return self.propagation.graph
@@ -160,10 +153,7 @@ class History(KeptRows):
             return self._rows("rows", "h", layer, self._ids(nodes))
 
     def age(self, layer: int, nodes: IdsLike | None = None) -> Tensor:
-        """Return how many commits ago the rows of ``nodes`` were written, int64; None: of all nodes.
-
-        0 is the last commit, -1 means never. Where the graph lies on several processes, "all" are those owned here.
-        """
+        """Return how many commits ago rows of ``nodes`` (None: all owned here) were written, int64; -1 for never."""
         if nodes is None:
             return self._age(layer, None)
         with self._together("ages of the history", exchanges=2):
@@ -260,8 +250,7 @@ class History(KeptRows):
                 f"rows of layer {layer} must have shape {(len(ids), self.widths[layer])}, got {tuple(rows.shape)}"
             )
         new = rows.detach().to(target.device, target.dtype, copy=True)
-        if not finite(new):
-            at = int((~torch.isfinite(new)).any(1).nonzero()[0, 0])
+        if (at := first_not_finite(new)) is not None:
             raise ValueError(f"rows of layer {layer} must be finite in {target.dtype}, but row {at} is not")
         return ids, new
 
@@ -356,6 +345,6 @@ def sums_of_inputs(propagation: Propagation, inputs: Tensor | Rows) -> Tensor:
     if isinstance(inputs, Tensor) and inputs.requires_grad:
         raise ValueError("inputs that are learned change, so their sums do not stay exact: leave out inputs")
     sums = propagation.sums_of_column(inputs)
-    if not finite(entries_of(sums)):
+    if first_not_finite(sums) is not None:
         raise ValueError("inputs must be finite, and their sums too")
     return sums

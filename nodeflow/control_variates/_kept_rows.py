@@ -89,7 +89,6 @@ class KeptRows(nn.Module):
         return self
 
     def get_extra_state(self) -> Tensor:
-        """Return the hash of the propagation, for ``state_dict``."""
         return torch.tensor(self.propagation.fingerprint)
 
     def _load_from_state_dict(
@@ -122,9 +121,3 @@ class KeptRows(nn.Module):
             for name, rows in new.items():
                 rows.copy_(saved[name])
             self._replace(new)
-
-
-def finite(values: Tensor) -> bool:
-    """Return whether all numbers are finite."""
-    # a finite sum has finite terms, and takes a fraction of the time; a sum that is not finite may only be too large
-    return bool(torch.isfinite(values.sum()) or torch.isfinite(values).all())

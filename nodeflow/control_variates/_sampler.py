@@ -118,7 +118,6 @@ class ControlVariateSampler(NeighborSampler):
                 )
 
     def complete(self, batch: NodeFlow) -> NodeFlow:
-        """Add the columns of the history."""
         self.history.pull(batch, missing=self.missing)
         layers = [flow.dst_layer for flow in batch.flows]
         if not layers:

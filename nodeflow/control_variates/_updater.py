@@ -13,9 +13,8 @@ from torch import Tensor
 
 from nodeflow._base.checks import as_count, check_type, describe
 from nodeflow._base.types import FileLike
-from nodeflow._rows.rows import Rows, take_rows
+from nodeflow._rows.rows import Rows, first_not_finite, take_rows
 from nodeflow.control_variates._history import History
-from nodeflow.control_variates._kept_rows import finite
 from nodeflow.propagation import LayeredModel
 
 _CHUNK = 2**16  # rows at a time, where the layers lie in files
@@ -133,7 +132,7 @@ class Updater:
         for start, stop in ranges:
             whole = isinstance(h, Tensor) and stop - start == len(target)
             target[start:stop].copy_(h if whole else take_rows(h, torch.arange(start, stop, device="cpu")))
-        if not finite(target):
+        if first_not_finite(target) is not None:
             raise ValueError(f"the model's rows of layer {i} are not finite in {target.dtype}")
         # sums of the stored rows, rounded to their type, since sums must match the rows that they are used with
         for start, stop in ranges if history.stored else ():

@@ -21,7 +21,7 @@ from nodeflow._rows.rows import fetch_rows
 from nodeflow._store.files import FileStore
 from nodeflow._store.store import MemoryStore, Store
 from nodeflow.learned._pulls import Pulls, added, check_finite, gradients
-from nodeflow.learned._row_optimizers import INITS, RowOptimizer, check_lr, initial_rows
+from nodeflow.learned._row_optimizers import INITS, RowOptimizer, initial_rows
 from nodeflow.random import derive_key, hash_ids
 
 _WHAT = "the embedding table"
@@ -57,9 +57,8 @@ class EmbeddingTable(RowsBase):
             after one was killed, all are reopened together, at the same complete commit.
 
     On several processes making a table, ``fetch``, ``pull``, ``step`` and ``write`` are *collective*: every process
-    calls them, in the same order, each with ids of its own, which may be none. Gradients go to the owners, which add
-    those of all processes, in the order of their numbers, and take one step with the sum. So rows are those of one
-    table in one process whose batch is all of the processes' batches, up to rounding.
+    calls them, in the same order, each with ids of its own, which may be none. Rows are those of one table in one
+    process whose batch is all of the processes' batches, up to rounding: owners add gradients in the order of ranks.
 
     A step leaves all other rows and their states unchanged. For SGD and Adagrad without weight decay
     this is what ``torch.optim`` does with a dense table. Weight decay acts on the rows of a step only. Adam is
@@ -154,7 +153,7 @@ class EmbeddingTable(RowsBase):
 
     @lr.setter
     def lr(self, value: float) -> None:
-        self._optimizer.lr = check_lr(value)
+        self._optimizer.lr = as_number(value, "lr", least=0)
 
     @property
     def version(self) -> int:
@@ -228,10 +227,7 @@ class EmbeddingTable(RowsBase):
         self._pulls.forget(chosen)
 
     def drop(self, *rows: Tensor) -> None:
-        """Discard pulled rows without a step; without arguments, all of them.
-
-        Raises ValueError for tensors that were not pulled from this table, or whose step was made.
-        """
+        """Discard pulled rows without a step; without arguments, all of them. Raises ValueError as ``step``."""
         self._pulls.forget(self._pulls.waiting(rows))
 
     def write(self, ids: IdsLike, rows: Tensor) -> None:

@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import ExitStack, suppress
 from functools import partial
-from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
+from typing import Any, Generic, TypeAlias, TypeVar
 
 import torch
 from torch import Tensor
@@ -18,14 +18,9 @@ from nodeflow.learned._embedding_table import EmbeddingTable
 
 Batch = TypeVar("Batch")
 Result = TypeVar("Result")
+Rows: TypeAlias = dict[str, Tensor]
+"""The rows that were pulled for a batch, by name."""
 Pull: TypeAlias = "tuple[EmbeddingTable, Callable[[Batch], IdsLike]]"
-
-
-class Drawn(NamedTuple):
-    """A batch, and the rows that were pulled for it, by name."""
-
-    batch: Any
-    rows: dict[str, Tensor]
 
 
 class Pipeline(Generic[Batch, Result]):
@@ -48,6 +43,9 @@ class Pipeline(Generic[Batch, Result]):
             in every run. With 1 nothing overlaps, and all runs in the caller's thread. With 2, one other thread
             fetches and writes back while the caller computes. More batches even out stages whose time varies.
         device: where the rows are moved to; None: they stay on the CPU.
+
+    Attributes:
+        under_way: the number of batches that were drawn and are not yet written back.
 
     Tables may lie on several processes; every process then runs a pipeline with the same number of batches. Their rows
     travel on a channel of their own, concurrently with the caller's exchanges.
@@ -93,12 +91,7 @@ class Pipeline(Generic[Batch, Result]):
                 raise TypeError(f"{what} must be (table, ids), an EmbeddingTable and a function, got {describe(pull)}")
         self.staleness = as_count(staleness, "staleness", 1)
         self.device = None if device is None else torch.device(device)
-        self._under_way = 0
-
-    @property
-    def under_way(self) -> int:
-        """Number of batches that were drawn and are not yet written back."""
-        return self._under_way
+        self.under_way = 0
 
     def __len__(self) -> int:
         """Number of batches of an epoch; raises TypeError where ``batches`` has no length."""
@@ -106,7 +99,7 @@ class Pipeline(Generic[Batch, Result]):
 
     def __repr__(self) -> str:
         named = [f"{name}: {table!r}" if name else repr(table) for name, (table, _) in self._pulls.items()]
-        return f"Pipeline(rows of {', '.join(named)}; staleness {self.staleness}, {self._under_way} batches under way)"
+        return f"Pipeline(rows of {', '.join(named)}; staleness {self.staleness}, {self.under_way} batches under way)"
 
     def __iter__(self) -> Generator[Result, None, None]:
         source, errors, left = iter(self.batches), list[BaseException](), False
@@ -126,46 +119,47 @@ class Pipeline(Generic[Batch, Result]):
                 stack.enter_context(peers.using(channel))
             return stack
 
-        def draw() -> Drawn | None:
+        def draw() -> tuple[Batch, Rows] | None:
             with beside():
                 return None if errors or left else self._draw(source)
 
-        def write(drawn: Drawn) -> None:
+        def write(rows: Rows) -> None:
             if errors:
-                self._drop(drawn)
+                self._drop(rows)
                 return
             try:
                 with beside():
-                    self._write(drawn)
+                    self._write(rows)
             except BaseException as error:
                 errors.append(error)
-                self._drop(drawn)
+                self._drop(rows)
 
-        ahead: deque[Callable[[], Drawn | None]] = deque()
+        ahead: deque[Callable[[], tuple[Batch, Rows] | None]] = deque()
         drawn = None
         try:
             for _ in range(self.staleness):
                 ahead.append(submit(draw))
             while (drawn := ahead.popleft()()) is not None and not errors:
-                result = self.compute(drawn.batch, drawn.rows[""] if self._single else drawn.rows)
-                written, drawn = submit(partial(write, drawn)), None
+                batch, rows = drawn
+                result = self.compute(batch, rows[""] if self._single else rows)
+                written, drawn = submit(partial(write, rows)), None
                 if workers is None:
                     written()
                 if errors:
                     break
                 ahead.append(submit(draw))
                 yield result
-                del result, written
+                del result, written, batch, rows
         finally:
             left = True  # draws that are still queued take no batch
             try:
                 if drawn is not None:
-                    self._drop(drawn)
+                    self._drop(drawn[1])
                 # drop batches that were drawn in vain; tasks run in order, so the last result follows all writes
                 for rest in ahead:
                     with suppress(Exception):
                         if (unused := rest()) is not None:
-                            self._drop(unused)
+                            self._drop(unused[1])
                 # a generator, such as a loader's, ends its threads now; on the worker, which may still be inside of it
                 submit(getattr(source, "close", lambda: None))()
             finally:
@@ -176,39 +170,35 @@ class Pipeline(Generic[Batch, Result]):
 
     # ---- stages
 
-    def _draw(self, source: Iterator[Batch]) -> Drawn | None:
-        self._under_way += 1
-        rows: dict[str, Tensor] = {}
+    def _draw(self, source: Iterator[Batch]) -> tuple[Batch, Rows] | None:
+        self.under_way += 1
+        rows: Rows = {}
         try:
             for batch in source:  # takes one batch
                 with torch.enable_grad():
                     for name, (table, ids) in self._pulls.items():
                         rows[name] = table.pull(ids(batch), self.device)
-                return Drawn(batch, rows)
+                return batch, rows
         except BaseException:
-            self._drop(Drawn(None, rows))
+            self._drop(rows)
             raise
-        self._under_way -= 1
+        self.under_way -= 1
         return None
 
-    def _write(self, drawn: Drawn) -> None:
-        for table, leaves in self._by_table(drawn).items():
+    def _write(self, rows: Rows) -> None:
+        waiting: dict[EmbeddingTable, list[Tensor]] = {}
+        for name, leaf in rows.items():
+            waiting.setdefault(self._pulls[name][0], []).append(leaf)
+        for table, leaves in waiting.items():
             # without gradients a collective table steps too: the other processes wait in the exchange
             if table.collective or any(leaf.grad is not None for leaf in leaves):
                 table.step(*leaves)
             else:
                 table.drop(*leaves)
-        self._under_way -= 1
+        self.under_way -= 1
 
-    def _drop(self, drawn: Drawn) -> None:
-        for table, leaves in self._by_table(drawn).items():
-            for leaf in leaves:
-                with suppress(ValueError):  # its table has made the step
-                    table.drop(leaf)
-        self._under_way -= 1
-
-    def _by_table(self, drawn: Drawn) -> dict[EmbeddingTable, list[Tensor]]:
-        leaves: dict[EmbeddingTable, list[Tensor]] = {}
-        for name, leaf in drawn.rows.items():
-            leaves.setdefault(self._pulls[name][0], []).append(leaf)
-        return leaves
+    def _drop(self, rows: Rows) -> None:
+        for name, leaf in rows.items():
+            with suppress(ValueError):  # its table has made the step
+                self._pulls[name][0].drop(leaf)
+        self.under_way -= 1

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from nodeflow._base.checks import Ints, check_type
+from nodeflow._rows.rows import first_not_finite
 
 
 class Pulled(NamedTuple):
@@ -54,7 +55,6 @@ class Pulls:
         return list({id(leaf): by_leaf[id(leaf)] for leaf in rows}.values())
 
     def forget(self, chosen: Sequence[Pulled]) -> None:
-        """Discard waiting rows."""
         done = {id(pulled.leaf) for pulled in chosen}
         with self._lock:
             self._pulled = [pulled for pulled in self._pulled if id(pulled.leaf) not in done]
@@ -78,16 +78,11 @@ def added(parts: Sequence[tuple[Ints, Tensor]]) -> tuple[Ints, Tensor]:
 
 
 def check_finite(ids: Ints, grads: Tensor) -> None:
-    """Raise ValueError for a gradient that is not finite."""
-    if not bool(torch.isfinite(grads.sum())):  # the sum of finite numbers may overflow
-        bad = (~torch.isfinite(grads)).any(1)
-        if bool(bad.any()):
-            node = int(ids[int(bad.nonzero()[0])])
-            raise ValueError(f"the gradient of row {node} is not finite, so nothing is written")
+    if (row := first_not_finite(grads)) is not None:
+        raise ValueError(f"the gradient of row {ids[row]} is not finite, so nothing is written")
 
 
 def _summed(pulled: Pulled, dtype: torch.dtype) -> Tensor:
-    """The gradient of every distinct id."""
     grad = pulled.leaf.grad
     assert grad is not None
     grad = (grad.to_dense() if grad.layout != torch.strided else grad).to("cpu", dtype)

@@ -21,10 +21,7 @@ _EPS = {"sgd": 0.0, "adagrad": 1e-10, "adam": 1e-8}
 class RowOptimizer:
     """Changes rows by their gradients, and the state that lies beside every row.
 
-    "sgd" is ``torch.optim.SGD`` without momentum, "adagrad" is ``Adagrad``, "adam" is ``SparseAdam``: the moments of
-    a row change in its own steps, and the correction counts all steps. ``states`` has the names of the state of a row,
-    and the value that it has at first.
-
+    ``EmbeddingTable`` says which formulas. ``states`` has the names of the state of a row, and its value at first.
     Raises TypeError or ValueError for settings that the optimiser does not take.
     """
 
@@ -51,7 +48,7 @@ class RowOptimizer:
         pair = (0.9, 0.999) if betas is None else tuple(betas)
         if len(pair) != 2:
             raise ValueError(f"betas must be two numbers, as in (0.9, 0.999), got {describe(betas)}")
-        self.name, self.lr = name, check_lr(lr)
+        self.name, self.lr = name, as_number(lr, "lr", least=0)
         self.weight_decay = as_number(weight_decay, "weight_decay", least=0)
         self.eps = as_number(_EPS[name] if eps is None else eps, "eps", least=0)
         self.betas = [as_number(beta, f"betas[{k}]", least=0, below=1) for k, beta in enumerate(pair)]
@@ -76,16 +73,8 @@ class RowOptimizer:
             kernels.row_steps.adam(rows, places, *moments, ids, grads, size, eps, decay, *shares)
 
 
-def check_lr(lr: object) -> float:
-    """Return a learning rate as a float of at least 0."""
-    return as_number(lr, "lr", least=0)
-
-
 def initial_rows(init: str, scale: float, key: int, ids: Ints, width: int) -> Floats:
-    """Return rows ``[len(ids), width]`` in float64; a row is the same whatever other ids are asked for.
-
-    "normal" has standard deviation ``scale``, "uniform" goes from ``-scale`` to ``scale``.
-    """
+    """Return rows ``[len(ids), width]`` in float64; a row is the same whatever other ids are asked for."""
     rows = np.zeros((len(ids), width))
     if init == "zeros":
         return rows

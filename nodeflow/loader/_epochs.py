@@ -22,22 +22,6 @@ class Epochs(ABC):
 
     A subclass iterates over ``begin()``, and says ``reached`` for every batch that it gives. Its batches depend on the
     epoch, the number of the batch and ``settings`` alone.
-
-    >>> class Letters(Epochs):
-    ...     def num_batches(self, epoch):
-    ...         return 3
-    ...
-    ...     def __iter__(self):
-    ...         this = self.begin()
-    ...         for number in range(this.start, 3):
-    ...             self.reached(this, number + 1)
-    ...             yield "abc"[number]
-    >>> letters = Letters()
-    >>> for letter in letters:
-    ...     state = letters.state_dict() if letter == "b" else state if letter == "c" else None
-    >>> letters.load_state_dict(state)
-    >>> letters.next_epoch, list(letters)
-    (0, ['c'])
     """
 
     def __init__(self) -> None:

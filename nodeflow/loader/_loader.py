@@ -29,10 +29,10 @@ from nodeflow.loader._checks import (
     settings_of_sampler,
     transformed,
 )
-from nodeflow.loader._epochs import Epochs
+from nodeflow.loader._epochs import Epochs, Pass
 from nodeflow.loader._shares import Owner, Share, join, shares_of
 from nodeflow.loader._weights import draw, running_sums
-from nodeflow.loader._workers import Iteration, Timed, Timings, draw_ahead, draw_on_request
+from nodeflow.loader._workers import Timed, Timings, draw_ahead, draw_on_request
 from nodeflow.random import Random, derive_key, hash_ids
 from nodeflow.sampling import Call, StepSeeds
 from nodeflow.sampling.base import SamplerBase
@@ -43,10 +43,9 @@ _DEFAULTS = {"share": "even"}  # settings that a state leaves out where they hav
 class NodeFlowLoader(Epochs):
     """Iterates over the NodeFlows of batches of seeds; every iteration is one epoch.
 
-    The batches are the same, bit for bit, for any number of workers. Workers are threads of this process. Compiled
-    samplers run in parallel with the training step, and nothing is copied between processes. The threads end when the
-    iteration ends or is left early; with ``prefetch=0`` there are none. A child process made by ``fork`` after torch
-    has used several threads must call ``torch.set_num_threads(1)`` first; one made by ``spawn`` need not.
+    The batches are the same, bit for bit, for any number of workers, which are threads of this process. They end when
+    the iteration ends or is left early. A child process made by ``fork`` after torch has used several threads must call
+    ``torch.set_num_threads(1)`` first; one made by ``spawn`` need not.
 
     Args:
         sampler: makes a NodeFlow of the seeds of a batch.
@@ -62,9 +61,8 @@ class NodeFlowLoader(Epochs):
             batches are sampled in parallel while the caller waits, on its own thread and those of torch. This suits
             training steps that use all cores.
         weights: a number per seed, or row of seeds, finite and at least 0. Every epoch then draws as many seeds as
-            there are, with replacement, each in proportion to its weight; their order is random, whatever ``shuffle``.
-            ``balanced_weights(labels)`` are weights with which all classes are drawn equally often. None: every epoch
-            has every seed once.
+            there are, with replacement, each in proportion to its weight; their order is random, whatever ``shuffle``
+            (see ``balanced_weights``). None: every epoch has every seed once.
         times: a time for every seed, for samplers that need one (``TemporalNeighborSampler``).
         inputs: passed to every draw, as in ``sampler(seeds, inputs=...)``; a score of ``LayerSampler`` sees them as
             ``step.inputs``. A tensor or array with a row per node, ``[num_nodes, ...]``, that stays as it is while the
@@ -79,8 +77,7 @@ class NodeFlowLoader(Epochs):
             the labels of the seeds, ``["year"]`` a column of every layer. None: no columns.
         seed_data: columns with a row per seed, or row of seeds, by name: targets of pairs, labels of repeated seeds.
             The rows of a batch are its frame ``seed_data``, in the order of its ``seed_index``. The columns are not
-            copied: do not write to them while batches are drawn. ``{"index": torch.arange(len(seeds))}`` gives every
-            seed its index in ``seeds``.
+            copied: do not write to them while batches are drawn.
         transform: a function of a NodeFlow that returns a NodeFlow: the same one with columns added, or another. It is
             called for every batch in order, on the thread of the iterating caller, when the batch is taken: after
             ``sampler.complete``, before the move to ``device``. Workers do not run it, so it may read what the training
@@ -100,10 +97,9 @@ class NodeFlowLoader(Epochs):
     loader with the same arguments: it goes on with the next batch, bit for bit. A new loader begins with epoch 0. A
     loader that is made anew for every epoch therefore repeats epoch 0, unless ``set_epoch`` is called.
 
-    A sampler with state has methods ``state_dict()`` and ``load_state_dict(state)``. Its state is part of the loader's
-    state, also where another sampler wraps it. Workers draw while the state changes, so the draws must read the state
-    from ``inputs`` alone, for example from ``inputs=sampler.scores`` with a method ``scores(seeds)``. With
-    ``inputs_ahead`` above 0, the inputs of batches that the caller has not got yet are part of the state too.
+    The state of a sampler with methods ``state_dict()`` and ``load_state_dict(state)``, also of one that another wraps,
+    is part of the loader's. Workers draw while it changes, so draws must read it from ``inputs`` alone (docs/loader.md
+    has an example). With ``inputs_ahead`` above 0, inputs of batches that the caller has not got yet are part of it.
 
     With several processes, ``batch_size`` is that of one, ``len`` the number of steps, the same in all, and ``inputs``,
     ``transform`` and columns see the process's own seeds. ``state_dict`` is that of all: another number of processes
@@ -204,7 +200,6 @@ class NodeFlowLoader(Epochs):
         return self._shares.seed_weight(len(self.seeds), self._next - 1)
 
     def set_epoch(self, epoch: int) -> None:
-        """Make the next iteration epoch ``epoch`` (counted from 0), from its first batch."""
         super().set_epoch(epoch)
         self._inputs = {}
 
@@ -223,14 +218,12 @@ class NodeFlowLoader(Epochs):
         return state
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Make the next iteration go on where ``state`` was taken; raises ValueError for a state of another loader."""
         super().load_state_dict(state)
         for name, sampler in samplers_with_state(self.sampler).items():
             sampler.load_state_dict(state["sampler_state"][name])
         self._inputs = dict(state.get("inputs", {}))
 
     def check_state(self, state: Mapping[str, Any]) -> None:
-        """Raise ValueError for a state of other batches, samplers or processes."""
         check_settings(_DEFAULTS | self.settings(), _DEFAULTS | dict(state))
         check_process(state, self.rank, self.world_size)
         own, stored = sorted(samplers_with_state(self.sampler)), sorted(state.get("sampler_state", {}))
@@ -238,7 +231,6 @@ class NodeFlowLoader(Epochs):
             raise ValueError(f"the state holds the state of samplers {stored}, this one needs {own}")
 
     def settings(self) -> dict[str, Any]:
-        """Return what the batches depend on, as numbers and strings by name."""
         return {
             "batch_size": self._shares.step_size,
             **{name: int(getattr(self, name)) for name in ("shuffle", "drop_last", "seed")},
@@ -283,17 +275,19 @@ class NodeFlowLoader(Epochs):
         """
         # a copy: an older iteration keeps the inputs that were made for it
         self._inputs, self.timings = dict(self._inputs) if self._goes_on else {}, Timings()
-        return self._iterate(Iteration(self.begin(), self._inputs, ndata, fill))
+        return self._iterate(self.begin(), self._inputs, ndata, fill)
 
-    def _iterate(self, this: Iteration) -> Generator[NodeFlow, None, None]:
+    def _iterate(
+        self, this: Pass, inputs: dict[int, Any], ndata: NamesLike, fill: Callable[[NodeFlow], None] | None
+    ) -> Generator[NodeFlow, None, None]:
         timings, requested = self.timings, perf_counter()
-        with closing(self._batches(self._order(this.place.epoch), this)) as batches:
-            for number, (batch, sampling, fetching) in enumerate(batches, this.place.start):
-                this.inputs.pop(number, None)
-                self.reached(this.place, number + 1)
+        with closing(self._batches(this, inputs, ndata)) as batches:
+            for number, (batch, sampling, fetching) in enumerate(batches, this.start):
+                inputs.pop(number, None)
+                self.reached(this, number + 1)
                 begun = perf_counter()
-                if this.fill is not None:
-                    this.fill(batch)
+                if fill is not None:
+                    fill(batch)
                 batch = self.sampler.complete(batch)
                 fetching += perf_counter() - begun
                 if self.transform is not None:
@@ -304,16 +298,16 @@ class NodeFlowLoader(Epochs):
                 yield batch
                 requested = perf_counter()
 
-    def _batches(self, order: Tensor, this: Iteration) -> Generator[Timed, None, None]:
-        called, inputs = callable(self.inputs), this.inputs
+    def _batches(self, this: Pass, inputs: dict[int, Any], ndata: NamesLike) -> Generator[Timed, None, None]:
+        called, order = callable(self.inputs), self._order(this.epoch)
 
         def prepare(number: int) -> Callable[[], Timed]:
             share = self._shares.of(order, number)
             if callable(self.inputs) and number not in inputs:
                 inputs[number] = self.inputs(self.seeds[share.own])
-            return partial(self._draw, share, number, inputs[number] if called else self.inputs, this)
+            return partial(self._draw, share, this.epoch, number, inputs[number] if called else self.inputs, ndata)
 
-        numbers = range(this.place.start, len(self))
+        numbers = range(this.start, len(self))
         if self.num_workers and self.prefetch:
             lead, joint = self.inputs_ahead if called else self.num_workers * self.prefetch, self._channel is not None
             batches = draw_ahead(prepare, numbers, lead, self.num_workers, finish=joint)
@@ -335,17 +329,17 @@ class NodeFlowLoader(Epochs):
             batches.close()
             self._drawing = False
 
-    def _draw(self, share: Share, number: int, inputs: Any, this: Iteration) -> Timed:
+    def _draw(self, share: Share, epoch: int, number: int, inputs: Any, ndata: NamesLike) -> Timed:
         # the thread that draws ahead has a channel of its own to the other processes
         with self.sampler.graph.peers.using(self._channel):
             begun = perf_counter()
-            batch = self._drawn(share, this.place.epoch, number, inputs)
+            batch = self._drawn(share, epoch, number, inputs)
             drawn = perf_counter()
-            if this.ndata is not None or self.edata is not None:
-                batch.copy_from_parent(this.ndata, self.edata)
+            if ndata is not None or self.edata is not None:
+                batch.copy_from_parent(ndata, self.edata)
             batch.seed_data.update({name: take_rows(column, share.own) for name, column in self.seed_data.items()})
             batch = batch.pin_memory() if self.pin_memory else batch
-            return Timed(batch, drawn - begun, perf_counter() - drawn)
+            return batch, drawn - begun, perf_counter() - drawn
 
     def _drawn(self, share: Share, epoch: int, number: int, inputs: Any) -> NodeFlow:
         ids, times = self.seeds, self.times
@@ -357,7 +351,6 @@ class NodeFlowLoader(Epochs):
         return self.sampler.draw_batch(ids[share.own], call)
 
     def _order(self, epoch: int) -> Tensor:
-        """Indices of the seeds in the order of an epoch."""
         if self._sums is not None:
             return draw(self._sums, Random(derive_key("weights", self.seed, epoch)))
         if not self.shuffle:

@@ -17,10 +17,9 @@ from nodeflow.loader._loader import NodeFlowLoader
 class SentAhead(NodeFlowLoader):
     """A ``NodeFlowLoader`` whose batches are copied to the GPU ``target`` one step ahead, on a stream of its own.
 
-    A copy begins before the caller gets the batch before, so that it overlaps with the step on that batch. Batches,
-    their order and ``state_dict`` are those of the loader. Other arguments are too, but for ``device`` and
-    ``pin_memory``. Not for samplers that add columns as late as possible (``SamplerBase.complete``): they would add
-    them a step too early.
+    A copy begins before the caller gets the batch before, so that it overlaps with the step on that batch. All else is
+    as of the loader, but for ``device`` and ``pin_memory``. Not for samplers that add columns as late as possible
+    (``SamplerBase.complete``): they would add them a step too early.
     """
 
     def __init__(self, *arguments: Any, target: torch.device, **options: Any) -> None:
@@ -30,7 +29,6 @@ class SentAhead(NodeFlowLoader):
     def iterate(
         self, ndata: NamesLike, fill: Callable[[NodeFlow], None] | None = None
     ) -> Generator[NodeFlow, None, None]:
-        """Iterate as ``NodeFlowLoader.iterate`` does, over batches on the GPU."""
         batches = super().iterate(ndata, fill)
         assert self._newest is not None  # it has begun just now
         return self._received(batches, self._newest)
@@ -56,11 +54,8 @@ class Lane:
         self._device, self._stream = device, torch.cuda.Stream(device)
 
     def send(self, batch: NodeFlow) -> tuple[NodeFlow, torch.cuda.Event]:
-        """Queue the copies of a batch in page-locked memory; return it there, and the event of its arrival.
-
-        The copies wait for the work that is queued now. So they never write into memory that this work still reads,
-        which torch may give to them once the host has let go of it.
-        """
+        """Queue the copies of a batch in page-locked memory; return it there, and the event of its arrival."""
+        # the copies wait for queued work: it may still read memory that the host let go of and torch gives to them
         self._stream.wait_stream(torch.cuda.current_stream(self._device))
         with torch.cuda.stream(self._stream):
             moved = batch.to(self._device, non_blocking=True)

@@ -22,15 +22,10 @@ Owner: TypeAlias = "IdsLike | Callable[[Ints], Any]"
 
 
 class Share(NamedTuple):
-    """One process's part of a step.
+    """One process's part of a step."""
 
-    Attributes:
-        step: numbers of all seeds of the step, int64 ``[S]``.
-        rows: which of them are this process's, int64 ``[B]``, ascending; None: all of them, as in a single process.
-    """
-
-    step: Tensor
-    rows: Ints | None
+    step: Tensor  # numbers of all seeds of the step, int64 ``[S]``
+    rows: Ints | None  # which of them are this process's, int64 ``[B]``, ascending; None: all
 
     @property
     def own(self) -> Tensor:
@@ -49,11 +44,9 @@ class Shares(NamedTuple):
 
     @property
     def step_size(self) -> int:
-        """Number of seeds of a step, of all processes."""
         return self.batch_size * self.world_size
 
     def num_steps(self, num_seeds: int, drop_last: bool) -> int:
-        """Return the number of steps of an epoch."""
         return num_seeds // self.step_size if drop_last else -(-num_seeds // self.step_size)
 
     def of(self, order: Tensor, number: int) -> Share:
@@ -126,26 +119,20 @@ def shares_of(
     sampler: SamplerBase, seeds: Tensor, batch_size: int, share: str | Owner, process: tuple[int | None, int | None]
 ) -> Shares:
     """Return how the processes share the seeds of a loader; see ``NodeFlowLoader`` for the arguments and errors."""
-    group = as_group(*process, sampler.graph)
+    group, peers = as_group(*process, sampler.graph), sampler.graph.peers
     if isinstance(share, str):
         check_one_of(share, "share", ("even", "owned"))
-    if isinstance(share, str) and share == "even":
-        return Shares(batch_size, *group, sampler.seeds_together)
-    if (owner := _owners_of(sampler, group[1]) if isinstance(share, str) else share) is None:
-        raise ValueError(
-            "share='owned' needs a graph that lies on several processes; for a whole graph pass the rank that owns "
-            f"each {sampler.seed_kind}, as an array or a function of ids: share=ranks"
-        )
+        if share == "even":
+            return Shares(batch_size, *group, sampler.seeds_together)
+        # processes that are not those of the graph each have all of it
+        if peers.size != group[1] or sampler.seed_kind not in ("node", "edge"):
+            raise ValueError(
+                "share='owned' needs a graph that lies on several processes; for a whole graph pass the rank that owns "
+                f"each {sampler.seed_kind}, as an array or a function of ids: share=ranks"
+            )
+        share = partial(peers.owners, kind=sampler.seed_kind)
     ids: Ints = (seeds if seeds.ndim == 1 else seeds[:, 0]).numpy()
-    return Shares(batch_size, *group, sampler.seeds_together, _owners(owner, ids, sampler, group[1]))
-
-
-def _owners_of(sampler: SamplerBase, world_size: int) -> Owner | None:
-    """The processes that hold the seeds, if those that share the steps hold the graph and seeds are nodes or edges."""
-    peers = sampler.graph.peers
-    if peers.size != world_size:  # each has the whole graph
-        return None
-    return partial(peers.owners, kind=sampler.seed_kind) if sampler.seed_kind in ("node", "edge") else None
+    return Shares(batch_size, *group, sampler.seeds_together, _owners(share, ids, sampler, group[1]))
 
 
 def _owners(owner: Owner, ids: Ints, sampler: SamplerBase, world_size: int) -> Ints:

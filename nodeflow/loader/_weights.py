@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nodeflow._base.checks import as_array, describe, first_true
+from nodeflow._base.checks import as_array, as_ids, describe, first_true
 from nodeflow._base.types import Floats, IdsLike, NumbersLike
 from nodeflow.random import Random
 
@@ -26,11 +26,8 @@ def balanced_weights(labels: IdsLike) -> Tensor:
     >>> balanced_weights(torch.tensor([0, 0, 2, -1]))
     tensor([0.5000, 0.5000, 1.0000, 0.0000], dtype=torch.float64)
     """
-    array = as_array(labels, "labels")
-    if array.dtype.kind not in "iu":
-        raise TypeError(f"labels must be integers, one per seed, got dtype {array.dtype}")
-    if array.ndim != 1:
-        raise ValueError(f"labels must be one-dimensional, one per seed, got shape {array.shape}")
+    limits = np.iinfo(np.int64)
+    array = as_ids(labels, "labels", limits.max, "class", lower=limits.min)
     if not (array >= 0).any():
         raise ValueError(f"labels must have an entry of 0 or more, got {describe(labels)}: no seed has a label")
     _, of, count = np.unique(array, return_inverse=True, return_counts=True)

@@ -10,14 +10,12 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Generator
 from contextlib import suppress
-from typing import Any, NamedTuple
 
 import torch
 
 from nodeflow._runtime.threads import run_all
 from nodeflow._runtime.workers import Workers
-from nodeflow.flow import NamesLike, NodeFlow
-from nodeflow.loader._epochs import Pass
+from nodeflow.flow import NodeFlow
 
 
 class Timings:
@@ -52,7 +50,6 @@ class Timings:
         self.waiting.append(waited)
 
     def __len__(self) -> int:
-        """Number of batches."""
         return len(self.waiting)
 
     def __repr__(self) -> str:
@@ -61,23 +58,8 @@ class Timings:
         return f"Timings({len(self)} batch{'es' * (len(self) != 1)}: {text})"
 
 
-class Timed(NamedTuple):
-    """A batch, and the seconds of sampling it and of fetching its columns."""
-
-    batch: NodeFlow
-    sampling: float
-    fetching: float
-
-
-class Iteration(NamedTuple):
-    """An iteration of a loader: its epoch and first batch, inputs by batch, the node columns to copy, and ``fill``."""
-
-    place: Pass
-    inputs: dict[int, Any]
-    ndata: NamesLike
-    fill: Callable[[NodeFlow], None] | None
-
-
+Timed = tuple[NodeFlow, float, float]
+"""A batch, and the seconds of sampling it and of fetching its columns."""
 Draw = Callable[[], Timed]
 
 

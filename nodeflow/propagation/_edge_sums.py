@@ -41,7 +41,6 @@ class EdgeSums(Frozen):
 
     @property
     def fingerprint(self) -> int:
-        """A hash of edges and weights, int64."""
         return self._print.get()
 
     def _hash(self) -> int:

@@ -27,32 +27,25 @@ _CHUNK = 2**16  # nodes computed at a time with files, where the caller does not
 
 
 class LayeredModel(Protocol):
-    """A model that a full pass can compute one convolution at a time: every ``nodeflow.nn.FlowModel``."""
+    """What a full pass uses of a ``nodeflow.nn.FlowModel``, or of a model of the user's; see there."""
 
     @property
-    def convs(self) -> Sized:
-        """The convolutions."""
+    def convs(self) -> Sized: ...
 
     @property
-    def jumping(self) -> Callable[[list[Tensor]], Tensor] | None:
-        """Joins the rows of all layers into the outputs; None: the last convolution returns the outputs."""
+    def jumping(self) -> Callable[[list[Tensor]], Tensor] | None: ...
 
-    def modules(self) -> Iterator[nn.Module]:
-        """Give all modules of the model, itself included."""
+    def modules(self) -> Iterator[nn.Module]: ...
 
-    def eval(self) -> object:
-        """Turn dropout and the like off."""
+    def eval(self) -> object: ...
 
-    def activate(self, i: int, h: Tensor) -> Tensor:
-        """Return the rows that enter convolution ``i``, from the outputs of the one before."""
+    def activate(self, i: int, h: Tensor) -> Tensor: ...
 
-    def convolve(self, i: int, flow: Flow, h: Tensor) -> Tensor:
-        """Return the outputs of convolution ``i``."""
+    def convolve(self, i: int, flow: Flow, h: Tensor) -> Tensor: ...
 
     def layers(
         self, propagation: Propagation, h: Tensor | Rows, *, chunk_size: int | None = None, progress: bool = False
-    ) -> Iterable[Tensor]:
-        """Yield the rows of all nodes that enter each convolution, then the outputs, without dropout."""
+    ) -> Iterable[Tensor]: ...
 
 
 def check_features(h: object) -> None:
@@ -118,6 +111,7 @@ class FullPass:
         with together(propagation.graph, "outputs of nodes"):
             propagation.plan.check_together(propagation.direction)
             self.nodes = None if nodes is None else as_ids(nodes, "nodes", propagation.graph.num_nodes)
+        self.num_outputs = propagation.plan.num_masters if self.nodes is None else len(self.nodes)
         # a process alone has all rows that the outputs depend on; several compute what they own, for each other too
         if self.nodes is not None and propagation.graph.peers.size == 1:
             wanted = np.unique(self.nodes)
@@ -208,11 +202,6 @@ class FullPass:
         if self.folder is not None and not last:
             return scratch_array(self.folder, part.dtype, (size, *part.shape[1:]))
         return part if len(part) == size else part.new_empty((size, *part.shape[1:]))
-
-    @property
-    def num_outputs(self) -> int:
-        """The number of nodes whose outputs are wanted here."""
-        return self.propagation.plan.num_masters if self.nodes is None else len(self.nodes)
 
     def outputs(self, rows: Tensor, out: Tensor | None) -> Tensor:
         """Return the outputs of the nodes wanted, in ``out`` where it is given, from the last rows of the pass."""

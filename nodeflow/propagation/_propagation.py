@@ -105,11 +105,6 @@ class Propagation(Frozen):
             return own
         return derive_key(self.plan.num_masters, hash_ids(self.plan.nodes), own) >> 1
 
-    @property
-    def degrees(self) -> Tensor:
-        """Number of edges that pass the filter of every node that this process owns, int64."""
-        return torch.from_numpy(np.diff(self._sums.edges.indptr)[: self.plan.num_masters])
-
     def degrees_of(self, nodes: Tensor) -> Tensor:
         """Return the number of edges of any ``nodes``, trusted parent ids, int64; collective.
 
@@ -146,10 +141,7 @@ class Propagation(Frozen):
             return self.plan.reduced(self._sums.at(self.plan.gathered(h), None))
 
     def sums_of_column(self, h: Tensor | Rows) -> Tensor:
-        """Return the sums at the nodes that this process owns from rows of all nodes, of which those here are read.
-
-        Rows may be sparse where edges lie with their destinations; then the result is sparse.
-        """
+        """Return the sums at the nodes owned here from rows of all nodes; sparse ones need edges at destinations."""
         if is_sparse(h):
             self.plan.check_together(self.direction)
         check_num_rows(h.shape, "h", self.graph.num_nodes, "node of the graph")

@@ -32,20 +32,14 @@ Extent = tuple[int, tuple[int, ...], torch.dtype]
 
 
 class FileRows(RowsBase):
-    """Rows of a dense column in a file. See ``open`` for its making.
+    """The ``Rows`` of a dense column in a file, as ``open`` makes them.
 
-    It follows the protocol ``Rows``, so it can be a column of a graph. ``fetch`` sorts the ids, reads neighbours
-    together, and spreads the reads over threads. Processes may share it: it pickles as the path of the file.
-
-    Args:
-        path: of the file.
-        extent: where its numbers lie.
-        direct: read past the page cache of the operating system.
-        threads: how many read at a time.
+    ``fetch`` sorts the ids, reads neighbours together, and spreads the reads over threads. Processes may share it: it
+    pickles as the path of the file.
 
     Attributes:
         path: of the file.
-        shape, dtype: of the whole column.
+        direct, threads: see ``open``.
         bytes_read: how many bytes the file gave so far, whole blocks of the disk where it is read past the page cache.
 
     Raises OSError where the file cannot be opened, or not past the page cache.
@@ -132,14 +126,12 @@ class FileRows(RowsBase):
 
 
 class SparseFileRows(RowsBase):
-    """Rows of a sparse CSR column in files. See ``open`` for its making.
+    """The ``Rows`` of a sparse CSR column ``[n, width]`` in files, as ``open`` makes them; batches get CSR rows.
 
-    It follows the protocol ``Rows``, so it can be a column of a graph; batches get sparse CSR rows. ``indptr`` is kept
-    in memory, 8 bytes per row; indices and values are read when they are fetched.
+    ``indptr`` is kept in memory, 8 bytes per row; indices and values are read when they are fetched.
 
     Attributes:
         path: the folder, or the file of the values.
-        shape, dtype: of the whole column, ``[n, width]``.
         bytes_read: how many bytes the files gave so far.
 
     >>> import tempfile

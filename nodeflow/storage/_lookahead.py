@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from itertools import count
+from itertools import count, islice
 from typing import Any, cast
 
 import numpy as np
@@ -53,10 +53,10 @@ class Reads:
 class Lookahead:
     """The batches of a loader, with rows that are read by plan instead of on demand.
 
-    A draw depends on nothing but its key, so the batches that come next can be drawn now, without their columns. Then
-    it is known which rows they read. Of the rows at hand, those stay in memory whose next use is nearest. The others
-    are read in the order of the file, by a thread, while the caller computes. The batches are those of the loader, bit
-    for bit; ``set_epoch``, ``state_dict`` and ``load_state_dict`` are the loader's own.
+    Coming batches are drawn without their columns, so it is known which rows they read. Those whose next use is nearest
+    stay in memory; a thread reads the others in the order of the file, while the caller computes. The batches are those
+    of the loader, bit for bit; ``set_epoch``, ``state_dict`` and ``load_state_dict`` are the loader's own,
+    without the rows in memory.
 
     It plans those node columns of the loader (``ndata``) that are ``Rows``; tensors are copied as always.
 
@@ -139,22 +139,15 @@ class Lookahead:
         self.reads = Reads()
 
     def __len__(self) -> int:
-        """Number of batches in an epoch."""
         return len(self.loader)
 
     def set_epoch(self, epoch: int) -> None:
-        """Make the next iteration epoch ``epoch`` (counted from 0) of the loader, from its first batch."""
         self.loader.set_epoch(epoch)
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the state of the loader, see ``NodeFlowLoader.state_dict``; rows in memory are no part of it."""
         return self.loader.state_dict()
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Make the next iteration go on where ``state`` was taken, from a ``Lookahead`` or its loader alone.
-
-        Raises ValueError for a state of another loader.
-        """
         self.loader.load_state_dict(state)
 
     def __iter__(self) -> Iterator[NodeFlow]:
@@ -167,13 +160,10 @@ class Lookahead:
         self._foreseen = None  # an iteration that is left early has planned more than it gave
         workers = Workers(1, "nodeflow-lookahead")
         try:
-            left = len(self) - start
-            for _ in range(min(self._prefetch, left)):
-                fetched.append(workers.submit(self._fetch))
+            tasks = (workers.submit(self._fetch) for _ in range(len(self) - start))
+            fetched.extend(islice(tasks, self._prefetch))
             for batch in batches:
-                left -= 1
-                if left >= self._prefetch:
-                    fetched.append(workers.submit(self._fetch))
+                fetched.extend(islice(tasks, 1))
                 yield batch
             self._foreseen = epoch + 1, 0
         finally:

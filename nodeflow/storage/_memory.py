@@ -51,7 +51,6 @@ def mean_bytes(rows: Rows) -> int:
 
 
 def copied(rows: Tensor | Rows, ids: Tensor, device: torch.device | str = "cpu") -> Tensor:
-    """Return a copy of rows on a device."""
     if is_sparse(rows):
         return concat_rows([fetch_rows(rows, piece).cpu() for piece in ids.split(_SPARSE_PIECE)]).to(device)
     copy = torch.empty((len(ids), *rows.shape[1:]), dtype=rows.dtype, device=device)
@@ -60,7 +59,6 @@ def copied(rows: Tensor | Rows, ids: Tensor, device: torch.device | str = "cpu")
 
 
 def copy_into(out: Tensor, rows: Tensor | Rows, ids: Tensor) -> None:
-    """Copy dense rows into a tensor."""
     step = max(1, _PIECE // max(row_bytes(rows), 1))
     for begin in range(0, len(ids), step):
         out[begin : begin + step] = fetch_rows(rows, ids[begin : begin + step])

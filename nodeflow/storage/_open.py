@@ -59,8 +59,7 @@ def open(
         offset: the byte where raw numbers begin.
         direct: read past the page cache of the operating system, so that a measurement is of the disk, and other files
             stay in the cache. Reads are whole blocks of 512 or 4,096 bytes then, so that small rows cost more.
-        threads: how many read at a time. A disk answers several requests at once; a hard disk with one head gains
-            nothing.
+        threads: how many read at a time; more than one gains nothing on a hard disk with one head.
 
     Raises FileNotFoundError and OSError where the file cannot be opened, ValueError for a file that is damaged or cut
     off, that holds no such tensor, or whose numbers do not fit ``shape`` and ``dtype``, and for a tensor in memory.
@@ -161,12 +160,8 @@ def _safetensors_extent(path: Path, name: str | None) -> Extent:
                 raise ValueError("its header is no table")
     except ValueError as error:
         raise ValueError(f"{path} is damaged, was cut off or is no .safetensors file: {error}") from None
-    if name is None and "columns" in header.pop("__metadata__", {}):
-        raise ValueError(
-            f"{path} is a sparse column in one file, as an earlier nodeflow wrote it: load indptr, indices and values "
-            "with safetensors.torch.load_file, and write a folder with save_sparse"
-        )
-    names = [key for key in header if key != "__metadata__"]
+    header.pop("__metadata__", None)
+    names = list(header)
     if name is None and len(names) != 1:
         raise ValueError(f"{path} holds {len(names)} tensors: pass name=, one of {', '.join(names)}")
     chosen = names[0] if name is None else name

@@ -159,7 +159,6 @@ class SparsePool:
         self._indices, self._values, self._end = indices, values, len(at)
 
     def _entries(self, slots: Ints) -> Tensor:
-        """The positions of the entries of slots."""
         sizes = self._size[slots]
         first = np.cumsum(sizes) - sizes
         return torch.from_numpy(np.repeat(self._begin[slots] - first, sizes) + np.arange(int(sizes.sum())))

@@ -33,10 +33,9 @@ from nodeflow.storage._open import open, save_sparse
 
 
 class Cached(RowsBase):
-    """Rows of a column, with the hottest in memory. The others are fetched from the column.
+    """The ``Rows`` of a column, with the hottest in memory. The others are fetched from the column.
 
-    It follows the protocol ``Rows``, so it can be a column of a graph. Beside the cached rows it keeps 4 bytes per row
-    of the column, for their places, unless it caches them all.
+    Beside the cached rows it keeps 4 bytes per row of the column, for their places, unless it caches them all.
 
     Args:
         rows: a column: a tensor, such as one that maps a file, or an object that follows ``Rows``; dense or sparse.
@@ -45,7 +44,6 @@ class Cached(RowsBase):
         memory: how much is kept, in bytes: an integer, or text such as "2 GB"; 0 keeps nothing.
 
     Attributes:
-        shape, dtype, layout: of the whole column.
         ids: int64, the rows that are kept, by falling heat.
         hits, misses: how many rows of ``fetch`` so far were kept, and how many were not. ``hit_rate`` is their share.
 
@@ -106,10 +104,9 @@ class Cached(RowsBase):
 
 
 class Tiered(RowsBase):
-    """Rows that lie one after another in several tiers: on a device, in memory, in a file.
+    """The ``Rows`` that lie one after another in several tiers: on a device, in memory, in a file.
 
-    It follows the protocol ``Rows``, so it can be a column of a graph. Each row is in one tier only, while ``Cached``
-    keeps copies.
+    Each row is in one tier only, while ``Cached`` keeps copies.
 
     Args:
         tiers: columns: tensors on any device, or objects that follow ``Rows``, all with rows of one shape and type,
@@ -118,7 +115,6 @@ class Tiered(RowsBase):
             None: ids are these rows. (graphlearn-torch calls it ``id2index``.)
 
     Attributes:
-        shape, dtype: of the whole column.
         sizes: rows per tier.
         fetched: how many rows of ``fetch`` so far came from each tier.
 

@@ -43,8 +43,6 @@ def test_what_a_graph_is_made_of() -> None:
     for wrong, error in ((5, TypeError), ([(1, 2)], ValueError)):
         with pytest.raises(error):
             DGLGraph(wrong)
-    with pytest.raises(ValueError, match="outside of this layer"):
-        DGLGraph(edges, batch_num_nodes=[3])
 
 
 def test_networkx() -> None:

@@ -146,8 +146,8 @@ def test_classes_come_equally_often():
 @pytest.mark.parametrize(
     ("labels", "error", "words"),
     [
-        ([0.5], TypeError, "labels must be integers, one per seed, got dtype float64"),
-        ([[0, 1]], ValueError, r"labels must be one-dimensional, one per seed, got shape \(1, 2\)"),
+        ([0.5], TypeError, "labels must hold integer class ids, got dtype float64"),
+        ([[0, 1]], ValueError, r"labels must be one-dimensional, got shape \(1, 2\)"),
         ([-1, -1], ValueError, "no seed has a label"),
         (torch.zeros(0, dtype=torch.int64), ValueError, "no seed has a label"),
     ],

@@ -20,7 +20,7 @@ from _support.share_tools import joined, loaders, rows_of, sampler_of
 from torch import nn
 
 from nodeflow import ClusterSampler, LinkSampler, NeighborSampler, NodeFlowLoader, SaintSampler
-from nodeflow.loader._shares import _owners_of
+from nodeflow.loader._shares import shares_of
 from nodeflow.nn import GraphSAGE
 from nodeflow.storage import Cached, Lookahead, presample
 
@@ -161,12 +161,15 @@ def test_rows_of_seeds_belong_to_the_owner_of_the_first():
         assert [seeds_of(batch) for batch in loader] == [[[1, 0], [3, 2]]]
 
 
-@pytest.mark.parametrize("kind", ["node", "edge", "pair"])
-def test_seeds_belong_to_the_processes_that_hold_them(kind):
-    graph: Any = SimpleNamespace(peers=SimpleNamespace(size=2, owners=lambda ids, kind: f"{kind} {ids}"))
-    owner: Any = _owners_of(SimpleNamespace(graph=graph, seed_kind=kind), 2)
-    assert owner is None if kind == "pair" else owner(3) == f"{kind} 3"
-    assert _owners_of(SimpleNamespace(graph=GRAPH, seed_kind=kind), 2) is None
+@pytest.mark.parametrize(("kind", "wanted"), [("node", [0, 1, 0, 1]), ("edge", [0, 0, 1, 1])])
+def test_seeds_belong_to_the_processes_that_hold_them(kind, wanted):
+    peers = SimpleNamespace(size=2, rank=0, owners=lambda ids, kind: ids % 2 if kind == "node" else ids // 2)
+    of = {"graph": SimpleNamespace(peers=peers), "seed_kind": kind, "seeds_together": 1}
+    arguments: Any = torch.arange(4), 2, "owned", (0, 2)
+    assert np.array_equal(shares_of(SimpleNamespace(**of), *arguments).owner, wanted)
+    for other in ({"graph": GRAPH}, {"seed_kind": "pair"}):
+        with pytest.raises(ValueError, match="share='owned' needs a graph that lies on several processes"):
+            shares_of(SimpleNamespace(**of | other), *arguments)
 
 
 # ---- arguments

@@ -45,7 +45,6 @@ class EdgeBatch:
         return (*self._edges.edges(), self._edges.edge_ids())
 
     def batch_size(self) -> int:
-        """Return the number of edges."""
         return len(self._edges)
 
     __len__ = batch_size
@@ -74,7 +73,6 @@ class NodeBatch:
 
     @property
     def mailbox(self) -> Mapping[str, Tensor] | None:
-        """The messages."""
         return self._nodes.mailbox if self._nodes.has_mailbox else None
 
     def nodes(self) -> Tensor:
@@ -83,7 +81,6 @@ class NodeBatch:
         return rows if self._ids is None else self._ids[rows]
 
     def batch_size(self) -> int:
-        """Return the number of nodes."""
         return len(self._nodes)
 
     __len__ = batch_size
@@ -125,10 +122,7 @@ def of_edges(functions: Any) -> Any:
 
 
 def of_nodes(functions: Any, ids: Tensor | None = None) -> Any:
-    """Return a reduce or an apply function, or a list of reduce functions, as nodeflow takes it; None stays.
-
-    ``ids``: what functions get for the nodes, by local id; None: the local ids.
-    """
+    """Return a reduce or an apply function, or a list, as nodeflow takes it; ``ids`` are what it sees, by local id."""
     if isinstance(functions, (list, tuple)):
         return [of_nodes(function, ids) for function in functions]
     if not callable(functions):

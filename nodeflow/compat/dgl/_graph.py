@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, MutableMapping, Sequence
+from functools import partialmethod
 from typing import TYPE_CHECKING, Any, NoReturn, Self, TypeAlias
 
 import numpy as np
@@ -22,9 +23,8 @@ from nodeflow.compat.dgl._data import (
     sorted_by_source,
     structure_of,
 )
-from nodeflow.compat.dgl._elsewhere import refuse
 from nodeflow.compat.dgl._functions import DEFAULT, EDGES, NODES, apply_edges, apply_nodes, update_nodes
-from nodeflow.compat.dgl._queries import BaseGraph, as_pairs, as_vector
+from nodeflow.compat.dgl._queries import BaseGraph, as_pairs, as_vector, refuse
 from nodeflow.graph import Frame, Graph
 
 if TYPE_CHECKING:
@@ -38,6 +38,19 @@ class DGLGraph(BaseGraph):
     """A graph with frames ``ndata`` and ``edata``, whose nodes and edges can be added until it is ``readonly``.
 
     ``graph`` is the ``nodeflow.Graph`` behind it, with the same columns. It is another object after edges were added.
+    Methods have DGL's names and results. Ids and degrees are int64, and one id stands for a list of one:
+
+    - ``g.nodes()`` are the ids of all nodes, ``g.nodes[v].data`` the columns at nodes ``v``. ``g.edges()`` is
+      ``all_edges``, and ``g.edges[e]`` takes ids of edges, or a pair ``(u, v)`` of their ends.
+    - ``in_edges``, ``out_edges`` and ``all_edges`` return ``(src, dst)``, with ``form="all"`` ``(src, dst, eid)``, with
+      "eid" ids: node by node, ``all_edges`` in the order of ids, or of sources, then destinations (``order="srcdst"``).
+    - ``number_of_nodes``, ``number_of_edges``, ``is_multigraph``, ``has_node``, ``has_edge_between``, ``predecessors``,
+      ``successors``, ``find_edges``, ``in_degree``, ``in_degrees``, ``out_degree`` and ``out_degrees`` are as in DGL.
+    - ``has_nodes`` and ``has_edges_between`` return 1 or 0, int64 ``[k]``; one of ``u`` and ``v`` goes with all others.
+    - ``register_message_func`` and its like set what calls without a function use; ``set_n_initializer`` and
+      ``set_e_initializer`` what fills rows that nobody sets, a function of (shape, dtype, device, range).
+    - ``set_n_repr`` and ``set_e_repr`` set columns of all nodes or edges, or of some, with ``inplace`` in their memory.
+    - ``to`` moves all columns, in this graph; ``readonly(False)`` allows adding nodes and edges again.
 
     Args:
         graph_data: a list of pairs ``(u, v)``; a tuple of two lists, sources and destinations; a scipy matrix, whose
@@ -47,8 +60,6 @@ class DGLGraph(BaseGraph):
         multigraph: ignored: several edges may always join two nodes.
         readonly: whether adding nodes and edges is refused.
         sort_csr: whether the in-edges of a node come in the order of their sources instead of their ids.
-
-    Raises ValueError for ``batch_num_nodes``, ``batch_num_edges`` and ``parent``, which have no meaning here.
 
     >>> g = DGLGraph([(0, 1), (2, 1)])
     >>> g.add_edges([1, 1], [0, 2])
@@ -66,12 +77,7 @@ class DGLGraph(BaseGraph):
         multigraph: bool | None = None,
         readonly: bool = False,
         sort_csr: bool = False,
-        batch_num_nodes: Any = None,
-        batch_num_edges: Any = None,
-        parent: Any = None,
     ) -> None:
-        if (batch_num_nodes, batch_num_edges, parent) != (None, None, None):
-            raise ValueError("batches of graphs and subgraphs are outside of this layer: see nodeflow.sampling")
         super().__init__(num_blocks=1)
         self._sorted, self.is_readonly = bool(sort_csr), bool(readonly)
         self._initializers: list[tuple[str, Any, str | None]] = []
@@ -87,13 +93,11 @@ class DGLGraph(BaseGraph):
 
     @property
     def graph(self) -> Graph:
-        """The graph of nodeflow, after all that was added so far."""
         if self._added:
             self._graph, self._added = self._grown(self._added), []
         return self._graph
 
     def readonly(self, readonly_state: bool = True) -> Self:
-        """Refuse to add nodes and edges from now on, or allow it again."""
         self.is_readonly = bool(readonly_state)
         return self
 
@@ -102,14 +106,12 @@ class DGLGraph(BaseGraph):
         none = np.zeros(0, np.int64)
         self._add(as_count(num, "num"), none, none, data)
 
-    def add_edge(self, u: int, v: int, data: Mapping[str, Any] | None = None) -> None:
-        """Add an edge from ``u`` to ``v``."""
-        self.add_edges([int(u)], [int(v)], data)
-
     def add_edges(self, u: Any, v: Any, data: Mapping[str, Any] | None = None) -> None:
         """Add edges ``u[i] -> v[i]``, with columns ``data`` of a row each; one node goes with all of the others."""
         size = self._graph.num_nodes + sum(num for num, *_ in self._added)
         self._add(0, *as_pairs(u, v, size), data)
+
+    add_edge = add_edges
 
     def _add(self, num: int, src: Any, dst: Any, data: Mapping[str, Any] | None) -> None:
         if self.is_readonly:
@@ -166,7 +168,6 @@ class DGLGraph(BaseGraph):
         self._become(of_networkx(nx_graph, node_attrs or (), edge_attrs or ()))
 
     def from_scipy_sparse_matrix(self, spmat: Any, multigraph: bool | None = None) -> None:
-        """Become the graph of a scipy matrix, without columns."""
         self._become(structure_of(spmat))
 
     def _become(self, graph: Graph) -> None:
@@ -176,72 +177,54 @@ class DGLGraph(BaseGraph):
 
     @property
     def ndata(self) -> Frame:
-        """Columns of the nodes."""
         return self.graph.ndata
 
     @property
     def edata(self) -> Frame:
-        """Columns of the edges."""
         return self.graph.edata
 
     @property
     def nodes(self) -> _Items:
-        """``g.nodes()`` are the ids of all nodes, ``g.nodes[v].data`` the columns at nodes ``v``."""
         return _Items(self.ndata, lambda: torch.arange(self.graph.num_nodes), as_vector, "node")
 
     @property
     def edges(self) -> _Items:
-        """``g.edges()`` is ``all_edges``, ``g.edges[e].data`` are the columns at edges: ids, or a pair ``(u, v)``."""
         return _Items(self.edata, self.all_edges, self.edge_ids_at, "edge")
 
     def node_attr_schemes(self) -> dict[str, Scheme]:
-        """Return shape and dtype of every node column."""
         return schemes(self.ndata)
 
     def edge_attr_schemes(self) -> dict[str, Scheme]:
-        """Return shape and dtype of every edge column."""
         return schemes(self.edata)
 
-    def set_n_initializer(self, initializer: Any, field: str | None = None) -> None:
-        """Set what fills the rows of new node columns that nobody sets: a function of (shape, dtype, device, range)."""
-        self._initialize("ndata", initializer, field)
-
-    def set_e_initializer(self, initializer: Any, field: str | None = None) -> None:
-        """Set what fills the rows of new edge columns that nobody sets: a function of (shape, dtype, device, range)."""
-        self._initialize("edata", initializer, field)
-
-    def _initialize(self, side: str, initializer: Any, field: str | None) -> None:
+    def _initialize(self, side: str, initializer: Any, field: str | None = None) -> None:
         self._initializers.append((side, as_initializer(initializer), field))
         self._prepared(getattr(self.graph, side), side)
 
+    set_n_initializer = partialmethod(_initialize, "ndata")
+    set_e_initializer = partialmethod(_initialize, "edata")
+
     def set_n_repr(self, data: Mapping[str, Any], u: Any = ALL, inplace: bool = False) -> None:
-        """Set node columns, at all nodes or at the nodes ``u``."""
         with in_place(self.ndata, inplace):
             self.nodes[u].data.update(data)
 
     def get_n_repr(self, u: Any = ALL) -> MutableMapping[str, Tensor]:
-        """Return the node columns, at all nodes or at the nodes ``u``."""
         return dict(self.nodes[u].data)
 
     def pop_n_repr(self, key: str) -> Tensor:
-        """Remove a node column and return it."""
         return self.ndata.pop(key)
 
     def set_e_repr(self, data: Mapping[str, Any], edges: Any = ALL, inplace: bool = False) -> None:
-        """Set edge columns, at all edges or at some."""
         with in_place(self.edata, inplace):
             self.edges[edges].data.update(data)
 
     def get_e_repr(self, edges: Any = ALL) -> MutableMapping[str, Tensor]:
-        """Return the edge columns, at all edges or at some."""
         return dict(self.edges[edges].data)
 
     def pop_e_repr(self, key: str) -> Tensor:
-        """Remove an edge column and return it."""
         return self.edata.pop(key)
 
     def to(self, ctx: torch.device | str) -> Self:
-        """Move all columns to a device, in this graph, and return it."""
         for frame in (self.ndata, self.edata):
             frame.update({name: column.to(ctx) for name, column in frame.items()})
         return self
@@ -262,10 +245,7 @@ class DGLGraph(BaseGraph):
         apply_node_func: Any = DEFAULT,
         inplace: bool = False,
     ) -> None:
-        """Compute the nodes ``v`` from messages along their in-edges; repeats count once.
-
-        Without any in-edge only ``apply_node_func`` is applied.
-        """
+        """Compute the nodes ``v`` as ``update_all`` computes all of them; repeats count once."""
         nodes = np.unique(as_ids(as_vector(v), "v", self.graph.num_nodes))
         with in_place(self.ndata, inplace):
             self._compute(nodes, message_func, reduce_func, apply_node_func)
@@ -321,10 +301,7 @@ class DGLGraph(BaseGraph):
         return ones(torch.stack((src, dst) if transpose else (dst, src)), (size, size), ctx)
 
     def incidence_matrix(self, typestr: str, ctx: torch.device | str = "cpu") -> Tensor:
-        """Return the sparse tensor ``[num_nodes, num_edges]`` that is 1 where an edge enters ("in") a node.
-
-        With "out" it is 1 where an edge leaves; with "both" 1 where one enters, -1 where it leaves, 0 for self-loops.
-        """
+        """Return sparse ones ``[num_nodes, num_edges]`` where edges enter ("in") or leave; "both": in minus out."""
         check_one_of(typestr, "typestr", ("in", "out", "both"))
         if typestr == "both":
             return (self.incidence_matrix("in", ctx) - self.incidence_matrix("out", ctx)).coalesce()

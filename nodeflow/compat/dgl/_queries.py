@@ -1,10 +1,14 @@
-"""What graphs and NodeFlows of DGL 0.4 have in common: questions about edges and degrees, and registered functions."""
+"""What graphs and NodeFlows of DGL 0.4 have in common: questions about edges and degrees, and registered functions.
+
+Also the error for names that have no stand-in.
+"""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any
+from functools import partialmethod
+from typing import Any, NoReturn
 
 import numpy as np
 import torch
@@ -13,6 +17,12 @@ from torch import Tensor
 from nodeflow._base.checks import ALL, _All, as_ids, as_index, check_one_of, check_pairs
 from nodeflow.compat.dgl._functions import DEFAULT
 from nodeflow.graph import Graph
+
+
+def refuse(owner: str, name: str) -> NoReturn:
+    """Raise AttributeError for a name that ``owner`` does not have; it names the page that says what to use."""
+    page = 'the page "Coming from DGL\'s NodeFlow" of the documentation says what to use instead of names of DGL'
+    raise AttributeError(f"{owner} of nodeflow.compat has no {name!r}: {page}", name=name)
 
 
 def as_vector(value: Any) -> Any:
@@ -41,62 +51,49 @@ class BaseGraph(ABC):
         """The structure, as a graph of nodeflow."""
 
     def number_of_nodes(self) -> int:
-        """Return the number of nodes."""
         return self.graph.num_nodes
 
     number_of_src_nodes = number_of_dst_nodes = __len__ = number_of_nodes
 
     def number_of_edges(self) -> int:
-        """Return the number of edges."""
         return self.graph.num_edges
 
     @property
     def is_multigraph(self) -> bool:
-        """Whether several edges join some pair of nodes."""
         src, dst = self.graph.edges()
         return len(torch.unique(src * max(self.graph.num_nodes, 1) + dst)) < len(src)
 
     def has_node(self, vid: int) -> bool:
-        """Return whether a node exists."""
         return 0 <= int(vid) < self.graph.num_nodes
 
     __contains__ = has_node
 
     def has_nodes(self, vids: Any) -> Tensor:
-        """Return 1 for nodes that exist and 0 for others, int64 ``[k]``."""
         ids = torch.as_tensor(as_vector(vids))
         return ((ids >= 0) & (ids < self.graph.num_nodes)).long()
 
     def has_edge_between(self, u: int, v: int) -> bool:
-        """Return whether there is an edge from ``u`` to ``v``."""
         return bool(self.graph.has_edges([int(u)], [int(v)]))
 
     def has_edges_between(self, u: Any, v: Any) -> Tensor:
-        """Return 1 where there is an edge ``u[i] -> v[i]`` and 0 elsewhere, int64 ``[k]``; one node goes with all."""
         return self.graph.has_edges(*as_pairs(u, v, self.graph.num_nodes)).long()
 
     def predecessors(self, v: int) -> Tensor:
-        """Return the sources of the in-edges of a node."""
         return self.graph.in_edges([int(v)])[0]
 
     def successors(self, v: int) -> Tensor:
-        """Return the destinations of the out-edges of a node."""
         return self.graph.out_edges([int(v)])[1]
 
     def edge_id(self, u: int, v: int, force_multi: bool | None = None, return_array: bool = False) -> Any:
-        """Return the id of the edge from ``u`` to ``v``; with ``return_array`` those of all such edges, int64 ``[k]``.
-
-        Raises ValueError where there is not one edge, unless ``return_array``.
-        """
+        """Return the id of the only edge from ``u`` to ``v`` (else ValueError); ``return_array``: of all of them."""
         if return_array if force_multi is None else force_multi:
             return self.graph.edge_ids([int(u)], [int(v)], return_uv=True)[2]
         return int(self.edge_ids(int(u), int(v)))
 
     def edge_ids(self, u: Any, v: Any, force_multi: bool | None = None, return_uv: bool = False) -> Any:
-        """Return the ids of the edges ``u[i] -> v[i]``, int64 ``[k]``; one node goes with all.
+        """Return the ids of the edges ``u[i] -> v[i]``; raises ValueError unless there is one each.
 
-        With ``return_uv``: ``(src, dst, eid)`` of all edges between the pairs. Raises ValueError for a pair without
-        edge or with several, unless ``return_uv``.
+        With ``return_uv``: ``(src, dst, eid)`` of all edges between the pairs.
         """
         src, dst = as_pairs(u, v, self.graph.num_nodes)
         if return_uv if force_multi is None else force_multi:
@@ -107,19 +104,15 @@ class BaseGraph(ABC):
         return lowest
 
     def find_edges(self, eid: Any) -> tuple[Tensor, Tensor]:
-        """Return ``(src, dst)`` of edges, int64 ``[k]`` each."""
         return self.graph.find_edges(as_vector(eid))
 
     def in_edges(self, v: Any, form: str = "uv") -> Any:
-        """Return the in-edges of nodes, node by node: ``(src, dst)``, with "all" ``(src, dst, eid)``, or "eid"."""
         return _formed(self.graph.in_edges(as_vector(v)), form)
 
     def out_edges(self, v: Any, form: str = "uv") -> Any:
-        """Return the out-edges of nodes, node by node: ``(src, dst)``, with "all" ``(src, dst, eid)``, or "eid"."""
         return _formed(self.graph.out_edges(as_vector(v)), form)
 
     def all_edges(self, form: str = "uv", order: str | None = None) -> Any:
-        """Return all edges in the order of their ids; with ``order="srcdst"`` by source, then destination."""
         check_one_of(order, "order", ("srcdst", "eid", None))
         src, dst = self.graph.edges()
         by_ends = order == "srcdst"
@@ -127,19 +120,15 @@ class BaseGraph(ABC):
         return _formed((src[eid], dst[eid], eid), form)
 
     def in_degree(self, v: int) -> int:
-        """Return the number of in-edges of a node."""
         return int(self.graph.in_degrees([int(v)]))
 
     def in_degrees(self, v: Any = ALL) -> Tensor:
-        """Return the numbers of in-edges of nodes (default all), int64 ``[k]``."""
         return self.graph.in_degrees(as_vector(v))
 
     def out_degree(self, v: int) -> int:
-        """Return the number of out-edges of a node."""
         return int(self.graph.out_degrees([int(v)]))
 
     def out_degrees(self, v: Any = ALL) -> Tensor:
-        """Return the numbers of out-edges of nodes (default all), int64 ``[k]``."""
         return self.graph.out_degrees(as_vector(v))
 
     def edge_ids_at(self, edges: Any) -> Any:
@@ -152,37 +141,22 @@ class BaseGraph(ABC):
     # ---- registered functions
 
     def blocks_of(self, block_id: Any) -> range:
-        """Return the numbers of a block, or of all."""
         blocks = range(len(self._functions["message"]))
         return (
             blocks if isinstance(block_id, _All) else blocks[(i := as_index(block_id, "block_id", len(blocks))) : i + 1]
         )
 
-    def _register(self, role: str, func: Any, block_id: Any) -> None:
+    def _register(self, role: str, func: Any, block_id: Any = ALL) -> None:
         for block in self.blocks_of(block_id):
             self._functions[role][block] = func
 
-    def register_message_func(self, func: Any, block_id: Any = ALL) -> None:
-        """Set the message function of calls without one, for a block or for all."""
-        self._register("message", func, block_id)
-
-    def register_reduce_func(self, func: Any, block_id: Any = ALL) -> None:
-        """Set the reduce function of calls without one, for a block or for all."""
-        self._register("reduce", func, block_id)
-
-    def register_apply_node_func(self, func: Any, block_id: Any = ALL) -> None:
-        """Set the function that calls without one apply to nodes: of a NodeFlow, to the destinations of a block."""
-        self._register("apply node", func, block_id)
-
-    def register_apply_edge_func(self, func: Any, block_id: Any = ALL) -> None:
-        """Set the function that calls without one apply to edges, of a block or of all."""
-        self._register("apply edge", func, block_id)
+    register_message_func = partialmethod(_register, "message")
+    register_reduce_func = partialmethod(_register, "reduce")
+    register_apply_node_func = partialmethod(_register, "apply node")
+    register_apply_edge_func = partialmethod(_register, "apply edge")
 
     def function(self, role: str, func: Any, block: int = 0) -> Any:
-        """Return ``func``, or the registered one where it is "default". Raises ValueError where a needed one is None.
-
-        Only the function that is applied to nodes after a reduction may be missing.
-        """
+        """Return ``func``, or the registered one for "default"; ValueError for None, except as "apply node"."""
         if isinstance(func, str) and func == DEFAULT:
             func = self._functions[role][block]
         if func is None and role != "apply node":
@@ -191,7 +165,6 @@ class BaseGraph(ABC):
         return func
 
     def functions(self, functions: Sequence[Any], block: int = 0) -> list[Any]:
-        """Return the functions for messages, reduction and nodes of a call, as ``function`` does."""
         roles = ("message", "reduce", "apply node")
         return [self.function(role, func, block) for role, func in zip(roles, functions, strict=True)]
 

@@ -29,7 +29,14 @@ class NodeFlow(BaseGraph):
     Nodes and edges have ids that are consecutive over all layers and blocks, layer 0 first. The queries of ``DGLGraph``
     take and return these. The last layer holds the seeds. Numbers of layers and blocks may be negative.
 
-    ``batch`` is the ``nodeflow.NodeFlow`` behind it, whose frames are the same.
+    ``layers[i].data`` and ``blocks[i].data`` are the columns of a layer and of a block. ``layer_size``, ``block_size``,
+    ``layer_nid``, ``block_eid``, ``layer_parent_nid``, ``block_parent_eid``, ``map_to_parent_nid``,
+    ``map_to_parent_eid``, ``layer_in_degree`` and ``layer_out_degree`` are as in DGL, the degrees in the NodeFlow. Ids
+    and degrees are int64; a self-loop that was added has the parent id -1. ``register_apply_node_func`` sets the
+    function of a block for its destinations.
+
+    ``batch`` is the ``nodeflow.NodeFlow`` behind it, whose frames are the same, ``graph`` the structure over all layers
+    as a ``nodeflow.Graph``.
 
     >>> from nodeflow.compat import dgl
     >>> g = dgl.DGLGraph([(0, 2), (1, 2), (2, 0)])
@@ -43,13 +50,13 @@ class NodeFlow(BaseGraph):
     is_readonly = True
 
     def __init__(self, parent: DGLGraph, nfobj: Batch) -> None:
-        super().__init__(nfobj.num_flows)
+        self.num_layers, self.num_blocks = nfobj.num_layers, nfobj.num_flows
+        super().__init__(self.num_blocks)
         graph = parent.graph  # draws with probabilities of their own come from another one
         self._parent, self.batch = parent, nfobj if nfobj.parent is graph else nfobj.with_parent(graph)
 
     @cached_property
     def graph(self) -> Graph:
-        """The structure over all layers, by the ids of this NodeFlow."""
         return self.batch.as_graph()
 
     def _block(self, block_id: int) -> int:
@@ -66,70 +73,45 @@ class NodeFlow(BaseGraph):
     # ---- sizes and ids
 
     @property
-    def num_layers(self) -> int:
-        """Number of layers."""
-        return self.batch.num_layers
-
-    @property
-    def num_blocks(self) -> int:
-        """Number of blocks."""
-        return self.batch.num_flows
-
-    @property
     def layers(self) -> Sequence[Layer]:
-        """``nf.layers[i].data`` are the columns of layer i."""
         return self.batch.layers
 
     @property
     def blocks(self) -> Sequence[Flow]:
-        """``nf.blocks[i].data`` are the columns of block i."""
         return self.batch.flows
 
     def layer_size(self, layer_id: int) -> int:
-        """Return the number of nodes of a layer."""
         return self.batch.layers[layer_id].num_nodes
 
     def block_size(self, block_id: int) -> int:
-        """Return the number of edges of a block."""
         return self.batch.flows[block_id].num_edges
 
     def layer_nid(self, layer_id: int) -> Tensor:
-        """Return the ids of the nodes of a layer, int64."""
         return self.batch.layers(layer_id)
 
     def layer_parent_nid(self, layer_id: int) -> Tensor:
-        """Return the ids in the parent graph of the nodes of a layer, int64."""
         return self.batch.layers[layer_id].parent_nid.cpu()
 
     def block_eid(self, block_id: int) -> Tensor:
-        """Return the ids of the edges of a block, int64."""
         return self.batch.flows(block_id)
 
     def block_parent_eid(self, block_id: int) -> Tensor:
-        """Return the ids in the parent graph of the edges of a block, int64; -1 for a self-loop that was added."""
         return self.batch.flows[block_id].parent_eid.cpu()
 
     def layer_in_degree(self, layer_id: int) -> Tensor:
-        """Return the numbers of edges that enter the nodes of a layer, int64."""
         return self.batch.in_degrees(layer_id).cpu()
 
     def layer_out_degree(self, layer_id: int) -> Tensor:
-        """Return the numbers of edges that leave the nodes of a layer, int64."""
         return self.batch.out_degrees(layer_id).cpu()
 
     def map_to_parent_nid(self, nid: Any) -> Tensor:
-        """Return the ids in the parent graph of nodes, int64."""
         return self.batch.map_to_parent_nid(as_vector(nid)).cpu()
 
     def map_to_parent_eid(self, eid: Any) -> Tensor:
-        """Return the ids in the parent graph of edges, int64; -1 for a self-loop that was added."""
         return self.batch.map_to_parent_eid(as_vector(eid)).cpu()
 
     def map_from_parent_nid(self, layer_id: int, parent_nids: Any, remap_local: bool = False) -> Tensor:
-        """Return the ids that nodes of the parent graph have in a layer, int64; -1 for those that are not in it.
-
-        With ``remap_local`` ids are rows of the layer.
-        """
+        """Return the ids (``remap_local``: rows) that parent nodes have in a layer, int64; -1 for those not in it."""
         nodes = as_vector(parent_nids)
         return self.batch.map_from_parent_nid(layer_id, nodes, remap_local=remap_local, allow_missing=True).cpu()
 
@@ -150,10 +132,7 @@ class NodeFlow(BaseGraph):
         return ones(torch.stack([dst, src]), (self.layer_size(i + 1), self.layer_size(i)), ctx), None
 
     def block_incidence_matrix(self, block_id: int, typestr: str, ctx: torch.device | str) -> tuple[Tensor, None]:
-        """Return the sparse tensor of ones ``[nodes, edges]`` with an entry per edge, and None.
-
-        The nodes are those that the edges enter ("in", layer i + 1) or leave ("out", layer i).
-        """
+        """Return sparse ones ``[nodes, edges]`` where edges enter layer i + 1 ("in") or leave layer i, and None."""
         check_one_of(typestr, "typestr", ("in", "out"))
         i = self._block(block_id)
         src, dst, eid = self.block_edges(i, remap_local=True)
@@ -163,34 +142,26 @@ class NodeFlow(BaseGraph):
     # ---- columns
 
     def node_attr_schemes(self, layer_id: int) -> dict[str, Scheme]:
-        """Return shape and dtype of every column of a layer."""
         return schemes(self.batch.layers[layer_id].data)
 
     def edge_attr_schemes(self, block_id: int) -> dict[str, Scheme]:
-        """Return shape and dtype of every column of a block."""
         return schemes(self.batch.flows[block_id].data)
 
     def set_n_initializer(self, initializer: Initializer, layer_id: Any = ALL, field: str | None = None) -> None:
-        """Set the function of (shape, dtype, device, range) that fills rows of new columns that nobody sets."""
         for layer in self.layers if isinstance(layer_id, _All) else [self.layers[layer_id]]:
             layer.data.set_initializer(as_initializer(initializer), field)
 
     def set_e_initializer(self, initializer: Initializer, block_id: Any = ALL, field: str | None = None) -> None:
-        """Set the function of (shape, dtype, device, range) that fills rows of new columns that nobody sets."""
         for i in self.blocks_of(block_id):
             self.batch.flows[i].data.set_initializer(as_initializer(initializer), field)
 
     def copy_from_parent(
         self, node_embed_names: Names = ALL, edge_embed_names: Names = ALL, ctx: torch.device | str | None = None
     ) -> None:
-        """Replace the columns of layers and blocks by columns of the parent graph.
+        """Replace the columns of layers and blocks by columns of the parent graph, on the device ``ctx`` or on its own.
 
-        Args:
-            node_embed_names: a list of names for every layer, ALL for all columns, None to leave the layers alone.
-            edge_embed_names: likewise for every block. Self-loops that were added get zeros.
-            ctx: the device; None: where the parent's columns are.
-
-        A frame of the parent without columns replaces nothing. Raises ValueError for a list of another length.
+        Names are a list for every layer or block (else ValueError), ALL for all columns, or None to leave them alone. A
+        frame of the parent without columns replaces nothing. Self-loops that were added get zeros.
         """
         g = self._parent
         nodes = _chosen(node_embed_names if g.ndata else None, [g.ndata] * self.num_layers)
@@ -216,10 +187,7 @@ class NodeFlow(BaseGraph):
     # ---- message passing
 
     def apply_layer(self, layer_id: int, func: Any = DEFAULT, v: Any = ALL, inplace: bool = False) -> None:
-        """Apply a function to the nodes of a layer, or to the nodes ``v`` of it, and store what it returns.
-
-        The function registered for block i is that of layer i + 1.
-        """
+        """Apply a function to all nodes of a layer, or to the nodes ``v`` of it, and store what it returns."""
         i = as_index(layer_id, "layer_id", self.num_layers)
         if isinstance(func, str) and func == DEFAULT:
             func = None if i == 0 else self.function("apply node", func, i - 1)
@@ -260,10 +228,7 @@ class NodeFlow(BaseGraph):
         flow_range: Any = ALL,
         inplace: bool = False,
     ) -> None:
-        """Run ``block_compute`` over blocks: ALL, one number, or a slice of consecutive ones.
-
-        Each argument is one function, or a list with one for every block of the NodeFlow.
-        """
+        """Run ``block_compute`` over blocks: ALL, one, or a slice; functions may be lists with one for every block."""
         blocks = range(self.num_blocks)[flow_range] if isinstance(flow_range, slice) else self.blocks_of(flow_range)
         if blocks.step != 1:
             raise ValueError(f"flow_range must take consecutive blocks, got {flow_range}")

@@ -2,7 +2,7 @@
 
 from functools import partial
 
-from nodeflow.compat.dgl._elsewhere import refuse
+from nodeflow.compat.dgl._queries import refuse
 from nodeflow.compat.dgl.contrib.sampling import sampler
 from nodeflow.compat.dgl.contrib.sampling.sampler import LayerSampler, NeighborSampler
 

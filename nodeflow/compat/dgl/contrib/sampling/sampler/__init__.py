@@ -15,8 +15,8 @@ from torch import Tensor
 from nodeflow import sampling
 from nodeflow._base.checks import Ints, as_count, as_ids, as_int, check_one_of, check_type
 from nodeflow._runtime import process
-from nodeflow.compat.dgl._elsewhere import refuse
 from nodeflow.compat.dgl._graph import DGLGraph
+from nodeflow.compat.dgl._queries import refuse
 from nodeflow.compat.dgl.nodeflow import NodeFlow
 from nodeflow.graph import Graph
 from nodeflow.loader import NodeFlowLoader
@@ -85,8 +85,7 @@ class _NodeFlows(ABC):
             ids = ids[Random(derive_key(key, "order")).permutation(len(ids)).numpy()]
         self.seed_nodes: Tensor = torch.from_numpy(ids)
 
-    _sizes: str
-    """Numbers of draws, as text."""
+    _sizes: str  # numbers of draws
 
     @abstractmethod
     def _sampler(self, graph: Graph) -> SamplerBase:
