@@ -153,7 +153,10 @@ class History(KeptRows):
             return self._rows("rows", "h", layer, self._ids(nodes))
 
     def age(self, layer: int, nodes: IdsLike | None = None) -> Tensor:
-        """Return how many commits ago rows of ``nodes`` (None: all owned here) were written, int64; -1 for never."""
+        """Return how many commits ago rows of ``nodes`` (None: all owned here) were written, int64.
+
+        0 is the last commit, -1 means never.
+        """
         if nodes is None:
             return self._age(layer, None)
         with self._together("ages of the history", exchanges=2):

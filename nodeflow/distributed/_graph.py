@@ -84,21 +84,26 @@ class DistributedGraph(Graph):
 
     @property
     def num_nodes(self) -> int:
+        """Number of nodes of the whole graph."""
         return int(self.parts.num_nodes)
 
     @property
     def num_edges(self) -> int:
+        """Number of edges of the whole graph."""
         return int(self.parts.num_edges)
 
     def in_degrees(self, v: IdsLike | _All = ALL) -> Tensor:
+        """Return the number of in-edges of the nodes ``v`` (default all) as int64 ``[len(v)]``; collective."""
         part = self.held.part
         return self._degrees("in-degrees", part.rows, np.diff(part.indptr), v)
 
     def out_degrees(self, v: IdsLike | _All = ALL) -> Tensor:
+        """Return the number of out-edges of the nodes ``v`` (default all) as int64 ``[len(v)]``; collective."""
         nodes, counts = np.unique(self.held.part.src, return_counts=True)
         return self._degrees("out-degrees", nodes.astype(np.int64), counts, v)
 
     def find_edges(self, eid: IdsLike) -> tuple[Tensor, Tensor]:
+        """Return ``(src, dst)``, int64 ``[k]`` each, of the edges with the ids ``eid``; collective."""
         with self.peers.together("edges by id", exchanges=1):
             ids = torch.from_numpy(as_ids(eid, "eid", self.num_edges, "edge"))
         src, dst = DistributedRows(self.peers, self.parts, "edge", "ends", HeldEnds(self.held.part)).fetch(ids).T

@@ -235,8 +235,13 @@ class VRGraphSAGE(_VRStack):
 
     With ``precomputed`` the rows of the input layer are ``torch.cat([x, propagated x], 1)``, ``[n, 2 * in_features]``.
 
-    >>> VRGraphSAGE(8, 4, 3, precomputed=True).embed
-    Linear(in_features=16, out_features=4, bias=True)
+    >>> from nodeflow import ControlVariateSampler, Graph
+    >>> graph = Graph.from_edges([0, 1, 2], [1, 2, 0])
+    >>> x, model = torch.ones(3, 4), VRGraphSAGE(4, 8, 3)
+    >>> history = model.start_history(graph, x)
+    >>> batch = ControlVariateSampler(graph, fanouts=[0, 1], history=history)([2])
+    >>> model(batch, x[batch.layers[0].parent_nid]).shape
+    torch.Size([1, 3])
     """
 
     own, norm = True, "right"

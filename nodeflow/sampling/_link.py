@@ -180,7 +180,7 @@ class LinkSampler(SamplerBase):
 
     @property
     def num_seeds(self) -> int:
-        """Number of edges, or of ``pairs``."""
+        """Number of edges, or of ``pairs``: a seed is an edge id of the graph, or the number of a pair."""
         return self.graph.num_edges if self._pairs is None else len(self._pairs.src)
 
     @property

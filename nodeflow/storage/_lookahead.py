@@ -142,12 +142,18 @@ class Lookahead:
         return len(self.loader)
 
     def set_epoch(self, epoch: int) -> None:
+        """Make the next iteration epoch ``epoch`` (counted from 0) of the loader, from its first batch."""
         self.loader.set_epoch(epoch)
 
     def state_dict(self) -> dict[str, Any]:
+        """Return the state of the loader, see ``NodeFlowLoader.state_dict``; rows in memory are no part of it."""
         return self.loader.state_dict()
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Make the next iteration go on where ``state`` was taken, from a ``Lookahead`` or its loader alone.
+
+        Raises ValueError for a state of another loader.
+        """
         self.loader.load_state_dict(state)
 
     def __iter__(self) -> Iterator[NodeFlow]:

@@ -160,8 +160,12 @@ def _safetensors_extent(path: Path, name: str | None) -> Extent:
                 raise ValueError("its header is no table")
     except ValueError as error:
         raise ValueError(f"{path} is damaged, was cut off or is no .safetensors file: {error}") from None
-    header.pop("__metadata__", None)
-    names = list(header)
+    if name is None and "columns" in header.pop("__metadata__", {}):
+        raise ValueError(
+            f"{path} is a sparse column in one file, as an earlier nodeflow wrote it: load indptr, indices and values "
+            "with safetensors.torch.load_file, and write a folder with save_sparse"
+        )
+    names = [key for key in header if key != "__metadata__"]
     if name is None and len(names) != 1:
         raise ValueError(f"{path} holds {len(names)} tensors: pass name=, one of {', '.join(names)}")
     chosen = names[0] if name is None else name

@@ -241,14 +241,19 @@ def load_model(checkpoint: Path | str) -> Network:
     """Return the network of a checkpoint that ``save`` wrote, in evaluation mode; ``.model`` is its model.
 
     A run of task link gives a ``LinkNetwork``: its outputs are the rows that ``.decoder`` compares, and
-    without an encoder (model "none") ``.model`` is dropout alone. ``save`` has an example.
+    without an encoder (model "none") ``.model`` is dropout alone.
 
     Raises FileNotFoundError for a missing file, ValueError for one that is damaged or that ``save`` did not write, or
     that holds a model of the user's own that was not given by name.
 
-    >>> load_model("nowhere/checkpoint.safetensors")
-    Traceback (most recent call last):
-    FileNotFoundError: no checkpoint at nowhere/checkpoint.safetensors
+    >>> import tempfile
+    >>> from nodeflow.datasets import debian
+    >>> from nodeflow.training import Settings, Trainer, save
+    >>> result = Trainer(debian(), Settings(fanouts=(1,), hidden=4)).result()
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     network = load_model(save(result, folder)[0])
+    >>> network.training
+    False
     """
     path = Path(checkpoint)
     facts, weights = read_tensors(path)

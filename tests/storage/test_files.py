@@ -261,6 +261,9 @@ def test_a_sparse_column_of_a_graph(tmp_path: Path) -> None:
 def test_sparse_mistakes_are_named(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match="has no sparse rows in it"):
         storage.open(tmp_path)
+    save_file({"indptr": torch.tensor([0, 1])}, tmp_path / "x.safetensors", metadata={"columns": "4"})
+    with pytest.raises(ValueError, match="as an earlier nodeflow wrote it"):
+        storage.open(tmp_path / "x.safetensors")
     with pytest.raises(TypeError, match="sparse CSR"):
         storage.save_sparse(tmp_path / "x", torch.eye(3))
     storage.save_sparse(tmp_path / "x", scipy.sparse.eye(3, format="csr"))

@@ -45,6 +45,7 @@ class EdgeBatch:
         return (*self._edges.edges(), self._edges.edge_ids())
 
     def batch_size(self) -> int:
+        """Return the number of edges."""
         return len(self._edges)
 
     __len__ = batch_size
@@ -73,6 +74,7 @@ class NodeBatch:
 
     @property
     def mailbox(self) -> Mapping[str, Tensor] | None:
+        """The messages, ``[nodes, degree, ...]`` each; AttributeError outside reduce functions."""
         return self._nodes.mailbox if self._nodes.has_mailbox else None
 
     def nodes(self) -> Tensor:
@@ -81,6 +83,7 @@ class NodeBatch:
         return rows if self._ids is None else self._ids[rows]
 
     def batch_size(self) -> int:
+        """Return the number of nodes."""
         return len(self._nodes)
 
     __len__ = batch_size

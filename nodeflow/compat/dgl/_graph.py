@@ -93,11 +93,13 @@ class DGLGraph(BaseGraph):
 
     @property
     def graph(self) -> Graph:
+        """The graph of nodeflow, after all that was added so far."""
         if self._added:
             self._graph, self._added = self._grown(self._added), []
         return self._graph
 
     def readonly(self, readonly_state: bool = True) -> Self:
+        """Refuse to add nodes and edges from now on, or allow it again."""
         self.is_readonly = bool(readonly_state)
         return self
 
@@ -168,6 +170,7 @@ class DGLGraph(BaseGraph):
         self._become(of_networkx(nx_graph, node_attrs or (), edge_attrs or ()))
 
     def from_scipy_sparse_matrix(self, spmat: Any, multigraph: bool | None = None) -> None:
+        """Become the graph of a scipy matrix, without columns."""
         self._become(structure_of(spmat))
 
     def _become(self, graph: Graph) -> None:
@@ -177,24 +180,30 @@ class DGLGraph(BaseGraph):
 
     @property
     def ndata(self) -> Frame:
+        """Columns of the nodes."""
         return self.graph.ndata
 
     @property
     def edata(self) -> Frame:
+        """Columns of the edges."""
         return self.graph.edata
 
     @property
     def nodes(self) -> _Items:
+        """``g.nodes()`` are the ids of all nodes, ``g.nodes[v].data`` the columns at nodes ``v``."""
         return _Items(self.ndata, lambda: torch.arange(self.graph.num_nodes), as_vector, "node")
 
     @property
     def edges(self) -> _Items:
+        """``g.edges()`` is ``all_edges``, ``g.edges[e].data`` are the columns at edges: ids, or a pair ``(u, v)``."""
         return _Items(self.edata, self.all_edges, self.edge_ids_at, "edge")
 
     def node_attr_schemes(self) -> dict[str, Scheme]:
+        """Return shape and dtype of every node column."""
         return schemes(self.ndata)
 
     def edge_attr_schemes(self) -> dict[str, Scheme]:
+        """Return shape and dtype of every edge column."""
         return schemes(self.edata)
 
     def _initialize(self, side: str, initializer: Any, field: str | None = None) -> None:
@@ -205,26 +214,33 @@ class DGLGraph(BaseGraph):
     set_e_initializer = partialmethod(_initialize, "edata")
 
     def set_n_repr(self, data: Mapping[str, Any], u: Any = ALL, inplace: bool = False) -> None:
+        """Set node columns, at all nodes or at the nodes ``u``."""
         with in_place(self.ndata, inplace):
             self.nodes[u].data.update(data)
 
     def get_n_repr(self, u: Any = ALL) -> MutableMapping[str, Tensor]:
+        """Return the node columns, at all nodes or at the nodes ``u``."""
         return dict(self.nodes[u].data)
 
     def pop_n_repr(self, key: str) -> Tensor:
+        """Remove a node column and return it."""
         return self.ndata.pop(key)
 
     def set_e_repr(self, data: Mapping[str, Any], edges: Any = ALL, inplace: bool = False) -> None:
+        """Set edge columns, at all edges or at some."""
         with in_place(self.edata, inplace):
             self.edges[edges].data.update(data)
 
     def get_e_repr(self, edges: Any = ALL) -> MutableMapping[str, Tensor]:
+        """Return the edge columns, at all edges or at some."""
         return dict(self.edges[edges].data)
 
     def pop_e_repr(self, key: str) -> Tensor:
+        """Remove an edge column and return it."""
         return self.edata.pop(key)
 
     def to(self, ctx: torch.device | str) -> Self:
+        """Move all columns to a device, in this graph, and return it."""
         for frame in (self.ndata, self.edata):
             frame.update({name: column.to(ctx) for name, column in frame.items()})
         return self

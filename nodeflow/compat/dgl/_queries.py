@@ -51,37 +51,46 @@ class BaseGraph(ABC):
         """The structure, as a graph of nodeflow."""
 
     def number_of_nodes(self) -> int:
+        """Return the number of nodes."""
         return self.graph.num_nodes
 
     number_of_src_nodes = number_of_dst_nodes = __len__ = number_of_nodes
 
     def number_of_edges(self) -> int:
+        """Return the number of edges."""
         return self.graph.num_edges
 
     @property
     def is_multigraph(self) -> bool:
+        """Whether several edges join some pair of nodes."""
         src, dst = self.graph.edges()
         return len(torch.unique(src * max(self.graph.num_nodes, 1) + dst)) < len(src)
 
     def has_node(self, vid: int) -> bool:
+        """Return whether a node exists."""
         return 0 <= int(vid) < self.graph.num_nodes
 
     __contains__ = has_node
 
     def has_nodes(self, vids: Any) -> Tensor:
+        """Return 1 for nodes that exist and 0 for others, int64 ``[k]``."""
         ids = torch.as_tensor(as_vector(vids))
         return ((ids >= 0) & (ids < self.graph.num_nodes)).long()
 
     def has_edge_between(self, u: int, v: int) -> bool:
+        """Return whether there is an edge from ``u`` to ``v``."""
         return bool(self.graph.has_edges([int(u)], [int(v)]))
 
     def has_edges_between(self, u: Any, v: Any) -> Tensor:
+        """Return 1 where there is an edge ``u[i] -> v[i]`` and 0 elsewhere, int64 ``[k]``; one node goes with all."""
         return self.graph.has_edges(*as_pairs(u, v, self.graph.num_nodes)).long()
 
     def predecessors(self, v: int) -> Tensor:
+        """Return the sources of the in-edges of a node."""
         return self.graph.in_edges([int(v)])[0]
 
     def successors(self, v: int) -> Tensor:
+        """Return the destinations of the out-edges of a node."""
         return self.graph.out_edges([int(v)])[1]
 
     def edge_id(self, u: int, v: int, force_multi: bool | None = None, return_array: bool = False) -> Any:
@@ -104,15 +113,19 @@ class BaseGraph(ABC):
         return lowest
 
     def find_edges(self, eid: Any) -> tuple[Tensor, Tensor]:
+        """Return ``(src, dst)`` of edges, int64 ``[k]`` each."""
         return self.graph.find_edges(as_vector(eid))
 
     def in_edges(self, v: Any, form: str = "uv") -> Any:
+        """Return the in-edges of nodes, node by node: ``(src, dst)``, with "all" ``(src, dst, eid)``, or "eid"."""
         return _formed(self.graph.in_edges(as_vector(v)), form)
 
     def out_edges(self, v: Any, form: str = "uv") -> Any:
+        """Return the out-edges of nodes, node by node: ``(src, dst)``, with "all" ``(src, dst, eid)``, or "eid"."""
         return _formed(self.graph.out_edges(as_vector(v)), form)
 
     def all_edges(self, form: str = "uv", order: str | None = None) -> Any:
+        """Return all edges in the order of their ids; with ``order="srcdst"`` by source, then destination."""
         check_one_of(order, "order", ("srcdst", "eid", None))
         src, dst = self.graph.edges()
         by_ends = order == "srcdst"
@@ -120,15 +133,19 @@ class BaseGraph(ABC):
         return _formed((src[eid], dst[eid], eid), form)
 
     def in_degree(self, v: int) -> int:
+        """Return the number of in-edges of a node."""
         return int(self.graph.in_degrees([int(v)]))
 
     def in_degrees(self, v: Any = ALL) -> Tensor:
+        """Return the numbers of in-edges of nodes (default all), int64 ``[k]``."""
         return self.graph.in_degrees(as_vector(v))
 
     def out_degree(self, v: int) -> int:
+        """Return the number of out-edges of a node."""
         return int(self.graph.out_degrees([int(v)]))
 
     def out_degrees(self, v: Any = ALL) -> Tensor:
+        """Return the numbers of out-edges of nodes (default all), int64 ``[k]``."""
         return self.graph.out_degrees(as_vector(v))
 
     def edge_ids_at(self, edges: Any) -> Any:
@@ -141,6 +158,7 @@ class BaseGraph(ABC):
     # ---- registered functions
 
     def blocks_of(self, block_id: Any) -> range:
+        """Return the numbers of a block, or of all."""
         blocks = range(len(self._functions["message"]))
         return (
             blocks if isinstance(block_id, _All) else blocks[(i := as_index(block_id, "block_id", len(blocks))) : i + 1]

@@ -57,6 +57,7 @@ class NodeFlow(BaseGraph):
 
     @cached_property
     def graph(self) -> Graph:
+        """The structure over all layers, by the ids of this NodeFlow."""
         return self.batch.as_graph()
 
     def _block(self, block_id: int) -> int:
@@ -74,40 +75,52 @@ class NodeFlow(BaseGraph):
 
     @property
     def layers(self) -> Sequence[Layer]:
+        """``nf.layers[i].data`` are the columns of layer i."""
         return self.batch.layers
 
     @property
     def blocks(self) -> Sequence[Flow]:
+        """``nf.blocks[i].data`` are the columns of block i."""
         return self.batch.flows
 
     def layer_size(self, layer_id: int) -> int:
+        """Return the number of nodes of a layer."""
         return self.batch.layers[layer_id].num_nodes
 
     def block_size(self, block_id: int) -> int:
+        """Return the number of edges of a block."""
         return self.batch.flows[block_id].num_edges
 
     def layer_nid(self, layer_id: int) -> Tensor:
+        """Return the ids of the nodes of a layer, int64."""
         return self.batch.layers(layer_id)
 
     def layer_parent_nid(self, layer_id: int) -> Tensor:
+        """Return the ids in the parent graph of the nodes of a layer, int64."""
         return self.batch.layers[layer_id].parent_nid.cpu()
 
     def block_eid(self, block_id: int) -> Tensor:
+        """Return the ids of the edges of a block, int64."""
         return self.batch.flows(block_id)
 
     def block_parent_eid(self, block_id: int) -> Tensor:
+        """Return the ids in the parent graph of the edges of a block, int64; -1 for a self-loop that was added."""
         return self.batch.flows[block_id].parent_eid.cpu()
 
     def layer_in_degree(self, layer_id: int) -> Tensor:
+        """Return the numbers of edges that enter the nodes of a layer, int64."""
         return self.batch.in_degrees(layer_id).cpu()
 
     def layer_out_degree(self, layer_id: int) -> Tensor:
+        """Return the numbers of edges that leave the nodes of a layer, int64."""
         return self.batch.out_degrees(layer_id).cpu()
 
     def map_to_parent_nid(self, nid: Any) -> Tensor:
+        """Return the ids in the parent graph of nodes, int64."""
         return self.batch.map_to_parent_nid(as_vector(nid)).cpu()
 
     def map_to_parent_eid(self, eid: Any) -> Tensor:
+        """Return the ids in the parent graph of edges, int64; -1 for a self-loop that was added."""
         return self.batch.map_to_parent_eid(as_vector(eid)).cpu()
 
     def map_from_parent_nid(self, layer_id: int, parent_nids: Any, remap_local: bool = False) -> Tensor:
@@ -142,16 +155,20 @@ class NodeFlow(BaseGraph):
     # ---- columns
 
     def node_attr_schemes(self, layer_id: int) -> dict[str, Scheme]:
+        """Return shape and dtype of every column of a layer."""
         return schemes(self.batch.layers[layer_id].data)
 
     def edge_attr_schemes(self, block_id: int) -> dict[str, Scheme]:
+        """Return shape and dtype of every column of a block."""
         return schemes(self.batch.flows[block_id].data)
 
     def set_n_initializer(self, initializer: Initializer, layer_id: Any = ALL, field: str | None = None) -> None:
+        """Set the function of (shape, dtype, device, range) that fills rows of new columns that nobody sets."""
         for layer in self.layers if isinstance(layer_id, _All) else [self.layers[layer_id]]:
             layer.data.set_initializer(as_initializer(initializer), field)
 
     def set_e_initializer(self, initializer: Initializer, block_id: Any = ALL, field: str | None = None) -> None:
+        """Set the function of (shape, dtype, device, range) that fills rows of new columns that nobody sets."""
         for i in self.blocks_of(block_id):
             self.batch.flows[i].data.set_initializer(as_initializer(initializer), field)
 
