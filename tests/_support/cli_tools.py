@@ -39,14 +39,6 @@ def train(data: Path, output: Path, *options: str) -> int:
     return status(["train", str(data), *SMALL, "--output", str(output), *options])
 
 
-def finished_runs(place: Path) -> Path:
-    """Make the data set "two" in a folder, and finished runs "sage" and "gcn"; return the folder."""
-    data = two_communities(place / "two")
-    for model in ("sage", "gcn"):
-        assert train(data, place / model, "--model", model, "--no-plot") == 0
-    return place
-
-
 class Cli:
     """The command, with what it prints."""
 

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 
 from nodeflow import Flow, create_node_flow, flow_from_edges
-from nodeflow._rows.csr import csr_tensor
 from nodeflow.nn import GINConv, GraphConv, PropagationConv, SAGEConv
 
 
@@ -153,7 +152,9 @@ def as_csr(h: Tensor) -> Tensor:
     if h.numel():
         stored[0, 0] = True
     indptr = torch.cat([torch.zeros(1, dtype=torch.int64), stored.sum(1).cumsum(0)])
-    return csr_tensor(indptr, stored.nonzero()[:, 1].contiguous(), h[stored], (h.shape[0], h.shape[1]))
+    return torch.sparse_csr_tensor(
+        indptr, stored.nonzero()[:, 1].contiguous(), h[stored], size=h.shape, check_invariants=True
+    )
 
 
 def values(shape: tuple[int, ...], seed: int = 0, zeros: float = 0.0) -> Tensor:

@@ -1,7 +1,8 @@
-"""Small graphs in folders of parts, and slow references for what a partition buffer gives."""
+"""Small graphs in folders of parts, and slow references for what a buffer gives and what every part must hold."""
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import numpy as np
 import torch
 
 from nodeflow import Graph
+from nodeflow.distributed import GraphParts, partition_graph
 from nodeflow.partitions import BufferState, Partitions, write_partitions
 
 
@@ -43,3 +45,97 @@ def edges_of_state(state: BufferState) -> list[tuple[int, int, int]]:
     src, dst = (state.nodes[end].tolist() for end in state.graph.edges())
     eid = state.parent_edges(torch.arange(state.graph.num_edges)).tolist()
     return sorted(zip(src, dst, eid, strict=True))
+
+
+# parts of processes
+
+
+def cut_into(graph: Graph, folder: Path, num_parts: int, **options: Any) -> GraphParts:
+    return partition_graph(graph, folder, num_parts, **{"method": "random", "progress": False, **options})
+
+
+def in_edges(graph: Graph) -> list[tuple[int, int, int]]:
+    """(source, destination, id) of all edges, in the order of ``csc``."""
+    indptr, src, _ = graph.csc()
+    ids = graph.stored_edge_ids
+    return [(int(src[e]), v, int(ids[e])) for v in range(graph.num_nodes) for e in range(indptr[v], indptr[v + 1])]
+
+
+def part_of_edge(edges: str, num_parts: int, source: int, destination: int) -> int:
+    """The part of an edge, given the masters of its ends."""
+    if edges == "grid":
+        rows = max(r for r in range(1, num_parts + 1) if num_parts % r == 0 and r * r <= num_parts)
+        columns = num_parts // rows
+        row, column = divmod(source, columns)[0], divmod(destination, columns)[1]
+        return row * columns + column
+    return destination if edges == "in" else source
+
+
+def renumbered(graph: Graph, parts: GraphParts) -> Graph:
+    """The graph with the new ids of the folder, by its maps; columns too."""
+    new = np.empty(graph.num_nodes, np.int64)
+    new[parts.original_nodes] = np.arange(graph.num_nodes)
+    src, dst = (end.numpy() for end in graph.edges())
+    at = np.array(parts.original_edges)
+    nodes, edges = torch.from_numpy(np.array(parts.original_nodes)), torch.from_numpy(at)
+    return Graph.from_edges(
+        new[src[at]], new[dst[at]], num_nodes=graph.num_nodes,
+        ndata={name: column[nodes] for name, column in graph.ndata.items()},
+        edata={name: column[edges] for name, column in graph.edata.items()},
+    )  # fmt: skip
+
+
+def check_parts(graph: Graph, parts: GraphParts) -> None:
+    """All that a folder says against the graph whose ids it has."""
+    nodes, edges = np.arange(graph.num_nodes), np.arange(graph.num_edges)
+    count, owner, place = parts.num_parts, parts.owners(nodes), parts.places(nodes)
+    assert (parts.num_nodes, parts.num_edges) == (graph.num_nodes, graph.num_edges)
+    arrays = owner, place, parts.owners(edges, "edge"), parts.places(edges, "edge")
+    assert {array.dtype for array in arrays} == {np.dtype(np.int64)}
+    found_edges: list[int] = []
+    mirrors = []
+    for k in range(count):
+        part = parts.part(k)
+        masters, rows, indptr = part.masters.tolist(), part.rows.tolist(), part.indptr.tolist()
+        assert (part.part, part.identity) == (k, parts.identity)
+        assert masters == np.flatnonzero(owner == k).tolist()  # ascending
+        assert place[masters].tolist() == list(range(len(masters)))
+        expected = [edge for edge in in_edges(graph)
+                    if part_of_edge(parts.edges, count, owner[edge[0]], owner[edge[1]]) == k]  # fmt: skip
+        assert rows == (masters if parts.edges == "in" else sorted({v for _, v, _ in expected}))
+        assert (indptr[0], indptr[-1], len(indptr)) == (0, part.num_edges, len(rows) + 1)
+        dst = np.repeat(part.rows, np.diff(part.indptr)).tolist()
+        assert list(zip(part.src.tolist(), dst, part.edge_ids.tolist(), strict=True)) == expected
+        ids = [e for _, _, e in expected]
+        assert (parts.owners(np.array(ids, int), "edge") == k).all()
+        assert parts.places(np.array(ids, int), "edge").tolist() == list(range(len(ids)))
+        found_edges += ids
+        mirrors.append({u for edge in expected for u in edge[:2]} - set(masters))
+        assert sorted(part.ndata) == sorted(parts.ndata)
+        assert sorted(part.edata) == sorted(parts.edata)
+        for frame, known, at in ((part.ndata, graph.ndata, masters), (part.edata, graph.edata, ids)):
+            for name, column in frame.items():
+                assert column.dtype == known[name].dtype
+                assert column.equal(known[name][torch.tensor(at, dtype=torch.int64)])
+    assert sorted(found_edges) == edges.tolist()
+    check_report(graph, parts, owner, mirrors)
+
+
+def check_report(graph: Graph, parts: GraphParts, owner: np.ndarray[Any, Any], mirrors: list[set[int]]) -> None:
+    """The report against the masters, and the mirrors of every part."""
+    count, report = parts.num_parts, parts.report()
+    assert report.masters == tuple(np.bincount(owner, minlength=count).tolist())
+    assert report.mirrors == tuple(map(len, mirrors))
+    assert parts.mirrors.tolist() == [[sum(owner[v] == p for v in some) for p in range(count)] for some in mirrors]
+    src, dst = (end.numpy() for end in graph.edges())
+    assert report.cut_edges == (owner[src] != owner[dst]).sum()
+    parts_of_node = [sum(v in some for some in mirrors) + 1 for v in range(graph.num_nodes)]
+    assert math.isclose(report.replication_factor, np.mean(parts_of_node) if parts_of_node else 1)
+    needs = [{int(owner[v]) for v in some} for some in mirrors]
+    partners = [needs[k] | {p for p in range(count) if k in needs[p]} for k in range(count)]
+    assert report.partners == tuple(map(len, partners))
+    if parts.grid is not None:
+        rows, columns = parts.grid
+        assert rows * columns == count
+        assert rows <= columns
+        assert max(report.partners) <= rows + columns - 2

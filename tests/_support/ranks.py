@@ -14,9 +14,8 @@ import torch
 
 from nodeflow import Graph
 from nodeflow._rows.rows import take_rows
-from nodeflow.distributed._graph import DistributedGraph
+from nodeflow.distributed import DistributedGraph, PeerError
 from nodeflow.distributed._peers import PeerGroup
-from nodeflow.distributed._transport import PeerError
 
 
 class Meeting:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,10 +13,12 @@ import pytest
 import scipy.sparse
 import torch
 
-from nodeflow import Graph
+from nodeflow import Graph, NeighborSampler, NodeFlow, NodeFlowLoader
 from nodeflow.datasets import Dataset
+from nodeflow.partitions import PartitionBuffer
 from nodeflow.training import EpochRecord, Result, Settings, Stopped, Trainer
 
+Fixed = dict[str, Path]
 FAST = Settings(fanouts=(4, 4), batch_size=64, hidden=16, dropout=0.2, lr=0.02, epochs=6, seed=0, direction="in")
 
 
@@ -93,19 +96,53 @@ def planted(*, sparse: bool = False, val: int = 90, test: int = 100, dtype: type
     return Dataset("planted", graph, *parts, CLASSES)
 
 
-def same_result(one: Result, other: Result) -> bool:
-    """Whether two runs agree bit for bit in everything but the time they took."""
+def same_training(one: Result, other: Result) -> bool:
+    """Whether the records of two runs, but for the time they took, and their weights are the same, bit for bit."""
     untimed = [[{**asdict(r), **dict.fromkeys(TIMES)} for r in result.records] for result in (one, other)]
     weights = [result.network.state_dict() for result in (one, other)]
     return (
         untimed[0] == untimed[1]
-        and (one.scores, one.best_epoch) == (other.scores, other.best_epoch)
         and weights[0].keys() == weights[1].keys()
         and all(torch.equal(weights[0][name], weights[1][name]) for name in weights[0])
     )
+
+
+def same_result(one: Result, other: Result) -> bool:
+    """Whether the final scores agree too."""
+    return same_training(one, other) and (one.scores, one.best_epoch) == (other.scores, other.best_epoch)
 
 
 @functools.cache
 def trained() -> Result:
     """The run of FAST, made once for all tests that only look at it."""
     return train(planted(), FAST)
+
+
+# on partitions
+
+
+def partitioned(folder: Path, **change: Any) -> Settings:
+    """FAST on 2 of the partitions of a folder, in batches of 5: states have several of them, and few or none."""
+    usual = {"storage": "partitions", "partitions": str(folder), "slots": 2, "batch_size": 5, "epochs": 3}
+    return FAST.replace(**{**usual, **change})
+
+
+def contents(batch: NodeFlow) -> list[Any]:
+    ends = [[end.tolist() for end in flow.edges()] for flow in batch.flows]
+    columns = [batch.layers[0].data["feat"].tolist(), batch.layers[-1].data["label"].tolist()]
+    return [[layer.parent_nid.tolist() for layer in batch.layers], ends, *columns]
+
+
+def by_hand(settings: Settings, epoch: int) -> Iterator[tuple[list[Any], torch.Tensor]]:
+    """The batches of an epoch, and the nodes that local ids are, from a loop over a buffer."""
+    storage, sampler = settings.storage, settings.sampler
+    buffer = PartitionBuffer(
+        storage.partitions, storage.slots, order=storage.order, seed=settings.run.seed, epoch=epoch
+    )
+    for state in buffer:
+        loader = NodeFlowLoader(
+            NeighborSampler(state.graph, sampler.fanouts, seed=state.seed), state.seeds, sampler.batch_size, True,
+            seed=state.seed, ndata={0: ["feat"], -1: ["label"]},
+        )  # fmt: skip
+        for batch in loader:
+            yield contents(batch), state.nodes

@@ -21,21 +21,17 @@ def test_sizes(data: Dataset) -> None:
     assert repr(data) == (
         "Dataset(debian: 63666 nodes, 300546 edges, 2000 features, 58 classes, train/val/test 31833/15916/15917)"
     )
-    assert data.class_names is not None
     assert len(set(data.class_names)) == 58
     assert list(data.class_names) == sorted(data.class_names)
-    assert data.node_names is not None
     assert list(data.node_names) == sorted(set(data.node_names))
 
 
 def test_known_dependency(data: Dataset) -> None:
-    assert data.node_names is not None
     bash, libc6, base_files = (data.node_names.index(name) for name in ("bash", "libc6", "base-files"))
     src, dst = data.graph.edges()
     out = {(int(v), int(k)) for v, k in zip(dst[src == bash], data.graph.edata["kind"][src == bash], strict=True)}
     assert (base_files, 0) in out  # Depends
     assert (libc6, 1) in out  # Pre-Depends
-    assert data.class_names is not None
     assert data.class_names[int(data.graph.ndata["label"][bash])] == "shells"
 
 

@@ -34,7 +34,6 @@ def test_named_edges_are_read_back(
     write_rows(folder / name, [["src", "dst", "when", "how", "kind"], *map(list, edges)], newline, bom)
     data = read_folder(folder, labels=False)
     names = data.node_names
-    assert names is not None
     order = list(dict.fromkeys(name for edge in edges for name in edge[:2]))
     assert list(names) == order
     src, dst = ends(data)
@@ -72,7 +71,6 @@ def test_nodes_are_read_back(
     assert data.node_names == tuple(node[0] for node in nodes)
     assert data.feature_names == ("x",)
     assert data.graph.ndata["feat"].flatten().tolist() == [node[1] for node in nodes]
-    assert data.class_names is not None
     labels = [data.class_names[at] if at >= 0 else "" for at in data.graph.ndata["label"].tolist()]
     assert labels == [node[2] for node in nodes]
     parts = {"train": ["train"], "val": ["val", "valid"], "test": ["TEST", "2"]}

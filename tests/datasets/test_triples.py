@@ -54,8 +54,6 @@ def test_triples_are_read_back(
         write_rows(folder / f"{stem}.tsv", rows, "\n", False)  # type: ignore[arg-type]
     data = read_folder(folder, labels=False)
     names, relations = data.node_names, data.relation_names
-    assert names is not None
-    assert relations is not None
     columns = zip(*ends(data), data.graph.edata["relation"].tolist(), data.graph.edata["split"].tolist(), strict=True)
     assert [(names[u], relations[r], names[v], part) for u, v, r, part in columns] == triples
 

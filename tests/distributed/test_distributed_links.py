@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from nodeflow import Graph, LinkSampler, NeighborSampler, RandomWalkSampler, TemporalNeighborSampler
 from nodeflow.distributed import PeerError
-from nodeflow.sampling._base import Call, StepSeeds
+from nodeflow.sampling import Call, StepSeeds
 from nodeflow.testing import assert_same_node_flow, graphs
 
 Make = Callable[[Graph], LinkSampler]

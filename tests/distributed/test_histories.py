@@ -7,6 +7,7 @@ import itertools
 import shutil
 import threading
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,36 +19,28 @@ from _support.sampler_families import NODES, fingerprint, graph_of_all
 from torch import Tensor
 
 from nodeflow import ControlVariateSampler, Graph, History, NeighborSampler, NodeFlowLoader, Updater
-from nodeflow._rows.csr import csr_tensor
 from nodeflow._store import store
 from nodeflow.distributed import DistributedGraph, PeerError
 from nodeflow.nn import VRGCN, VRModel
-from nodeflow.sampling._base import Call
+from nodeflow.sampling import Call
 
 WHOLE = graph_of_all()
 WHOLE.edata["q"] = WHOLE.edata["w"].double()
 X = torch.from_numpy(np.random.default_rng(3).normal(size=(NODES, 4)))
 WHOLE.ndata["h"] = X
-SPARSE = csr_tensor(torch.arange(NODES + 1), torch.arange(NODES), torch.ones(NODES), (NODES, NODES))
+SPARSE = torch.eye(NODES).to_sparse_csr()
 OWNER = [0 if v % 5 else 2 for v in range(NODES)]  # rank 1 owns nothing
-THREE = Parts(WHOLE, OWNER, 3)
+OWNERS = {3: OWNER, **{size: [(v * v) % size for v in range(NODES)] for size in (1, 2, 4)}}
+TWO, THREE = Parts(WHOLE, OWNERS[2], 2), Parts(WHOLE, OWNER, 3)
 SEEDS, LABELS = [(7 * v) % NODES for v in range(41)], torch.arange(NODES) % 3
-close = torch.testing.assert_close
-EXACT = {"rtol": 1e-12, "atol": 1e-12}
-
-
-def owners(size: int) -> list[int]:
-    return OWNER if size == 3 else [(v * v) % size for v in range(NODES)]
-
-
-TWO = Parts(WHOLE, owners(2), 2)
+close = partial(torch.testing.assert_close, rtol=1e-12, atol=1e-12)
 
 
 def history_of(graph: Graph, widths: dict[int, int], **options: Any) -> History:
     return History(graph, widths, weight="q", dtype=torch.float64, **options)
 
 
-def trained(graph: Graph, total: int, add: Callable[[list[Tensor]], None], **options: Any) -> tuple[Any, ...]:
+def trained(graph: Graph, add: Callable[[list[Tensor]], None], **options: Any) -> tuple[Any, ...]:
     """Train for two epochs; return the history, the model, the loss of every step, and fingerprints of batches."""
     torch.random.manual_seed(0)
     model: VRModel = options["model"]
@@ -58,7 +51,7 @@ def trained(graph: Graph, total: int, add: Callable[[list[Tensor]], None], **opt
     losses, seen = [], []
     for _ in range(2):
         for batch in loader:
-            loss = torch.nn.functional.cross_entropy(model(batch), LABELS[batch.seeds], reduction="sum") / total
+            loss = torch.nn.functional.cross_entropy(model(batch), LABELS[batch.seeds], reduction="sum") / 12
             model.zero_grad()
             loss.backward()
             grads = [one.grad for one in model.parameters() if one.grad is not None]
@@ -80,39 +73,36 @@ def trained(graph: Graph, total: int, add: Callable[[list[Tensor]], None], **opt
 @pytest.mark.parametrize("edge_filter", [None, "old"])
 def test_training_is_that_of_one_process(size: int, edge_filter: str | None) -> None:
     torch.manual_seed(0)
-    model, parts = VRGCN(4, 5, 3, num_layers=3).double(), Parts(WHOLE, owners(size), size)
-    options = {"edge_filter": edge_filter}
-    before, (history, last, losses, batches) = (
-        copy.deepcopy(model), trained(WHOLE, 12, lambda _: None, model=model, batch_size=12, **options)
-    )  # fmt: skip
+    model, parts = VRGCN(4, 5, 3, num_layers=3).double(), Parts(WHOLE, OWNERS[size], size)
+    before, options = copy.deepcopy(model), {"edge_filter": edge_filter}
+    history, last, losses, batches = trained(WHOLE, lambda _: None, model=model, batch_size=12, **options)
 
     def on_a_rank(graph: Graph, rank: int) -> None:
-
         def add(tensors: list[Tensor]) -> None:
             told = graph.peers.gather("gradients", [tensor.numpy() for tensor in tensors])
             for k, tensor in enumerate(tensors):
                 tensor.copy_(sum(torch.from_numpy(arrays[k]) for arrays in told))
 
         own, found, summed, seen = trained(
-            graph, 12, add, model=copy.deepcopy(before), batch_size=12 // size, workers=int(size == 3), **options
+            graph, add, model=copy.deepcopy(before), batch_size=12 // size, workers=int(size == 3), **options
         )
-        close(summed, losses, **EXACT)
-        close(list(found.parameters()), list(last.parameters()), **EXACT)
+        close(summed, losses)
+        close(list(found.parameters()), list(last.parameters()))
         assert int(own.step) == int(history.step) == len(losses) + 1
         for i in own.widths:
-            close(getattr(own, f"h_{i}"), getattr(history, f"h_{i}")[graph.masters], **EXACT)
+            close(getattr(own, f"h_{i}"), getattr(history, f"h_{i}")[graph.masters])
             assert torch.equal(own.age(i), history.age(i)[graph.masters])
             nodes = [[5, 5, 0], [], list(range(NODES))][rank % 3]
-            close(own.rows(i, nodes), history.rows(i, nodes), **EXACT)
+            close(own.rows(i, nodes), history.rows(i, nodes))
             assert torch.equal(own.age(i, nodes), history.age(i, nodes))
-            close(own.aggregated_rows(i, nodes), history.aggregated_rows(i, nodes), **EXACT)
+            close(own.aggregated_rows(i, nodes), history.aggregated_rows(i, nodes))
         for share, union in zip(seen, batches, strict=True):  # the columns of a share are those of the union
             for i, columns in share.items():
                 place = {int(v): k for k, v in enumerate(union[i]["nodes"])}
                 at = torch.tensor([place[int(v)] for v in columns["nodes"]], dtype=torch.int64)
                 assert set(columns) == set(union[i])
                 for name, column in columns.items():
-                    close(column, union[i][name][at], **EXACT)
+                    close(column, union[i][name][at])
 
     parts.run(on_a_rank)
 
@@ -135,9 +125,9 @@ def test_a_pass_of_the_updater_is_that_of_one_process(stored: bool) -> None:
         assert fingerprint(sampler.draw_batch([4, 5], Call())) == expected
         nodes = np.arange(rank * 20)
         for i in history.widths:
-            close(history.rows(i, nodes), whole.rows(i, nodes), **EXACT)
-            close(history.aggregated_rows(i, nodes), whole.aggregated_rows(i, nodes), **EXACT)
-        close(own_model.inference(history.propagation, X), outputs[graph.masters], **EXACT)
+            close(history.rows(i, nodes), whole.rows(i, nodes))
+            close(history.aggregated_rows(i, nodes), whole.aggregated_rows(i, nodes))
+        close(own_model.inference(history.propagation, X), outputs[graph.masters])
         before = {name: buffer.clone() for name, buffer in history.named_buffers()}
         wrong = VRGCN(4, 5, 3, num_layers=3).double()
         if rank == 0:
@@ -204,10 +194,8 @@ def everything(history: History) -> dict[str, list[Any]]:
     return {name: buffer.tolist() for name, buffer in history.named_buffers()}
 
 
-class Thread:
-    """The rank of the thread that asks, so that one function does something else on each."""
-
-    ranks = threading.local()
+THREAD = threading.local()
+"""The rank of the thread that asks, so that one function does something else on each."""
 
 
 @pytest.mark.parametrize("files", [False, True])
@@ -215,34 +203,32 @@ class Thread:
 def test_a_rank_that_fails_in_a_commit_leaves_the_old_rows_on_all(
     files: bool, fault: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    parts, copied = Parts(WHOLE, owners(3)[::-1], 3), store.copy_rows
+    parts, copied = Parts(WHOLE, OWNERS[3][::-1], 3), store.copy_rows
 
     def failing(arrays: Any, changes: Any) -> None:
         names = list(changes)
         upto = {"first": 0, "middle": 2, "last": len(names)}[fault]
-        if getattr(Thread.ranks, "fails", False):
+        if getattr(THREAD, "fails", False):
             copied(arrays, {name: changes[name] for name in names[:upto]})
             raise MemoryError("a fault of the test")
         copied(arrays, changes)
 
     monkeypatch.setattr(store, "copy_rows", failing)
 
-    def failed(transport: ThreadTransport) -> None:
-        Thread.ranks.fails = False
-        history = filled(parts.on(transport), folder=tmp_path / str(transport.rank) if files else None)
-        before, Thread.ranks.fails = everything(history), transport.rank == 1
-        with pytest.raises(
-            MemoryError if transport.rank == 1 else PeerError,
-            match="fault of the test" if transport.rank == 1 else "rank 1 failed .* MemoryError: a fault of the test",
-        ):
+    def failed(graph: DistributedGraph, rank: int) -> None:
+        THREAD.fails = False
+        history = filled(graph, folder=tmp_path / str(rank) if files else None)
+        before, THREAD.fails = everything(history), rank == 1
+        error, words = (MemoryError, "a fault") if rank == 1 else (PeerError, "rank 1 failed .* MemoryError: a fault")
+        with pytest.raises(error, match=words):
             second(history)
         assert everything(history) == before
-        Thread.ranks.fails = False
+        THREAD.fails = False
         second(history)  # and all go on
         assert int(history.step) == 2
         assert history.rows(1, [0, 59]).tolist() == [[2, 2]] * 2
 
-    run_ranks(3, failed)
+    parts.run(failed)
 
 
 def test_a_connection_that_breaks_at_the_end_is_decided_when_folders_are_opened_again(
@@ -256,9 +242,9 @@ def test_a_connection_that_breaks_at_the_end_is_decided_when_folders_are_opened_
         shutil.copytree(tmp_path / f"{rank}", tmp_path / f"{rank}-{moment}", ignore=shutil.ignore_patterns(".lock"))
 
     def slowly(arrays: Any, changes: Any) -> None:
-        if not getattr(Thread.ranks, "keeps", False):
+        if not getattr(THREAD, "keeps", False):
             return copied(arrays, changes)
-        rank, names = Thread.ranks.rank, list(changes)
+        rank, names = THREAD.rank, list(changes)
         keep(rank, "begun")
         copied(arrays, {name: changes[name] for name in names[:2]})
         keep(rank, "half")
@@ -268,13 +254,13 @@ def test_a_connection_that_breaks_at_the_end_is_decided_when_folders_are_opened_
     monkeypatch.setattr(store, "copy_rows", slowly)
 
     def committed(transport: ThreadTransport) -> list[dict[str, Any]]:
-        Thread.ranks.rank, Thread.ranks.keeps = transport.rank, False
+        THREAD.rank, THREAD.keeps = transport.rank, False
         history = filled(TWO.on(transport), folder=tmp_path / f"{transport.rank}")
         keep(transport.rank, "before")
         states = [everything(history)]
-        Thread.ranks.keeps = True
+        THREAD.keeps = True
         second(history)
-        Thread.ranks.keeps = False
+        THREAD.keeps = False
         history.close()
         keep(transport.rank, "ended")
         return [*states, everything(history)]
@@ -307,10 +293,8 @@ def test_a_connection_that_breaks_at_the_end_is_decided_when_folders_are_opened_
 
 
 def test_ranks_that_cannot_know_the_end_keep_it_open(tmp_path: Path) -> None:
-    folders = [tmp_path / "0", tmp_path / "1"]
-
     def broken(transport: ThreadTransport) -> None:
-        history = filled(TWO.on(transport), folder=folders[transport.rank])
+        history = filled(TWO.on(transport), folder=tmp_path / str(transport.rank))
         send = transport.send
 
         def lost(parcels: Any, sizes: Any) -> Any:
@@ -329,7 +313,7 @@ def test_ranks_that_cannot_know_the_end_keep_it_open(tmp_path: Path) -> None:
     run_ranks(2, broken)
 
     def opened(transport: ThreadTransport) -> None:
-        history = history_of(TWO.on(transport), {1: 2, 0: 1}, folder=folders[transport.rank])
+        history = history_of(TWO.on(transport), {1: 2, 0: 1}, folder=tmp_path / str(transport.rank))
         assert int(history.step) == 1
         assert history.rows(1, [0, 59]).tolist() == [[1, 1], [0, 0]]
 
@@ -371,7 +355,7 @@ def test_states_are_those_of_a_rank() -> None:
         again.load_state_dict(state if transport.rank == 0 else empty)
         with pytest.raises(ValueError, match=r"are of different commits: numbers \[1, 0\], by rank"):
             again.commit()
-        other = Parts(WHOLE, owners(2)[::-1], 2).on(transport)
+        other = Parts(WHOLE, OWNERS[2][::-1], 2).on(transport)
         with pytest.raises(ValueError, match="the state is of another history: its graph"):
             history_of(other, {1: 2, 0: 1}).load_state_dict(state)
 

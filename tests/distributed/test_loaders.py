@@ -13,7 +13,6 @@ from _support.sampler_families import EDGES, FAMILIES, NODES, graph_of_all
 from _support.share_tools import joined, options_of, rows_of
 
 from nodeflow import Graph, LaborSampler, LinkSampler, NeighborSampler, NodeFlowLoader, TemporalNeighborSampler, storage
-from nodeflow._rows.rows import row_bytes
 from nodeflow.random import Random
 from nodeflow.sampling.base import SamplerBase
 
@@ -78,7 +77,7 @@ def test_a_hot_set_on_every_rank_saves_rows_that_travel() -> None:
         rows = graph.ndata["x"]
         for cached in (False, True):
             if cached:
-                graph.ndata["x"] = storage.Cached(rows, heat, memory=kept * row_bytes(rows))
+                graph.ndata["x"] = storage.Cached(rows, heat, memory=kept * WHOLE.ndata["x"][0].nbytes)
             begun = graph.peers.counters.by_kind.get("rows of node column x", 0)
             found = [fingerprint(batch) for batch in made(graph)]
             sent = graph.peers.counters.by_kind["rows of node column x"] - begun

@@ -115,10 +115,8 @@ def test_gradients_travel_once_per_row_and_process(graph: Graph, rank: int) -> N
 # ---- failures
 
 
-class Thread:
-    """What the rank of the thread that asks must do."""
-
-    here = threading.local()
+THREAD = threading.local()
+"""What the rank of the thread that asks must do."""
 
 
 @pytest.mark.parametrize("files", [False, True])
@@ -129,29 +127,29 @@ def test_a_rank_that_fails_in_a_step_leaves_the_rows_of_the_last_step_on_all(
     updated = EmbeddingTable._update
 
     def failing(self: EmbeddingTable, *given: Any) -> None:
-        if getattr(Thread.here, "fails", False) and not late:
+        if getattr(THREAD, "fails", False) and not late:
             raise MemoryError("a fault of the test")
         updated(self, *given)
-        if getattr(Thread.here, "fails", False):
+        if getattr(THREAD, "fails", False):
             raise MemoryError("a fault of the test")
 
     monkeypatch.setattr(_embedding_table.EmbeddingTable, "_update", failing)
 
     def failed(graph: Graph, rank: int) -> None:
-        Thread.here.fails = False
+        THREAD.fails = False
         table = EmbeddingTable(graph, 2, lr=0.5, folder=tmp_path / str(rank) if files else None)
         whole = EmbeddingTable(NODES, 2, lr=0.5)
         for k in range(3):
             rows, others = table.pull(range(20)), [whole.pull(range(20)) for _ in range(3)]
             torch.cat([rows, *others]).sum().backward()
             if k == 1:
-                before, Thread.here.fails = table.fetch(range(NODES)), rank == 2
+                before, THREAD.fails = table.fetch(range(NODES)), rank == 2
                 error, words = (MemoryError, "a fault") if rank == 2 else (PeerError, "rank 2 failed .* a fault of the")
                 with pytest.raises(error, match=words):
                     table.step()
                 assert torch.equal(table.fetch(range(NODES)), before)
                 assert table.version == 1
-                Thread.here.fails = False
+                THREAD.fails = False
             table.step()  # the rows still wait, where the step failed
             whole.step()
         close(table.fetch(range(NODES)), whole.fetch(range(NODES)))
@@ -235,20 +233,20 @@ def test_a_step_that_a_killed_rank_has_half_written_is_undone(monkeypatch: pytes
 
     def half(self: EmbeddingTable, *given: Any) -> None:
         begin(self, *given)
-        if getattr(Thread.here, "keeps", False):
+        if getattr(THREAD, "keeps", False):
             shutil.copytree(tmp_path / "1", tmp_path / "1-killed", ignore=shutil.ignore_patterns(".lock"))
 
     monkeypatch.setattr(_embedding_table.EmbeddingTable, "_begin", half)
 
     def stepped(transport: ThreadTransport) -> Tensor:
-        Thread.here.keeps, folder = False, tmp_path / str(transport.rank)
+        THREAD.keeps, folder = False, tmp_path / str(transport.rank)
         table = EmbeddingTable(parts.on(transport), 2, lr=0.5, folder=folder)
         for ids in (range(20), range(40)):
             before = table.fetch(range(NODES))
             table.pull(ids).sum().backward()
             if len(ids) == 40 and transport.rank == 0:
                 shutil.copytree(folder, tmp_path / "0-killed", ignore=shutil.ignore_patterns(".lock"))
-            Thread.here.keeps = len(ids) == 40 and transport.rank == 1
+            THREAD.keeps = len(ids) == 40 and transport.rank == 1
             table.step()
         table.close()
         return before

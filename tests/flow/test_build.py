@@ -332,10 +332,6 @@ def test_frames_of_a_whole_graph_are_separate(graph: Graph) -> None:
     assert "w" not in batch.fdata[1]
 
 
-def test_the_whole_graph_is_what_full_sampling_gives(graph: Graph) -> None:
-    assert_same_node_flow(create_full_node_flow(graph, 2), FullSampler(graph, 2)(range(6)))
-
-
 @given(graphs(min_nodes=1), st.data())
 def test_weights_of_the_whole_graph_are_those_of_full_sampling(graph: Graph, data: st.DataObject) -> None:
     size = graph.num_edges

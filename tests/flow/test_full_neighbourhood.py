@@ -130,13 +130,3 @@ def test_neighbours_only_are_what_walks_of_one_length_reach(seed):
     for layer in reversed(batch.layers[:-1]):
         reach = (a.T @ reach > 0).astype(float)
         assert layer.parent_nid.tolist() == reach.nonzero()[0].tolist()
-
-
-def test_flow_as_scipy_matrix_is_the_submatrix(sampler):
-    graph = random_graph(5, 60, 150)
-    a = adjacency(graph)
-    for flow in sampler(graph, 2)([1, 2, 3]).flows:
-        rows, columns = flow.dst_layer.parent_nid.numpy(), flow.src_layer.parent_nid.numpy()
-        # all in-edges of a destination are there, so whole rows agree, not only the columns of the batch
-        np.testing.assert_array_equal(flow.to_scipy().toarray(), a[rows][:, columns].toarray())
-        assert flow.num_edges == a[rows].sum()

@@ -154,7 +154,8 @@ def test_reprs_are_one_line(skipping: NodeFlow) -> None:
         "NodeFlow(4 -> 3 -> 2 -> 1 nodes, 1 + 2 + 3 edges, 0->2: 2 edges, 0->3: 3 edges, 1->3: 3 edges)"
     )
     assert repr(skipping.layers[2]) == "Layer(2 nodes without parent ids)"
-    assert repr(skipping.layers[0]) == "Layer(4 nodes: h)"
+    assert repr(skipping[:2].layers) == "(Layer(4 nodes: h), Layer(3 nodes))"
+    assert [repr(skipping[:k]) for k in (1, 2)] == ["NodeFlow(4 nodes, 0 edges)", "NodeFlow(4 -> 3 nodes, 1 edges)"]
 
 
 @given(node_flows())

@@ -1,15 +1,16 @@
-"""Calls of models and convolutions: wrapped, with layers skipped or pooled, and mistakes in calls and when made."""
+"""Calls of models and convolutions: wrapped, compiled, with layers skipped or pooled, and mistakes in all of them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import pytest
 import torch
 from torch import nn
 
-from nodeflow import Flow, FullSampler, Graph, create_node_flow, flow_from_edges
+from nodeflow import Flow, FullSampler, Graph, NeighborSampler, create_node_flow, flow_from_edges
 from nodeflow.nn import (
     GAT,
     GCN,
@@ -21,6 +22,7 @@ from nodeflow.nn import (
     GINEConv,
     GraphConv,
     GraphSAGE,
+    IgnoredWeightWarning,
     PropagationConv,
     RGCNConv,
     SAGEConv,
@@ -44,10 +46,9 @@ def test_flows_that_skip_layers() -> None:
     near, far = (flow_from_edges([0, 1], [0, 0], num_src=2, num_dst=1) for _ in range(2))
     first = flow_from_edges([0, 1], [0, 1], num_src=2, num_dst=2)
     batch = create_node_flow({(0, 1): first, (1, 2): near, (0, 2): far}, [[0, 1], [0, 1], [0]])
-    with pytest.raises(ValueError, match=r"has a flow \(0, 2\) that skips layers"):
-        GraphSAGE(2, 4, 3)(batch, torch.ones(2, 2))
-    with pytest.raises(ValueError, match=r"has a flow \(0, 2\) that skips layers"):
-        VRGraphSAGE(2, 4, 3, estimator="ns")(batch, torch.ones(2, 2))
+    for model in (GraphSAGE(2, 4, 3), VRGraphSAGE(2, 4, 3, estimator="ns")):
+        with pytest.raises(ValueError, match=r"has a flow \(0, 2\) that skips layers"):
+            model(batch, torch.ones(2, 2))
     conv, h = SAGEConv(2, 3), torch.rand(2, 2)
     assert torch.equal(conv(batch, (0, 2), h), conv(batch.flows[0, 2], h))
     with pytest.raises(TypeError, match=r"conv\(batch, \(i, j\), h\)"):
@@ -70,19 +71,18 @@ def test_a_pooled_layer_in_a_model_without_own_rows() -> None:
 def test_arguments_in_a_wrong_order_are_explained(graph: Graph) -> None:
     model, x = GCN(2, 3, 2), torch.ones(6, 2)
     batch = FullSampler(graph, 2)([0])
-    with pytest.raises(TypeError, match=r"model\(batch, h\).*the other way round"):
-        model(x, batch)
-    for wrong in ((graph, x), (x, graph)):
-        with pytest.raises(TypeError, match=r"model\(batch, h\).*model\.inference\(graph, x\)"):
-            model(*wrong)
-    with pytest.raises(TypeError, match=r"got Flow\(0->1: .*model\.convs\[i\]\(flow, h\)"):
-        model(batch.flows[0], x)
-    with pytest.raises(TypeError, match=r"a Graph or a Propagation first.*the other way round"):
-        model.inference(x, graph)
-    with pytest.raises(TypeError, match=r"for a batch call model\(batch, h\)"):
-        model.inference(batch, x)
-    with pytest.raises(TypeError, match=r"model must be a torch\.nn\.Module, got function"):
-        inference(lambda batch, h: h, graph, x)
+    for call, words in (
+        (lambda: model(x, batch), r"model\(batch, h\).*the other way round"),
+        (lambda: model(graph, x), r"model\(batch, h\).*model\.inference\(graph, x\)"),
+        (lambda: model(x, graph), r"model\(batch, h\).*model\.inference\(graph, x\)"),
+        (lambda: model(batch.flows[0], x), r"got Flow\(0->1: .*model\.convs\[i\]\(flow, h\)"),
+        (lambda: model.inference(x, graph), r"a Graph or a Propagation first.*the other way round"),
+        (lambda: model.inference(batch, x), r"for a batch call model\(batch, h\)"),
+        (lambda: inference(lambda batch, h: h, graph, x), r"model must be a torch\.nn\.Module, got function"),
+        (lambda: SAGEConv(2, 2)(x, None), r"call SAGEConv as conv\(flow, h\) or conv\(batch, i, h\)"),
+    ):
+        with pytest.raises(TypeError, match=words):
+            call()
 
 
 def test_rows_of_all_nodes_or_of_another_type_say_what_to_do(graph: Graph) -> None:
@@ -169,3 +169,49 @@ def test_arguments_are_checked_when_a_layer_or_model_is_made(
 ) -> None:
     with pytest.raises(error, match=words):
         call()
+
+
+# ---- compiled: the same values, and no compilation per batch
+
+
+@pytest.mark.usefixtures("one_thread")
+@pytest.mark.filterwarnings("ignore")  # of the compiler, about itself
+def test_batches_of_all_sizes_share_what_was_compiled() -> None:
+    compiled_parts: list[set[str]] = []
+
+    def backend(module: Any, _: Any) -> Callable[..., Any]:
+        compiled_parts.append({str(node.target) for node in module.graph.nodes})
+        return module.forward  # type: ignore[no-any-return]
+
+    torch.manual_seed(0)
+    torch.compiler.reset()
+    ends = torch.randint(0, 200, (2, 1000))
+    graph, x = Graph.from_edges(*ends, num_nodes=200), torch.randn(200, 6)
+    model = GraphSAGE(6, 8, 3, num_layers=2, norm="layer")
+    compiled = torch.compile(model, dynamic=True, backend=backend)
+    sampler, counts = NeighborSampler(graph, [4, 3]), []
+    for size in (20, 33, 57, 41):
+        batch = sampler(range(size))
+        h = x[batch.front.parent_nid]
+        found, expected = (torch.autograd.grad(m(batch, h).sum(), model.parameters()) for m in (compiled, model))
+        assert all(map(torch.equal, found, expected))
+        counts.append(len(compiled_parts))
+    assert counts == [counts[0]] * 4  # at the first batch only
+    names = " ".join(set().union(*compiled_parts))
+    assert "layer_norm" in names
+    assert "linear" not in names  # linear convolutions, and sums over edges, are called as they are
+    torch.compiler.reset()
+
+
+@pytest.mark.usefixtures("one_thread")
+@pytest.mark.filterwarnings("ignore")  # of the compiler, about itself
+def test_compiled_models_warn_of_weights_and_keep_inference() -> None:
+    torch.compiler.reset()
+    graph = Graph.from_edges([1, 2, 3, 0], [0, 0, 0, 1], edata={"p": torch.tensor([0.5, 0.3, 0.2, 1.0])})
+    model, x = GraphSAGE(2, 4, 3), torch.rand(4, 2)
+    compiled = torch.compile(model, dynamic=True, backend="eager")
+    batch = NeighborSampler(graph, [2, 2], prob="p")([0])
+    with pytest.warns(IgnoredWeightWarning, match="GraphSAGE\\(weighted=True\\)"):
+        compiled(batch, x[batch.front.parent_nid])
+    torch.testing.assert_close(inference(compiled, graph, x), model.inference(graph, x))
+    torch.compiler.reset()

@@ -294,6 +294,8 @@ def test_what_is_printed() -> None:
     )
     assert "aggregator='gcn'" in repr(SAGEConv(2, 3, aggregator="gcn"))
     assert "aggregator='sum', eps=0.5 (learned)" in repr(GINConv(nn.Identity(), eps=0.5, train_eps=True))
+    for weighted in (False, True):
+        assert ("weighted" in repr(GINConv(nn.Identity(), weighted=weighted))) == weighted
 
 
 # ---- half precision and autocast: results near those of float32, long sums right

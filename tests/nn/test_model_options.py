@@ -302,8 +302,3 @@ def test_the_norm_of_graph_convolutions_beside_that_between_them() -> None:
     model = GCN(2, 3, 2, num_layers=2, norm="batch", conv_norm="both", degrees="parent")
     assert [(conv.norm, conv.degrees) for conv in model.convs] == [("both", "parent")] * 2
     assert [conv.norm for conv in GCN(2, 3, 2).convs] == ["right"] * 2
-
-
-def test_what_is_no_flow_is_refused() -> None:
-    with pytest.raises(TypeError, match=r"call SAGEConv as conv\(flow, h\) or conv\(batch, i, h\)"):
-        SAGEConv(2, 2)(torch.ones(3, 2), None)

@@ -76,16 +76,6 @@ def test_models_are_stacks_of_the_stated_widths() -> None:
     assert tuple(gcn.convs[0].linear.weight.shape) == (3, 5)
 
 
-def test_a_stack_takes_modules_of_ones_own(graph: Graph) -> None:
-    class Sum(torch.nn.Module):
-        def forward(self, flow, h):
-            return flow.aggregate(h, "sum")
-
-    batch = FullSampler(graph, 2)([3])
-    # 3 <- 1 <- 0, 0 and 2
-    assert FlowModel([Sum(), Sum()])(batch, graph.ndata["feat"][batch.layers[0].parent_nid]).tolist() == [[4.0, 7.0]]
-
-
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_inference_with_the_weights_of_the_sampler(dtype: torch.dtype, graph: Graph) -> None:
     class Weighted(torch.nn.Module):
@@ -235,23 +225,13 @@ def test_a_model_says_what_it_says_with_dropout_after(kind: type[FlowModel], ord
         assert (found - expected).float().norm() <= 0.03 * expected.float().norm()
 
 
-@pytest.mark.parametrize(
-    "options",
-    [{"norm": "layer"}, {"residual": True}, {"jumping": "cat"}, {"activation": torch.tanh}],
-    ids=lambda options: next(iter(options)),
-)
-def test_what_stands_between_keeps_dropout_after(options: dict[str, Any], batch: NodeFlow) -> None:
-    model = made(GraphSAGE, dropout=0.5, **options)
-    calls = count_calls(model.dropout)
-    run(model, batch)
-    assert calls
-
-
-def test_convolutions_that_promise_nothing_keep_dropout_after(batch: NodeFlow) -> None:
-    model = made(GIN, dropout=0.5)
-    calls = count_calls(model.dropout)
-    run(model, batch)
-    assert calls
+def test_what_stands_between_and_convolutions_that_promise_nothing_keep_dropout_after(batch: NodeFlow) -> None:
+    between = [{"norm": "layer"}, {"residual": True}, {"jumping": "cat"}, {"activation": torch.tanh}]
+    for kind, options in [(GIN, {}), *((GraphSAGE, one) for one in between)]:
+        model = made(kind, dropout=0.5, **options)
+        calls = count_calls(model.dropout)
+        run(model, batch)
+        assert calls, (kind, options)
 
 
 def test_float32_evaluation_and_another_module_keep_their_meaning(batch: NodeFlow) -> None:

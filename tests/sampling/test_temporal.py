@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from _support.events import STAMPS, VALUES, events
+from _support.graphs import STAMPS, VALUES, events
 from _support.sampler_reference import chi_square, draw, ends_of, hash_of, key_of, picked_positions, random_graph
 from hypothesis import given, settings
 from hypothesis import strategies as st

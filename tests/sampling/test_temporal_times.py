@@ -8,7 +8,7 @@ import re
 import numpy as np
 import pytest
 import torch
-from _support.events import events
+from _support.graphs import events
 from _support.sampler_reference import picked_positions
 
 from nodeflow import Graph

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import combinations
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
-from _support.fewest_reads import fewest_reads, served
 from _support.own_rows import OwnRows
 from hypothesis import given
 from hypothesis import strategies as st
@@ -18,6 +18,21 @@ from nodeflow import Graph, LaborSampler, NeighborSampler, NodeFlow, NodeFlowLoa
 from nodeflow._base.checks import Ints
 from nodeflow.storage import Cached, Lookahead, Rows, presample
 from nodeflow.storage._plan import Plan
+
+
+def served(plan: Plan, coming: Iterator[Ints]) -> Iterator[tuple[Ints, Ints, Ints]]:
+    """Yield what ``plan.advance`` returns until the last of the coming batches."""
+    while (step := plan.advance(lambda: next(coming, None))) is not None:
+        yield step
+
+
+def fewest_reads(batches: list[Ints], room: int) -> int:
+    """Return how many rows must be read at least to serve batches of distinct ids with a cache of ``room`` rows."""
+    if not batches:
+        return 0
+    num_nodes = 1 + max((int(ids.max(initial=-1)) for ids in batches), default=-1)
+    plan, coming = Plan(num_nodes, room, len(batches), None), iter(batches)
+    return sum(int((hit < 0).sum()) for _, hit, _ in served(plan, coming))
 
 
 def ring_and_hubs(num_nodes: int = 400) -> Graph:

@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from _support.kill_tools import killed
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
@@ -225,7 +224,14 @@ for k in range(int(store.arrays["step"]) + 1, 10**6):
 def test_a_killed_process_leaves_whole_commits(count: int, tmp_path: Path) -> None:
     opened(tmp_path / "a").close()
     for seconds in np.random.default_rng(0).uniform(0.02, 0.2, count):
-        killed(RUN, tmp_path / "a", seconds, opened)
+        command = [sys.executable, "-c", RUN, str(tmp_path / "a"), str(Path(__file__).parents[1])]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+            assert process.stdout.readline() == "ready\n"
+            with pytest.raises(BlockingIOError, match="written by another process"):
+                opened(tmp_path / "a")
+            with pytest.raises(subprocess.TimeoutExpired):  # else the program ended by itself
+                process.wait(seconds)
+            process.kill()
         store = opened(tmp_path / "a")
         assert values(store.arrays) == after(int(store.arrays["step"]))
         store.close()

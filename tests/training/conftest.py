@@ -5,9 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from _support.cli_tools import Cli, finished_runs, two_communities
-from _support.partition_training import Fixed, write_folders
-from _support.training_tools import trained
+from _support.cli_tools import Cli, status, train, two_communities
+from _support.training_tools import Fixed, planted, trained
 
 from nodeflow.training import Result
 
@@ -25,12 +24,26 @@ def data(tmp_path: Path) -> Path:
 @pytest.fixture(scope="session")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the data set "two" and its finished runs "sage" and "gcn"."""
-    return finished_runs(tmp_path_factory.mktemp("runs"))
+    place = tmp_path_factory.mktemp("runs")
+    data = two_communities(place / "two")
+    for model in ("sage", "gcn"):
+        assert train(data, place / model, "--model", model, "--no-plot") == 0
+    return place
 
 
 @pytest.fixture(scope="session")
 def folders(tmp_path_factory: pytest.TempPathFactory) -> Fixed:
-    return write_folders(tmp_path_factory.mktemp("planted"))
+    """The planted data set as a graph folder, dense and sparse; its partitions along its edges, and both ways."""
+    place = tmp_path_factory.mktemp("planted")
+    planted().save(place / "data")
+    planted(sparse=True).save(place / "sparse")
+    for name, data, direction, parts in (
+        ("in", "data", "in", "6"), ("both", "data", "both", "6"), ("out", "data", "out", "6"),
+        ("sparse-in", "sparse", "in", "6"), ("seven", "data", "in", "7"),
+    ):  # fmt: skip
+        words = ["partition", str(place / data), "--parts", parts, "--direction", direction]
+        assert status([*words, "--output", str(place / name)]) == 0
+    return {path.name: path for path in place.iterdir()}
 
 
 @pytest.fixture

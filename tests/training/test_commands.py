@@ -130,7 +130,6 @@ def test_what_predict_refuses(
     Path("text.npy").write_text("1 2 3")
     shown = cli.failure("predict", place / "sage", *options.split())
     assert message in shown
-    assert len(shown.splitlines()) == 1
     assert not Path("x.csv").exists()
 
 
@@ -142,7 +141,6 @@ def test_a_run_of_links_tells_its_edges(place: Path, tmp_path: Path, cli: Cli) -
     lines = cli.train(place / "two", tmp_path / "out", *options).splitlines()
     (told,) = (line for line in lines if line.startswith("links: "))
     found = re.fullmatch(r"links: train/val/test ([\d,]+)/([\d,]+)/([\d,]+) edges, decoder mlp, loss softmax; .*", told)
-    assert found is not None
     count = sum(int(number.replace(",", "")) for number in found.groups())
     assert count == read_folder(place / "two").graph.num_edges
 
@@ -170,12 +168,6 @@ def test_a_finished_run_trains_for_longer(place: Path, tmp_path: Path, cli: Cli)
     assert f"hidden was given too; leave it out. Only {free} may change" in message
 
 
-def test_epochs_of_a_schedule_stay() -> None:
-    state = Trainer(planted(), FAST.replace(schedule="cosine")).state_dict()
-    with pytest.raises(ValueError, match="the state is of a run with epochs = 6, got 7"):
-        Trainer(planted(), FAST.replace(schedule="cosine", epochs=7)).load_state_dict(state)
-
-
 def test_a_run_goes_on_after_its_result(tmp_path: Path) -> None:
     """A result has the best weights, the run goes on with its last ones."""
     settings = FAST.replace(lr=0.3, epochs=4)
@@ -184,24 +176,13 @@ def test_a_run_goes_on_after_its_result(tmp_path: Path) -> None:
     for _ in range(3):
         trainer.train_epoch()
         trainer.result()
-    Checkpoints(tmp_path).save(trainer)
     other = Trainer(planted(), settings)
-    Checkpoints(tmp_path).restore(other)
+    assert not Checkpoints(tmp_path).restore(other)
+    Checkpoints(tmp_path).save(trainer)
+    assert Checkpoints(tmp_path).restore(other)
+    assert other.epoch == 3
     assert same_result(trainer.run(), wanted)
     assert same_result(other.run(), wanted)
-
-
-def test_restore_from_python(tmp_path: Path) -> None:
-    checkpoints = Checkpoints(tmp_path)
-    trainer = Trainer(planted(), FAST, checkpoints=checkpoints)
-    assert not checkpoints.restore(trainer)
-    trainer.train_epoch()
-    again = Trainer(planted(), FAST, checkpoints=Checkpoints(tmp_path))
-    assert Checkpoints(tmp_path).restore(again)
-    assert again.epoch == 1
-    (tmp_path / "state.safetensors").write_bytes(b"half")
-    with pytest.raises(ValueError, match=r"state\.safetensors is damaged"):
-        checkpoints.restore(again)
 
 
 def test_a_part_that_is_none() -> None:

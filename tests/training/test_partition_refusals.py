@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 import torch
 from _support.cli_tools import status
-from _support.partition_training import Fixed, by_hand, contents, partitioned
-from _support.training_tools import FAST, planted, train, with_columns
+from _support.training_tools import FAST, Fixed, by_hand, contents, partitioned, planted, train, with_columns
 
 from nodeflow.datasets import Dataset, read_folder
 from nodeflow.training import Trainer

@@ -14,14 +14,24 @@ import pytest
 import torch
 from _support.cli_tools import SMALL, Cli, status
 from _support.cli_tools import train as command
-from _support.partition_training import Fixed, by_hand, contents, partitioned
 from _support.processes import environment
-from _support.training_tools import FAST, planted, same_result, slow, stop_after, stopped_at, train
+from _support.training_tools import (
+    FAST,
+    Fixed,
+    by_hand,
+    contents,
+    partitioned,
+    planted,
+    same_result,
+    slow,
+    stop_after,
+    stopped_at,
+    train,
+)
 
 from nodeflow.datasets import Dataset, read_folder
 from nodeflow.partitions import Partitions
 from nodeflow.training import Checkpoints, Stopped, Trainer
-from nodeflow.training._partitions import PartBatches
 
 
 @pytest.fixture
@@ -53,7 +63,6 @@ def test_batches_are_those_of_the_states(folders: Fixed, data: Dataset, order: s
 def test_epochs_have_different_numbers_of_batches(folders: Fixed, data: Dataset) -> None:
     trainer = Trainer(data, partitioned(folders["in"], epochs=6))
     batches = trainer.batches
-    assert isinstance(batches, PartBatches)
     counts = [batches.num_batches(epoch) for epoch in range(6)]
     assert batches.buffer.counters.bytes_read == 0  # nothing is read before a run begins
     assert len(batches) == counts[0]
@@ -121,8 +130,6 @@ def test_a_run_goes_on_at_any_batch_bit_for_bit(
         assert sum(counts[: again.epoch]) + again.batches_done == batches
         result = again.run()
         assert same_result(whole, replace(result, settings=settings)), batches
-        assert isinstance(again.batches, PartBatches)
-        assert isinstance(whole.task.batches, PartBatches)
         if batches == sum(counts) - 1:  # the states before were not read
             assert (
                 again.batches.buffer.counters.states < len(again.batches.buffer.order_of(1).states)
@@ -156,7 +163,6 @@ def test_all_partitions_in_memory_learn_as_in_memory(folders: Fixed, data: Datas
         result = train(data, settings.replace(seed=seed))
         scores["partitions"] += result.scores["test"]["accuracy"] / 3
         batches = result.task.batches
-        assert isinstance(batches, PartBatches)
         assert [batch.layer_sizes[-1] for batch in batches] == [64, 46]
     assert scores["plain"] > 0.6  # chance is 1/3
     assert scores["partitions"] == pytest.approx(scores["plain"], abs=0.05)
@@ -185,7 +191,6 @@ def test_samplers_and_models(folders: Fixed, data: Dataset, name: str, change: d
     result = train(data, partitioned(folders[name], slots=4, **change))
     assert result.scores["test"]["accuracy"] > 0.5
     if change.get("sampler") == "ladies":
-        assert isinstance(result.task.batches, PartBatches)
         degrees = [state.graph.in_degrees() for state in result.task.batches.buffer]
         batch = next(iter(result.task.batches))
         layer = batch.layers[-1]

@@ -13,23 +13,24 @@ from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 
 import nodeflow
-from nodeflow.nn import GCN, GraphSAGE
+from nodeflow.nn import GCN, VRGCN, FlowModel, GraphSAGE, VRGraphSAGE, VRModel
 from nodeflow.training import Network, Result, Trainer, load_model, save
 from nodeflow.training._folder import output_folder
 
 # what is saved
 
 
-@pytest.mark.parametrize("model", ["sage", "gcn"])
-def test_a_saved_model_gives_the_same_outputs(model: str, tmp_path: Path) -> None:
-    data = planted()
-    made = train(data, FAST.replace(model=model, epochs=1, fanouts=(3, 2, -1)))
+@pytest.mark.parametrize("kind", [GraphSAGE, GCN, VRGraphSAGE, VRGCN])
+def test_a_saved_model_gives_the_same_outputs(kind: type[FlowModel], tmp_path: Path) -> None:
+    data, model = planted(), "sage" if kind in (GraphSAGE, VRGraphSAGE) else "gcn"
+    settings = FAST.replace(sampler="cv") if issubclass(kind, VRModel) else FAST
+    made = train(data, settings.replace(model=model, epochs=1, fanouts=(3, 2, -1)))
     save(made, tmp_path)
     torch.manual_seed(9)
     before = torch.get_rng_state()
     loaded = load_model(tmp_path / "checkpoint.safetensors")
     assert torch.equal(torch.get_rng_state(), before)
-    assert type(loaded.model) is {"sage": GraphSAGE, "gcn": GCN}[model]
+    assert type(loaded.model) is kind
     assert not loaded.training
     assert loaded.model.dropout.p == 0.2
     x = data.graph.ndata["feat"]
@@ -81,17 +82,11 @@ def test_a_title_adds_the_picture_and_old_files_are_replaced(result: Result, tmp
     pytest.importorskip("matplotlib")
     (tmp_path / "log.csv").write_text("old")
     (tmp_path / "notes.txt").write_text("mine")
-    written = save(result, tmp_path, curves="title")
-    assert {path.name for path in tmp_path.iterdir()} == {path.name for path in written} | {"notes.txt"}
-    assert written[-1].read_bytes().startswith(b"\x89PNG")
-    assert (tmp_path / "log.csv").read_text().startswith("epoch,loss,")
-
-
-def test_a_picture_of_an_earlier_run_goes(result: Result, tmp_path: Path) -> None:
-    (tmp_path / "curves.png").write_bytes(b"of an earlier run")
-    (tmp_path / "other.png").touch()
-    written = save(result, tmp_path)
-    assert {path.name for path in tmp_path.iterdir()} == {path.name for path in written} | {"other.png"}
+    for options in ({"curves": "title"}, {}):  # a picture of an earlier run goes
+        written = save(result, tmp_path, **options)
+        assert {path.name for path in tmp_path.iterdir()} == {path.name for path in written} | {"notes.txt"}
+        assert (written[-1].read_bytes()[:4] == b"\x89PNG") == bool(options)
+        assert (tmp_path / "log.csv").read_text().startswith("epoch,loss,")
 
 
 @pytest.mark.parametrize("failing", ["checkpoint.safetensors", "log.csv", "result.json"])

@@ -15,14 +15,15 @@ import pytest
 import torch
 import torch.distributed as dist
 from _support.cli_tools import FILES, SMALL, status
+from _support.pages import ROOT, environment
 from _support.training_tools import planted
+from safetensors.torch import load_file
 
-import nodeflow
-from nodeflow.training._checkpoints import read_state, read_tensors
+from nodeflow.training._checkpoints import read_state
 from nodeflow.training._folder import Run
 from nodeflow.training._processes import own_store
 
-ROOT = Path(nodeflow.__file__).resolve().parents[1]
+STRICT = environment() | {"PYTHONWARNINGS": "error"}
 RUN = ["--fanouts", "4", "4", "--hidden", "8", "--epochs", "4", "--lr", "0.02", "--direction", "in", "--no-plot"]
 SAME = [*RUN, "--dropout", "0"]
 
@@ -69,7 +70,7 @@ def torchrun(place: Path, *options: str, restarts: int = 0, processes: int = 2, 
 
 
 def weights(folder: Path) -> dict[str, torch.Tensor]:
-    return read_tensors(folder / "checkpoint.safetensors")[1]
+    return load_file(folder / "checkpoint.safetensors")
 
 
 def log(folder: Path) -> list[list[float]]:
@@ -197,12 +198,8 @@ def test_runs_of_parts_and_numbers_of_processes_that_do_not_fit(tmp_path: Path) 
         run.shared_by(4)
 
 
-def environment() -> dict[str, str]:
-    return {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONWARNINGS": "error", "OMP_NUM_THREADS": "1"}
-
-
 def run(command: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(command, capture_output=True, text=True, cwd=folder, env=environment(), check=False)
+    return subprocess.run(command, capture_output=True, text=True, cwd=folder, env=STRICT, check=False)
 
 
 def check_process(command: list[str], data: Path, tmp_path: Path) -> None:
@@ -247,7 +244,7 @@ def test_a_reader_that_leaves_early_is_no_error(what: str, data: Path, tmp_path:
             stderr=subprocess.PIPE,
             text=True,
             cwd=tmp_path,
-            env=environment(),
+            env=STRICT,
             check=False,
         )
     finally:

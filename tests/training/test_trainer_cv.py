@@ -17,7 +17,7 @@ from torch import Tensor
 from nodeflow import NodeFlow
 from nodeflow.datasets import Dataset
 from nodeflow.nn import VRGCN, GraphSAGE, VRGraphSAGE, VRModel
-from nodeflow.training import Trainer, load_model, save
+from nodeflow.training import Trainer, save
 from nodeflow.training._samplers import METHODS
 
 CV = FAST.replace(sampler="cv", fanouts=(2, 2))
@@ -193,14 +193,3 @@ def test_the_number_of_the_first_flow_changes_nothing() -> None:
 def test_a_model_without_history_is_refused() -> None:
     with pytest.raises(TypeError, match="model must be a VRModel with sampler 'cv', got GraphSAGE"):
         Trainer(planted(), without(CV, "hidden", "dropout"), model=GraphSAGE(3, 16, 3))
-
-
-@pytest.mark.parametrize("model", KINDS)
-def test_a_saved_model_gives_the_same_outputs(model: str, tmp_path: Path) -> None:
-    data = planted()
-    result = train(data, CV.replace(model=model, epochs=1))
-    save(result, tmp_path)
-    loaded = load_model(tmp_path / "checkpoint.safetensors")
-    assert type(loaded.model) is KINDS[model]
-    outputs = (dense_outputs(m, data, model, "in") for m in (loaded.model, result.network.model))
-    assert torch.equal(*outputs)
