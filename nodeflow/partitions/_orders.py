@@ -195,12 +195,14 @@ def sequential_order(num_parts: int, slots: int, training: IdsLike, *, seed: int
 
 
 class OrderKind(NamedTuple):
-    """An order that a ``PartitionBuffer`` takes by name; ``of_training``: ``make`` also takes the training parts.
+    """An order that a ``PartitionBuffer`` takes by name; ``words`` describe it in the help of the command.
 
     ``slots`` are the numbers of slots that it takes, ascending, for a number of parts and one of training parts;
-    ``swapped`` is the most parts that are swapped at once, for a number of slots.
+    ``swapped`` is the most parts that are swapped at once, for a number of slots. With ``of_training``, ``make`` also
+    takes the training parts.
     """
 
+    words: str
     make: Callable[..., Order]
     slots: Callable[[int, int], Sequence[int]]
     swapped: Callable[[int], int]
@@ -208,11 +210,17 @@ class OrderKind(NamedTuple):
 
 
 ORDERS = {
-    "comet": OrderKind(comet_order, lambda count, _: comet_slots(count), lambda slots: slots // 2),
-    "beta": OrderKind(beta_order, lambda count, _: range(min(2, count), count + 1), lambda _: 1),
-    "dispersed": OrderKind(dispersed_order, lambda count, _: range(1, count + 1), lambda _: 1),
+    "comet": OrderKind("random groups", comet_order, lambda count, _: comet_slots(count), lambda slots: slots // 2),
+    "beta": OrderKind(
+        "fewest swaps for all pairs", beta_order, lambda count, _: range(min(2, count), count + 1), lambda _: 1
+    ),
+    "dispersed": OrderKind("each is read once", dispersed_order, lambda count, _: range(1, count + 1), lambda _: 1),
     "sequential": OrderKind(
-        sequential_order, lambda count, training: range(max(training, 1), count + 1), lambda _: 0, of_training=True
+        "those with training nodes stay, others beside them",
+        sequential_order,
+        lambda count, training: range(max(training, 1), count + 1),
+        lambda _: 0,
+        of_training=True,
     ),
 }
 

@@ -1,8 +1,8 @@
 """Training: settings, tasks, the trainer, and the folder of a run.
 
-- *Settings.* An option is a field in its group: ``_models`` (model, loss of links, optimiser), ``_samplers``, else
-  ``_settings``; parser, help, file and tables of the documentation follow. ``_fields`` has the kinds of fields,
-  ``_rules`` says where each is read and which exclude each other.
+- *Settings.* An option is a field in its group: ``_models`` (with decoders and losses of links), ``_optimizers``,
+  ``_samplers``, else ``_settings``; parser, help, file and tables of the documentation follow. ``_fields`` has the
+  kinds of fields, ``_rules`` says where each is read and which exclude each other.
 - *A run.* ``_trainer`` goes over epochs and steps; ``_task``, with ``_nodes`` and ``_links``, says what is learned,
   from the data of ``_data``, the graph of ``_graph``, the batches of ``_samplers``, ``_partitions`` or ``_answers``,
   and the networks of ``_network``. ``_processes`` joins several processes.

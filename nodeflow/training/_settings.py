@@ -15,7 +15,8 @@ from nodeflow._base.sizes import as_bytes
 from nodeflow.partitions import ORDERS
 from nodeflow.training._fields import Group, Usual, count, documentation, flag, number, one_of, setting, text
 from nodeflow.training._fields import name_of as _name_of
-from nodeflow.training._models import LinkSettings, ModelSettings, OptimizerSettings
+from nodeflow.training._models import LinkSettings, ModelSettings
+from nodeflow.training._optimizers import OptimizerSettings
 from nodeflow.training._rules import check_values, unread
 from nodeflow.training._samplers import SamplerSettings
 
@@ -106,8 +107,7 @@ class StorageSettings(Group):
     slots: int = count(Usual("none", lambda _: 0), "partitions in memory at a time, which storage partitions needs")
     order: str = one_of(
         tuple(ORDERS),
-        "which partitions are in memory together; comet: random groups; beta: fewest swaps for all pairs; dispersed: "
-        "each is read once; sequential: those with training nodes stay, others beside them",
+        "; ".join(["which parts are in memory together", *(f"{name}: {kind.words}" for name, kind in ORDERS.items())]),
     )
 
 
