@@ -1,5 +1,7 @@
 """The NodeFlow, its layers and flows, and message passing on them.
 
+The room is large because one object has many capabilities; each has a file, and the classes only take its functions.
+
 Where to change something:
 
 - ``_node_flow``, ``_layer``, ``_flow``: the three classes. A subject with several functions has a file of its own, and
