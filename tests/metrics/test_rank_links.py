@@ -201,7 +201,7 @@ def test_decoders_are_ranked_by_their_scores_of_triples(kind: str, inverse: bool
 
 def score_of(decoder: decoders.Decoder, table: Tensor, side: str, u: int, r: int, v: int) -> float:
     with torch.no_grad():
-        return decoder.score(table[u], torch.tensor(r), table[v], side=side).item()
+        return decoder(table[u], table[v], torch.tensor(r), side=side).item()
 
 
 def test_a_relation_that_a_decoder_has_not_is_named() -> None:
