@@ -43,8 +43,9 @@ _DEFAULTS = {"share": "even"}  # settings that a state leaves out where they hav
 class NodeFlowLoader(Epochs):
     """Iterates over the NodeFlows of batches of seeds; every iteration is one epoch.
 
-    The batches are the same, bit for bit, for any number of workers, which are threads of this process. They end when
-    the iteration ends or is left early. A child process made by ``fork`` after torch has used several threads must call
+    The batches are the same, bit for bit, for any number of workers. These are threads of this process: compiled
+    samplers run in parallel with the training step, and nothing is copied. They end when the iteration ends or is left
+    early; with ``prefetch=0`` there are none. A child process made by ``fork`` after torch has used several threads must call
     ``torch.set_num_threads(1)`` first; one made by ``spawn`` need not.
 
     Args:
@@ -77,7 +78,8 @@ class NodeFlowLoader(Epochs):
             the labels of the seeds, ``["year"]`` a column of every layer. None: no columns.
         seed_data: columns with a row per seed, or row of seeds, by name: targets of pairs, labels of repeated seeds.
             The rows of a batch are its frame ``seed_data``, in the order of its ``seed_index``. The columns are not
-            copied: do not write to them while batches are drawn.
+            copied: do not write to them while batches are drawn. ``{"index": torch.arange(len(seeds))}`` gives every
+            seed its index in ``seeds``.
         transform: a function of a NodeFlow that returns a NodeFlow: the same one with columns added, or another. It is
             called for every batch in order, on the thread of the iterating caller, when the batch is taken: after
             ``sampler.complete``, before the move to ``device``. Workers do not run it, so it may read what the training

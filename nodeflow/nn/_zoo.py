@@ -90,8 +90,9 @@ class GraphSAGE(_Stack):
         conv: further keywords, passed to every convolution (see ``SAGEConv``).
 
     With ``torch.relu``, the default, and no ``norm``, ``residual`` or ``jumping``, every convolution but the last
-    applies the ReLU itself (``relu=True``): forward hooks see its result after the ReLU. With ``torch.nn.ReLU()``, in
-    subclasses that override ``activate``, and for convolutions that override ``forward`` it is a step of its own.
+    applies the ReLU itself (``relu=True``), which is faster: forward hooks see its result after the ReLU. With
+    ``torch.nn.ReLU()``, in subclasses that override ``activate``, and for convolutions that override ``forward`` it is
+    a step of its own.
 
     >>> from nodeflow import Graph, NeighborSampler
     >>> batch = NeighborSampler(Graph.from_edges([0, 1], [1, 2]), [2, 2])([2])

@@ -64,8 +64,8 @@ class Call(NamedTuple):
 class Draw(NamedTuple):
     """The random keys of one call of a sampler.
 
-    ``contexts``: the number that goes into the random key of each context, int64 ``[num_contexts]``: in a share of a
-    step, that of the context in the whole step, or the parent id of its seed. None: its index in this call.
+    ``contexts``: the number that goes into the random key of each context, int64 ``[num_contexts]``; None: its index in
+    this call. A share of a step passes the index in the whole step, a sampler whose seeds draw on their own their ids.
     """
 
     key: int

@@ -238,13 +238,19 @@ class SaintSampler(SubgraphSampler):
         return np.unique(self._kind.draw(random))
 
     def node_probability(self) -> Tensor:
-        """Return the probability that a node is in a subgraph, float64 ``[num_nodes]``: exact, or the counted share."""
+        """Return the probability that a node is in a subgraph, float64 ``[num_nodes]``.
+
+        Exact, or the share of the counted subgraphs that had it (0 where none had).
+        """
         counts, every = self._counts, np.arange(self.graph.num_nodes)
         chance = self._exact_of_nodes(every) if counts is None else counts.nodes / counts.total
         return torch.from_numpy(chance)
 
     def edge_probability(self) -> Tensor:
-        """Return the probability that both ends of an edge are in one, float64 ``[num_edges]``; 0 outside a filter."""
+        """Return the probability that both ends of an edge are in a subgraph, float64 ``[num_edges]``.
+
+        As for ``node_probability``; 0 for edges outside the filter.
+        """
         check_one_process(self.graph, "edge_probability()")
         whole, counts, probability = self._whole(), self._counts, np.zeros(self.graph.num_edges)
         chance = self._exact_of_edges(whole) if counts is None else counts.edges / counts.total

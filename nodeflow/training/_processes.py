@@ -70,7 +70,7 @@ class Processes:
             self._exchange(partial(dist.broadcast, tensor, 0))
 
     def average(self, parameters: Iterable[Tensor]) -> None:
-        """Give every parameter the mean of its gradients; a process without one counts as zeros, unless none has one.
+        """Average the gradient of each parameter over the processes; where some have none, theirs counts as zeros.
 
         Sums are always in the same order, so that a resumed run gives the same bits as an uninterrupted one.
         """

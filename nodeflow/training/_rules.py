@@ -71,7 +71,7 @@ READ: dict[str, tuple[Condition, ...]] = {
     "order": ({"storage": BUFFER},),
     "share": ({"graph": (PARTS,)},),
 }
-"""Conditions of which one must hold where a setting, or any of a [group], is read; all others are always read."""
+"""By setting or [group]: the alternatives under which a run reads it. Settings that are not here are always read."""
 
 NEEDED: tuple[tuple[Condition, str, str], ...] = (
     ({"storage": BUFFER}, "partitions", "the folder that nodeflow partition wrote"),

@@ -184,7 +184,7 @@ class Task(ABC):
         storage, window = self.settings.storage, len(self.loader)
         if storage.kind != "lookahead":
             return self.loader
-        # 8 bytes for each row of the plan, which takes no more than the rows in memory do
+        # the plan takes 8 bytes for each row: no more in all than the rows in memory, but 16 batches at least
         foreseen = max(as_bytes(storage.memory, "memory") // (8 * max(inputs, 1)), 16)
         heat = None if foreseen >= window else self.method.heat(self.trained_nodes())
         epochs = self.settings.run.epochs

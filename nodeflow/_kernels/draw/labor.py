@@ -105,7 +105,7 @@ def _trimmed(array, used):
 
 @njit(inline="always")
 def _probability(fanout, degree):
-    """Probability of every edge of a row in LABOR-0, on average over the numbers: its c where all pi are 1."""
+    """Return the inclusion probability of the edges of a row in LABOR-0, which is c of the row where all pi are 1."""
     return 1.0 if fanout < 0 or degree <= fanout else fanout / degree
 
 

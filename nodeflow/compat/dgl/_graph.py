@@ -261,7 +261,10 @@ class DGLGraph(BaseGraph):
         apply_node_func: Any = DEFAULT,
         inplace: bool = False,
     ) -> None:
-        """Compute the nodes ``v`` as ``update_all`` computes all of them; repeats count once."""
+        """Compute the nodes ``v`` from messages along their in-edges; repeats count once.
+
+        Without any in-edge only ``apply_node_func`` is applied.
+        """
         nodes = np.unique(as_ids(as_vector(v), "v", self.graph.num_nodes))
         with in_place(self.ndata, inplace):
             self._compute(nodes, message_func, reduce_func, apply_node_func)

@@ -204,7 +204,10 @@ class NodeFlow(BaseGraph):
     # ---- message passing
 
     def apply_layer(self, layer_id: int, func: Any = DEFAULT, v: Any = ALL, inplace: bool = False) -> None:
-        """Apply a function to all nodes of a layer, or to the nodes ``v`` of it, and store what it returns."""
+        """Apply a function to all nodes of a layer, or to the nodes ``v`` of it, and store what it returns.
+
+        The function registered for block i is that of layer i + 1.
+        """
         i = as_index(layer_id, "layer_id", self.num_layers)
         if isinstance(func, str) and func == DEFAULT:
             func = None if i == 0 else self.function("apply node", func, i - 1)
