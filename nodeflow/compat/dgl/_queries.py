@@ -102,8 +102,8 @@ class BaseGraph(ABC):
     def edge_ids(self, u: Any, v: Any, force_multi: bool | None = None, return_uv: bool = False) -> Any:
         """Return the ids of the edges ``u[i] -> v[i]``, int64 ``[k]``; one node goes with all.
 
-        With ``return_uv``: ``(src, dst, eid)`` of all edges between the pairs; else ValueError for a pair without edge or
-        with several.
+        With ``return_uv``: ``(src, dst, eid)`` of all edges between the pairs; else ValueError for a pair without
+        edge or with several.
         """
         src, dst = as_pairs(u, v, self.graph.num_nodes)
         if return_uv if force_multi is None else force_multi:
