@@ -45,8 +45,8 @@ class NodeFlowLoader(Epochs):
 
     The batches are the same, bit for bit, for any number of workers. These are threads of this process: compiled
     samplers run in parallel with the training step, and nothing is copied. They end when the iteration ends or is left
-    early; with ``prefetch=0`` there are none. A child process made by ``fork`` after torch has used several threads must
-    call ``torch.set_num_threads(1)`` first; one made by ``spawn`` need not.
+    early; with ``prefetch=0`` there are none. A child process made by ``fork`` after torch has used several threads
+    must call ``torch.set_num_threads(1)`` first; one made by ``spawn`` need not.
 
     Args:
         sampler: makes a NodeFlow of the seeds of a batch.
