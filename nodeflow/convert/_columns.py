@@ -1,4 +1,4 @@
-"""What the converters to and from several libraries share: columns as arrays, chosen and merged ones."""
+"""Columns for the converters to and from all libraries: as arrays, chosen, and merged."""
 
 from __future__ import annotations
 

@@ -149,11 +149,11 @@ class PeerGroup(Peers):
                 state.reported = None
 
     def _swapped(self, what: str, packed: Sequence[Bytes], detail: str) -> list[Bytes]:
-        begun, said = perf_counter(), f"{what} ({detail})" if detail else what
-        self._transport.enter(said)
-        heard = self._transport.swap(self._line(said, _WELL, packed))
+        begun, operation = perf_counter(), f"{what} ({detail})" if detail else what
+        self._transport.enter(operation)
+        heard = self._transport.swap(self._line(operation, _WELL, packed))
         self._state.exchanges += 1
-        self._check(said, heard)
+        self._check(operation, heard)
         sent = [len(parcel) for parcel in packed]
         counters = self.counters
         counters.exchanges += 1

@@ -1,4 +1,4 @@
-"""What stands between convolutions: normalisation, and dropout by the rows of a batch or by parent nodes."""
+"""Modules between convolutions: normalisation, and dropout by the rows of a batch or by parent nodes."""
 
 from __future__ import annotations
 

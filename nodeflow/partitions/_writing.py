@@ -355,7 +355,7 @@ def _bar(graph: Graph, nodes: Mapping[str, NewColumn], *, progress: bool) -> Any
 
 
 def _facts(graph: Graph, method: str | IdsLike, seed: int) -> dict[str, Any]:
-    """What the manifest of either folder says of the graph and of its cut."""
+    """Facts about the graph and its cut, for the manifest of either folder."""
     how = method if isinstance(method, str) else "given"
     return {"num_nodes": graph.num_nodes, "num_edges": graph.num_edges, "method": how, "seed": seed}
 

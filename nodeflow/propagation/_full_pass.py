@@ -27,7 +27,7 @@ _CHUNK = 2**16  # nodes computed at a time with files, where the caller does not
 
 
 class LayeredModel(Protocol):
-    """What a full pass uses of a ``nodeflow.nn.FlowModel``, or of a model of the user's; see there."""
+    """The part of a ``nodeflow.nn.FlowModel``, or of a model of the user's, that a full pass uses; see there."""
 
     @property
     def convs(self) -> Sized: ...

@@ -295,7 +295,7 @@ class LinkSampler(SamplerBase):
         )
 
     def _marks(self, links: Links, drawn: Ints) -> NDArray[np.bool_]:
-        """Which of the negatives ``[B, K]`` of links are known positives."""
+        """Mark the negatives ``[B, K]`` of links that are known positives."""
         marks, size = np.empty(drawn.shape, np.bool_), min(self._layout.chunk, max(len(drawn), 1))
         for side, negatives in self._negatives.items():
             columns, rows = self._layout.columns(side), negatives.rows_of(links.ends(side)[0], links.relation)

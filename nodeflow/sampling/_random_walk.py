@@ -123,7 +123,7 @@ class RandomWalkSampler(Sampler):
         )
 
     def _visited(self, dst: Ints, step: Step) -> Array:
-        """What ``kernels.walk.walk`` returns on the whole graph: the nodes visited, ``[n, walk_length, num_walks]``.
+        """Return the nodes that walks visit, ``[n, walk_length, num_walks]``: as ``kernels.walk.walk`` on a whole graph.
 
         Where several processes hold the graph, all call this function. Each keeps the states of its walks, and asks the
         owners of the nodes where they are for degrees, and for the neighbours that it picks: four exchanges per step.
@@ -135,13 +135,13 @@ class RandomWalkSampler(Sampler):
             whole: Array = kernels.walk.walk(*arrays, dst, key, number, self.walk_length, self.restart)
             return whole
 
-        def asked(what: str, answer: Callable[..., Arrays], *columns: Ints) -> Ints:
+        def ask(what: str, answer: Callable[..., Arrays], *columns: Ints) -> Ints:
             answers, routes = ask_owners(graph, self.reader, what, [narrowed(column) for column in columns], answer)
             return routes.joined_array([arrays[0] for arrays in answers])
 
         visited = np.repeat(dst, self.walk_length * number).reshape(-1, self.walk_length, number)
         with graph.peers.together(f"random walks of flow {step.flow}"):
-            choices = asked(_DEGREES, _degrees, dst)
+            choices = ask(_DEGREES, _degrees, dst)
             live = np.flatnonzero(choices)  # other destinations have no edges: no walks
             starts, choices = dst[live], choices[live]
             states = kernels.walk.first_states(key, starts)
@@ -153,9 +153,9 @@ class RandomWalkSampler(Sampler):
                     degree = np.repeat(choices, number).reshape(current.shape)
                     away = current != starts[:, None]
                     nodes, index = np.unique(current[away], return_inverse=True)
-                    degree[away] = asked(_DEGREES, _degrees, nodes)[index]
+                    degree[away] = ask(_DEGREES, _degrees, nodes)[index]
                 picks = kernels.walk.pick_edges(states, starts, choices, current, degree)
-                current = asked("steps of walks", _neighbors, current.ravel(), picks.ravel()).reshape(current.shape)
+                current = ask("steps of walks", _neighbors, current.ravel(), picks.ravel()).reshape(current.shape)
                 visited[live, i] = current
         return visited
 

@@ -1,4 +1,4 @@
-"""What graphs and NodeFlows of DGL 0.4 have in common: questions about edges and degrees, and registered functions.
+"""Base of the graphs and NodeFlows of DGL 0.4: questions about edges and degrees, and registered functions.
 
 Also the error for names that have no stand-in.
 """
