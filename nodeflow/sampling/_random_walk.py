@@ -123,7 +123,7 @@ class RandomWalkSampler(Sampler):
         )
 
     def _visited(self, dst: Ints, step: Step) -> Array:
-        """Return the nodes that walks visit, ``[n, walk_length, num_walks]``: as ``kernels.walk.walk`` on a whole graph.
+        """Return the nodes that walks visit, ``[n, walk_length, num_walks]``, as ``walk.walk`` does on a whole graph.
 
         Where several processes hold the graph, all call this function. Each keeps the states of its walks, and asks the
         owners of the nodes where they are for degrees, and for the neighbours that it picks: four exchanges per step.
