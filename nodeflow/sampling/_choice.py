@@ -117,9 +117,18 @@ class Choice(Frozen):
         so weights are compared.
         """
         self = cls.__new__(cls)
-        own = {"src": src, "_fresh": []} if positions is None else {"src": None, "_fresh": [src]}
-        self._set(indptr=indptr, positions=positions, eid=eid, edata=edata or {}, nodes=nodes, ndata=ndata or {}, **own)
-        self._set(weight=None if weight is None else Lazy(weight), needs_weight=weight is not None and needs_weight)
+        self._set(
+            indptr=indptr,
+            positions=positions,
+            src=src if positions is None else None,
+            _fresh=[] if positions is None else [src],
+            eid=eid,
+            weight=None if weight is None else Lazy(weight),
+            needs_weight=weight is not None and needs_weight,
+            edata=edata or {},
+            nodes=nodes,
+            ndata=ndata or {},
+        )
         return self
 
     def __repr__(self) -> str:
