@@ -74,13 +74,14 @@ class Traffic:
 
 def parcel(*arrays: tuple[int, int]) -> int:
     """Bytes of a parcel of arrays of one dimension, each given by its length and the bytes of an entry."""
-    return _WORD * (1 + 3 * len(arrays)) + sum(-(-count * size // _WORD) * _WORD for count, size in arrays)
+    return 3 * _WORD * len(arrays) + sum(-(-count * size // _WORD) * _WORD for count, size in arrays)
 
 
 def draws(num_dst: int, num_edges: int, weight: int) -> int:
     """Bytes of a question of so many destinations, and of the answer; ``weight``: bytes of an estimator weight."""
     question = parcel((3, 8), (0, 8), (num_dst, 8), (0, 8), (0, 8), (0, 8), (0, 8))
-    return question + parcel((num_dst, 4), (num_edges, 4), (num_edges, 4), (num_edges, weight), (1, 8), (0, 1))
+    words = len("[false, []]")  # needs_weight, and the columns of the draw
+    return question + parcel((words, 1), (num_dst, 4), (num_edges, 4), (num_edges, 4), (num_edges, weight))
 
 
 def count(loader: NodeFlowLoader, owner: Any, rank: int, row: int, steps: int | None) -> Traffic:
