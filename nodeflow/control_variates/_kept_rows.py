@@ -89,6 +89,7 @@ class KeptRows(nn.Module):
         return self
 
     def get_extra_state(self) -> Tensor:
+        """Return the hash of the propagation, for ``state_dict``."""
         return torch.tensor(self.propagation.fingerprint)
 
     def _load_from_state_dict(
