@@ -55,7 +55,7 @@ class Reader(NamedTuple):
 
     def intact(self) -> Reader:
         """Return the same with the edges that ``without`` leaves out."""
-        return self._replace(edges=self.edges.intact(), left_out=None)
+        return self if self.left_out is None else self._replace(edges=self.edges.intact(), left_out=None)
 
     def weighted(self, positions: Ints, factor: Array | None = None) -> Array:
         """Return the weights of the edges at ``positions`` times ``factor``, ``[E]`` each (None: 1)."""

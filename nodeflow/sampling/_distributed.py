@@ -144,7 +144,7 @@ def ask_owners(
     peers, intact = graph.peers, reader.intact()
     routes = Routes(peers.owners(columns[0]), peers.size)
     left_out = NOTHING if reader.left_out is None else reader.left_out
-    lies = peers.owners(left_out, "edge")
+    lies = peers.owners(left_out, "edge") if len(left_out) else left_out
     parcels: list[Arrays] = []
     for r in range(peers.size):
         own = routes.to(r)
@@ -182,7 +182,7 @@ def _chosen_by_owners(sampler: Sampler, dst: Tensor, step: Step) -> Choice:
             roots=None if step.roots is None else torch.from_numpy(roots),
             inputs=Call(times=times) if isinstance(step.inputs, Call) else None,
         )
-        own = sampler.with_reader(reader)
+        own = sampler if reader is sampler.reader else sampler.with_reader(reader)
         choice = own.choose(torch.from_numpy(nodes), question)
         check_choice(sampler.graph, reader.edges, choice, nodes, step.flow)
         return _packed(own, choice)
