@@ -19,6 +19,7 @@ from torch import Tensor
 from nodeflow.distributed import PeerError, check_same
 
 _LIMIT = 300.0  # seconds that processes wait for the others at the start
+_LOST = ("gloo", "NCCL", "Connection closed")  # words of torch's errors when communication fails
 
 
 class Processes:
@@ -131,6 +132,9 @@ class Processes:
         try:
             operation()
         except RuntimeError as error:
+            # others, such as a lack of memory, are errors of this process
+            if not (isinstance(error, dist.DistError) or any(word in str(error) for word in _LOST)):
+                raise
             first = str(error).strip().splitlines()[0]
             raise PeerError(f"another process has ended, or does not answer: {first}") from error
 
