@@ -1,7 +1,7 @@
-"""The processes that hold a graph together, and the part of it that one of them holds.
+"""The part of a graph that a process holds.
 
-``Peers`` and ``Held`` are those of one process, which holds all of a graph; ``nodeflow.distributed`` derives those of
-several from them. Code that reads a graph has one path for both. Its words, for a graph that is cut in two:
+``Held`` is that of one process, which holds all of a graph; ``nodeflow.distributed`` derives that of one of several
+from it. Code that reads a graph has one path for both. Its words, for a graph that is cut in two:
 
 >>> import tempfile
 >>> from nodeflow import Graph, distributed
@@ -24,9 +24,8 @@ The position of an edge in these arrays is its id in the part: edge 2 of the who
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
 import numpy as np
@@ -36,122 +35,7 @@ from torch import Tensor
 from nodeflow._base.checks import Ints
 from nodeflow._base.frozen import Frozen
 from nodeflow._base.types import Array
-
-MANY = 2**31
-Facts = Mapping[str, str] | Callable[[], Mapping[str, str]]
-"""Values by name, or a function that returns them; a single process never calls it."""
-_NOTHING: AbstractContextManager[None] = nullcontext()
-
-
-@dataclass
-class Counters:
-    """Counts of what one process has sent to the others and received from them.
-
-    Attributes:
-        exchanges: number of exchanges.
-        messages: number of parcels with something in them that were sent to another process.
-        bytes_sent, bytes_received: bytes of the parcels. Threads that exchange at the same time may lose counts.
-        by_kind: the bytes sent, by what was exchanged.
-        seconds: time spent in exchanges, in all threads, including waits for other processes.
-    """
-
-    exchanges: int = 0
-    messages: int = 0
-    bytes_sent: int = 0
-    bytes_received: int = 0
-    by_kind: dict[str, int] = field(default_factory=dict)
-    seconds: float = 0.0
-
-
-class Peers:
-    """The processes that hold a graph together, as one of them sees them: here a single one, which holds all of it.
-
-    ``exchange``, ``gather``, ``fetch``, ``send`` and ``agree`` are collective: every process calls them, in the same
-    order. A single process exchanges with itself: what it sends comes back as it was, and nothing is copied.
-
-    ``rank`` is the number of this process, ``size`` that of processes, ``counters`` what was exchanged so far.
-    """
-
-    rank, size = 0, 1
-
-    def __init__(self) -> None:
-        self.counters = Counters()
-
-    @property
-    def broken(self) -> bool:
-        """Whether an exchange did not end, so that the processes must be started again."""
-        return False
-
-    def owners(self, ids: Ints, kind: str = "node") -> Ints:
-        """Return the process that owns each node, and draws for it, or ("edge") that holds each edge."""
-        return np.zeros(len(ids), np.int64)
-
-    def exchange(self, what: str, parcels: Sequence[Sequence[Array]], detail: str = "") -> list[list[Array]]:
-        """Send the arrays ``parcels[r]`` to process r; return what each process sent here.
-
-        ``what`` and ``detail`` say in messages what is exchanged; a mismatch raises on all processes.
-        """
-        return [list(parcels[0])]
-
-    def gather(self, what: str, arrays: Sequence[Array]) -> list[list[Array]]:
-        """Send the same arrays to all processes; return what each process sent."""
-        return self.exchange(what, [arrays] * self.size)
-
-    def fetch(
-        self,
-        what: str,
-        ids: Ints,
-        owners: Callable[[Ints], Ints],
-        held: Callable[[Ints], Tensor],
-        before: Callable[[Ints], None] | None = None,
-    ) -> Tensor:
-        """Return the rows ``ids``, ``[len(ids), ...]``, in two exchanges; an id that is repeated travels once.
-
-        Args:
-            what: says in messages what is fetched.
-            ids: those that this process asks for, which may be none.
-            owners: says which process holds each of some ids.
-            held: returns rows that this process holds, by parent id.
-            before: called with all ids that are asked of this process, distinct, before ``held``. It may exchange.
-        """
-        if before is not None:
-            before(np.unique(ids))
-        return held(ids)
-
-    def send(
-        self, what: str, facts: Array, columns: Sequence[tuple[Ints, Tensor]]
-    ) -> tuple[Array, list[list[tuple[Ints, Tensor]]]]:
-        """Send dense rows to the processes that own their ids, in one exchange; all send as many columns.
-
-        Args:
-            what: says in messages what is sent.
-            facts: numbers that every process tells all others.
-            columns: ids ``[k]``, and the row of each ``[k, ...]``.
-
-        Returns the facts of all processes, ``[size, ...]``, and for every column the ids and rows that came, by
-        process.
-        """
-        return facts[None], [[column] for column in columns]
-
-    def agree(self, what: str, facts: Facts) -> None:
-        """Raise ValueError, on all processes, unless all have the same facts."""
-
-    def channel(self) -> object:
-        """Return a further channel, so that another thread can exchange at the same time; collective."""
-
-    def using(self, channel: object) -> AbstractContextManager[None]:
-        """Let the exchanges of this thread go through a channel; only one thread at a time may use it."""
-        return _NOTHING
-
-    def together(self, what: str, exchanges: int = MANY) -> AbstractContextManager[None]:
-        """Enter an operation that ends with an exchange, or is followed by one: its errors are raised on all processes.
-
-        ``exchanges``: only errors raised before this number of exchanges count.
-        """
-        return _NOTHING
-
-
-ALONE = Peers()
+from nodeflow._peers.peers import Peers
 
 
 class WholeIds(Frozen):

@@ -17,7 +17,7 @@ from nodeflow._base.checks import with_article
 from nodeflow._disk.arrays import ArrayFile, create_array, map_array, numpy_type
 from nodeflow._disk.folders import new_folder, take_lock
 from nodeflow._disk.manifest import MANIFEST, Manifest, sync_arrays
-from nodeflow._peers.held import ALONE, Peers
+from nodeflow._peers.peers import ALONE, Peers
 from nodeflow._store.journal import Journal
 from nodeflow._store.store import Shapes, Store, as_rows
 

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from nodeflow._peers.held import ALONE, Peers
+from nodeflow._peers.peers import ALONE, Peers
 
 Shapes = Mapping[str, tuple[tuple[int, ...], torch.dtype]]
 """By name, the shape and type of every array."""

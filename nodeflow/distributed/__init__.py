@@ -6,8 +6,7 @@ Where to change something:
   folder that it writes, its parts, and their sizes.
 - ``_graph``: opens such a folder on all processes, and is the graph as a process sees it. ``_held`` is what samplers
   read of its part, and its columns.
-- ``_peers``: exchanges between processes, which all end or all fail. ``_transport`` moves the bytes, and says which
-  process is missing.
+- ``nodeflow._peers``: exchanges between processes, which all end or all fail.
 
 Drawing from such a graph is in ``nodeflow.sampling._distributed``, random walks in
 ``nodeflow.sampling._random_walk``, the questions of link batches in ``nodeflow.sampling._link``. Sums over
@@ -17,10 +16,9 @@ all processes make or none does, of learned rows and of histories, are in ``node
 Names that are imported ``as`` themselves serve rooms above, not users.
 """
 
+from nodeflow._peers.transport import PeerError
 from nodeflow.distributed._graph import DistributedGraph
 from nodeflow.distributed._held import DistributedRows as DistributedRows
-from nodeflow.distributed._peers import check_same as check_same
-from nodeflow.distributed._transport import PeerError
 from nodeflow.partitions import EDGES as EDGES
 from nodeflow.partitions import GraphPart, GraphParts, PartsReport, partition_graph
 

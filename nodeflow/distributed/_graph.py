@@ -10,18 +10,17 @@ import numpy as np
 import torch
 import torch.distributed as dist
 from torch import Tensor
-from torch.distributed import distributed_c10d
 
 from nodeflow import _kernels as kernels
 from nodeflow._base.checks import ALL, Ints, _All, as_ids, as_number
 from nodeflow._base.types import FileLike, IdsLike
 from nodeflow._edges.stored import Between
+from nodeflow._peers.group import PeerGroup
+from nodeflow._peers.present import new_group
 from nodeflow._peers.routes import Routes
 from nodeflow._rows.rows import take_rows
 from nodeflow._runtime import process
 from nodeflow.distributed._held import DistributedRows, HeldEnds, HeldPart
-from nodeflow.distributed._peers import PeerGroup
-from nodeflow.distributed._transport import GroupTransport, Watch
 from nodeflow.graph import Graph, GraphFrame
 from nodeflow.partitions import GraphPart, GraphParts, sums
 
@@ -181,10 +180,7 @@ def open_whole(folder: FileLike, *, verify: bool) -> Graph:
 def open_part(folder: FileLike, timeout: float, *, verify: bool) -> tuple[GraphParts, GraphPart, PeerGroup]:
     """Return a folder of parts, the part of this process, and the processes; see ``DistributedGraph.open``."""
     seconds = as_number(timeout, "timeout", above=0)
-    # the store by which the processes found each other; under torchrun it outlives each of them. It has no public name
-    whole = distributed_c10d._get_default_store()  # noqa: SLF001
-    store = dist.PrefixStore(f"nodeflow/{next(process.openings)}", whole)  # type: ignore[attr-defined]
-    peers = PeerGroup(GroupTransport(Watch(store, dist.get_rank(), dist.get_world_size()), seconds))
+    peers = new_group(str(next(process.openings)), seconds)
     with peers.together(f"opening {folder}", exchanges=1):
         parts = GraphParts.open(folder, verify=verify)
         if parts.num_parts != peers.size:

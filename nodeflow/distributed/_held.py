@@ -14,7 +14,8 @@ from nodeflow import _kernels as kernels
 from nodeflow._base.checks import Ints
 from nodeflow._base.types import Array, IdsLike
 from nodeflow._edges.stored import Between, OutEdges
-from nodeflow._peers.held import Held, Peers, WholeIds
+from nodeflow._peers.held import Held, WholeIds
+from nodeflow._peers.peers import Peers
 from nodeflow._peers.routes import narrowed
 from nodeflow._rows.base import RowsBase
 from nodeflow._rows.rows import Rows, fetch_rows, layout_of

@@ -257,9 +257,9 @@ class Flow(Frozen):
 
         Args:
             h: ``[num_src, ...]``, a row per source.
-            reduce: "sum", "mean", "max", "min", "prod", "var" (the mean squared deviation from the mean) or "std" (its
-                square root); or a list of these, for a tuple of results in the same order, made while the rows are read
-                once.
+            reduce: a reduction of ``nodeflow.fn`` by name, such as "mean" or "max"; "var" (the mean squared deviation
+                from the mean) or "std" (its square root); or a list of these, for a tuple of results in the same order,
+                made while the rows are read once.
             weight: ``[num_edges]`` or ``[num_edges, ...]`` (broadcast against the rows of ``h``), multiplied to the
                 rows before they are reduced; None for none. ``mean`` divides by the number of edges, not by their
                 weights. Not for "var" and "std".

@@ -112,7 +112,7 @@ def copy_from_parent(
     Raises KeyError for an unknown column, ValueError without a parent graph; then no frame has changed.
     """
     copied: list[tuple[Frame, dict[str, Tensor]]] = []
-    for frame, ids, parent, names in _copied(batch, ndata, edata, from_parent=True):
+    for frame, ids, parent, names in _planned_copies(batch, ndata, edata, from_parent=True):
         copied.append((frame, {name: _rows_at(name, parent[name], ids).to(batch.device) for name in names}))
     for frame, columns in copied:
         frame.update(columns)
@@ -135,7 +135,7 @@ def copy_to_parent(
     parent cannot be written (a memory-mapped file); then the parent is as it was.
     """
     writes: list[tuple[Frame, str, Tensor, Tensor]] = []
-    for held, ids, parent, names in _copied(batch, ndata, edata, from_parent=False):
+    for held, ids, parent, names in _planned_copies(batch, ndata, edata, from_parent=False):
         last = _last_of_each(ids)  # an edge may be there repeatedly, a node in several contexts
         writes += [(parent, name, ids[last], _dense(name, held[name])[last]) for name in names]
     targets: dict[tuple[int, str], Tensor] = {}
@@ -155,10 +155,10 @@ def copy_to_parent(
 def node_columns(batch: NodeFlow, ndata: NamesLike) -> list[tuple[int, list[str]]]:
     """Return the numbers of the layers that a choice of node columns is for, each with the names; raises as a copy."""
     of = {id(layer.data): i for i, layer in enumerate(batch.layers)}
-    return [(of[id(frame)], names) for frame, _, _, names in _copied(batch, ndata, None, from_parent=True)]
+    return [(of[id(frame)], names) for frame, _, _, names in _planned_copies(batch, ndata, None, from_parent=True)]
 
 
-def _copied(
+def _planned_copies(
     batch: NodeFlow, ndata: NamesLike | EllipsisType, edata: NamesLike | EllipsisType, *, from_parent: bool
 ) -> list[_Copied]:
     """Return what is copied of every layer, then of every flow; the columns of the frame read are known to be there."""

@@ -34,7 +34,8 @@ from nodeflow._edges.stored import (
     stored,
     stored_indptr,
 )
-from nodeflow._peers.held import ALONE, Held, Peers
+from nodeflow._peers.held import Held
+from nodeflow._peers.peers import ALONE, Peers
 from nodeflow._runtime import process
 from nodeflow._runtime.mapped import FilePart, part_of_file
 from nodeflow.graph._folder import open_graph, read_manifest, write_graph

@@ -14,7 +14,8 @@ from torch import Tensor
 
 from nodeflow._base.checks import Ints, as_count, as_ids, as_int, as_number, check_one_of, check_type, describe
 from nodeflow._base.types import FileLike, IdsLike
-from nodeflow._peers.held import ALONE, HeldGraph, Peers, WholeIds
+from nodeflow._peers.held import HeldGraph, WholeIds
+from nodeflow._peers.peers import ALONE, Peers
 from nodeflow._peers.routes import first_of_each
 from nodeflow._rows.base import RowsBase
 from nodeflow._rows.rows import fetch_rows

@@ -12,7 +12,8 @@ from torch import Tensor
 
 from nodeflow._base.checks import Ints, as_array, as_count, as_int, check_one_of, describe, first_true
 from nodeflow._base.types import IdsLike
-from nodeflow._peers.held import Peers
+from nodeflow._peers.peers import Peers
+from nodeflow._peers.present import peers_of
 from nodeflow.graph import Graph
 from nodeflow.random import hash_ids
 from nodeflow.sampling.base import SamplerBase
@@ -72,20 +73,15 @@ class Shares(NamedTuple):
 
 def as_group(rank: int | None, world_size: int | None, graph: Graph) -> tuple[int, int]:
     """Return ``(rank, world_size)``, checked; see ``NodeFlowLoader`` for the defaults."""
-    peers = graph.peers
-    # processes that each hold a whole graph may share steps too; those that hold one together share them in any case
-    if peers.size > 1:
-        if (rank, world_size) not in ((None, None), (peers.rank, peers.size)):
-            raise ValueError(
-                f"rank and world_size must be {peers.rank} and {peers.size}, those of the processes that hold the "
-                f"graph, or be left out; got {rank} and {world_size}"
-            )
-        return peers.rank, peers.size
+    peers = peers_of(graph)
     if rank is None and world_size is None:
-        engine = torch.distributed
-        if engine.is_available() and engine.is_initialized():
-            return engine.get_rank(), engine.get_world_size()
-        return 0, 1
+        return peers.rank, peers.size
+    # processes that each hold a whole graph may share steps or not; those that hold one together share them
+    if graph.peers.size > 1 and (rank, world_size) != (peers.rank, peers.size):
+        raise ValueError(
+            f"rank and world_size must be {peers.rank} and {peers.size}, those of the processes that hold the graph, "
+            f"or be left out; got {rank} and {world_size}"
+        )
     if rank is None or world_size is None:
         missing = "rank" if rank is None else "world_size"
         rest = "pass rank= and world_size= together, or neither to take both from the default process group"

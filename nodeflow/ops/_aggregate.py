@@ -11,7 +11,7 @@ from nodeflow._base.checks import check_one_of, check_type
 from nodeflow.ops._chunked import read_once
 from nodeflow.ops._edgewise import check_rows
 from nodeflow.ops._messages import message_reduce
-from nodeflow.ops._reductions import OF_MESSAGES, REDUCTIONS, Sums
+from nodeflow.ops._reductions import OF_MESSAGES, REDUCTIONS, RowStatistics
 from nodeflow.ops._structure import Structure
 from nodeflow.ops._torch_state import opaque
 
@@ -61,24 +61,24 @@ def _several(structure: Structure, h: Tensor, names: tuple[str, ...], weight: Te
     """Return each reduction; sums, extremes and deviations are read from the rows together."""
     for name in names:
         check_one_of(name, "reduce", REDUCTIONS)
-    spread = [name for name in names if name not in OF_MESSAGES]
-    if spread and weight is not None:
+    of_rows = [name for name in names if name not in OF_MESSAGES]
+    if of_rows and weight is not None:
         raise ValueError(
-            f"{spread[0]!r} takes no weight, because a weighted variance has several definitions: aggregate weight * h "
-            "and weight * h ** 2 with 'sum', and divide as your definition says"
+            f"{of_rows[0]!r} takes no weight, because a weighted variance has several definitions: aggregate weight * "
+            "h and weight * h ** 2 with 'sum', and divide as your definition says"
         )
     h = check_rows(structure, "u", h, "h")
-    if spread and not h.is_floating_point():
-        raise TypeError(f"{spread[0]!r} needs floating numbers, got h of {h.dtype}: convert with .float() first")
-    together = {name: REDUCTIONS[name] for name in names if REDUCTIONS[name].needs}
-    if not spread and (len(together) < 2 or weight is not None or not h.is_floating_point()):
+    if of_rows and not h.is_floating_point():
+        raise TypeError(f"{of_rows[0]!r} needs floating numbers, got h of {h.dtype}: convert with .float() first")
+    together = {name: REDUCTIONS[name] for name in names if REDUCTIONS[name].reads}
+    if not of_rows and (len(together) < 2 or weight is not None or not h.is_floating_point()):
         together = {}
     results = {name: _single(structure, h, name, weight) for name in names if name not in together}
     if together:
         wide = h.to(torch.promote_types(h.dtype, torch.float32))
-        needed = {reduction.needs for reduction in together.values()}
-        total, largest, smallest, squares = (field in needed for field in Sums._fields[:4])
+        needed = {field for reduction in together.values() for field in reduction.reads}
+        total, largest, smallest, squares = (field in needed for field in RowStatistics._fields[:4])
         parts = read_once(structure, "u", wide, (total or squares, largest, smallest, squares))
-        sums = Sums._make((*parts, structure.divisor(wide)))
-        results |= {name: reduction.finish(sums).to(h.dtype) for name, reduction in together.items()}
+        statistics = RowStatistics._make((*parts, structure.divisor(wide)))
+        results |= {name: reduction.finish(statistics).to(h.dtype) for name, reduction in together.items()}
     return tuple(results[name] for name in names)

@@ -37,7 +37,7 @@ def message_reduce(
         lhs_kind: what lhs has a row for: "u" (sources), "v" (destinations) or "e" (edges); rhs_kind likewise.
         lhs: ``[rows, ...]``; feature dimensions of both broadcast, aligned at the right, and a row of one number fits
             any shape.
-        reduce: "sum", "mean", "max", "min" or "prod".
+        reduce: a reduction of ``nodeflow.fn`` by name, such as "sum".
         names: what error messages call lhs and rhs.
 
     Returns ``[num_dst, *message shape]``. Destinations without edges: 0, and 1 for prod (the empty product). The type

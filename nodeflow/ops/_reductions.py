@@ -22,7 +22,7 @@ Executor = Callable[[Structure, Operands], Tensor]
 """Returns the reduced messages, ``[num_dst, *message shape]``."""
 
 
-class Sums(NamedTuple):
+class RowStatistics(NamedTuple):
     """Reductions per destination, computed in one pass over the rows of its sources; empty where none needs them.
 
     ``squares`` are sums of squared deviations from the mean; ``degree`` has the numbers of edges, at least 1.
@@ -40,15 +40,16 @@ class Reduction(NamedTuple):
 
     Attributes:
         run: its executor, for any message; None: ``aggregate`` alone has it, for rows of sources.
-        needs: the field of ``Sums`` that ``finish`` reads; None: it is no part of ``Sums``, and has a pass of its own.
-        finish: makes the result of ``Sums``, which ``aggregate`` has made for several reductions at once.
+        reads: the fields of ``RowStatistics`` that ``finish`` reads, which ``aggregate`` makes for several reductions
+            at once; none: it has a pass of its own.
+        finish: makes the result of these.
         selects: whether the result is one of the messages, so that it has their type.
         divides: whether messages must be floating numbers.
     """
 
     run: Executor | None
-    needs: str | None = None
-    finish: Callable[[Sums], Tensor] = lambda sums: sums.total
+    reads: tuple[str, ...] = ()
+    finish: Callable[[RowStatistics], Tensor] = lambda rows: rows.total
     selects: bool = False
     divides: bool = False
 
@@ -116,13 +117,13 @@ def _root(variance: Tensor) -> Tensor:
 
 
 REDUCTIONS: Final = {
-    "sum": Reduction(_add, "total"),
-    "mean": Reduction(partial(_add, mean=True), "total", lambda sums: sums.total / sums.degree, divides=True),
-    "max": Reduction(partial(_extreme, largest=True), "largest", lambda sums: sums.largest, selects=True),
-    "min": Reduction(partial(_extreme, largest=False), "smallest", lambda sums: sums.smallest, selects=True),
+    "sum": Reduction(_add, ("total",)),
+    "mean": Reduction(partial(_add, mean=True), ("total",), lambda rows: rows.total / rows.degree, divides=True),
+    "max": Reduction(partial(_extreme, largest=True), ("largest",), lambda rows: rows.largest, selects=True),
+    "min": Reduction(partial(_extreme, largest=False), ("smallest",), lambda rows: rows.smallest, selects=True),
     "prod": Reduction(_product),
-    "var": Reduction(None, "squares", lambda sums: sums.squares / sums.degree, divides=True),
-    "std": Reduction(None, "squares", lambda sums: _root(sums.squares / sums.degree), divides=True),
+    "var": Reduction(None, ("squares",), lambda rows: rows.squares / rows.degree, divides=True),
+    "std": Reduction(None, ("squares",), lambda rows: _root(rows.squares / rows.degree), divides=True),
 }
 """All reductions. ``nodeflow.fn`` has a function for each that has an executor."""
 

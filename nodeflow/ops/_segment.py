@@ -42,7 +42,7 @@ def gather_dst(structure: Structure, h: Tensor) -> Tensor:
 def segment_reduce(structure: Structure, values: Tensor, reduce: str = "sum") -> Tensor:
     """Reduce a row per edge, ``[num_edges, ...]``, to a row per destination, ``[num_dst, ...]``.
 
-    ``reduce`` is "sum", "mean", "max", "min" or "prod"; see ``message_reduce`` for results, gradients and errors.
+    ``reduce`` is as in ``message_reduce``, which has results, gradients and errors.
 
     >>> structure = Structure(torch.tensor([0, 2, 3]), torch.tensor([0, 1, 2]), num_src=3)
     >>> segment_reduce(structure, torch.tensor([[1.0], [2.0], [3.0]]), "max")

@@ -25,8 +25,8 @@ class PartitionBuffer:
 
     ``for state in buffer`` is one epoch. Every state has ``state.graph``, the edges between its parts with rows of
     nodes in place; ``state.seeds``, its training nodes; and ``state.edges``, its edges to train on. Over an epoch every
-    training node and, with "comet" and "beta", every edge comes once. While the caller computes, a thread writes what
-    has changed, reads the next parts and makes the next graph.
+    training node comes once, and where the order brings all pairs of parts together, every edge too. While the caller
+    computes, a thread writes what has changed, reads the next parts and makes the next graph.
 
     Columns named in ``writable`` are learned rows: what the caller writes into ``state.graph.ndata[name]`` goes back to
     the folder. The end of an epoch commits it, all or nothing: one that is left early, fails or is killed leaves the
@@ -50,8 +50,8 @@ class PartitionBuffer:
 
     ``partitions`` is the folder, as committed last, ``epoch`` the number of the next epoch, ``slots`` the number of
     parts in memory; ``counters`` has what was read, written and waited for. In memory are ``slots`` parts and
-    as many as are swapped at once (half of ``slots`` with "comet", 1 with "beta" and "dispersed"), and the edges of two
-    states, at about 16 bytes an edge and twice its columns: see ``held_bytes``.
+    as many as the order swaps at once (at most half of ``slots``, or 1), and the edges of two states, at about 16 bytes
+    an edge and twice its columns: see ``held_bytes``.
 
     Raises ValueError for slots that do not go with the order and for a ``memory`` that is too small, KeyError for an
     unknown column, BlockingIOError where another buffer writes the folder, and the errors of ``Partitions.open``.

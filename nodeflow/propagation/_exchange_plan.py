@@ -12,7 +12,7 @@ from nodeflow._base.checks import Ints, as_array, check_num_rows, check_one_of
 from nodeflow._base.frozen import Frozen, Lazy
 from nodeflow._base.types import Array, MaskLike
 from nodeflow._edges.edges import NOTHING, Edges, edges_along
-from nodeflow._peers.held import Peers
+from nodeflow._peers.peers import Peers
 from nodeflow._peers.routes import Routes
 from nodeflow._rows.rows import Rows, from_numpy, is_sparse, slice_rows, take_rows, whole_column, zero_rows
 from nodeflow._rows.rows import as_array as as_words

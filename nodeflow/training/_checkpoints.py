@@ -16,7 +16,6 @@ from safetensors.torch import save as to_safetensors
 from torch import Tensor
 
 from nodeflow._disk.manifest import replace_file
-from nodeflow.training._processes import Processes
 from nodeflow.training._settings import Settings
 
 if TYPE_CHECKING:
@@ -146,11 +145,11 @@ class Checkpoints:
         Collective: rank 0 reads the file for all processes. Raises ValueError for a damaged file, and the errors of
         ``run.load_state_dict``.
         """
-        processes, path = Processes.present(), self.folder / STATE
-        if not processes.of_first(path.exists):
+        path = self.folder / STATE
+        if not run.peers.of_first("whether there is a state", path.exists):
             return False
-        state = processes.of_first(lambda: read_state(path))
-        with processes.together():
+        state = run.peers.of_first("the state", lambda: read_state(path))
+        with run.peers.together("the state"):
             run.load_state_dict(state)
         return True
 
@@ -167,7 +166,7 @@ class Checkpoints:
     def save(self, run: Trainer) -> None:
         """Save the state now. If it cannot be written, raises OSError and keeps the previous state."""
         state, self._saved = run.state_dict(), time.monotonic()
-        if not Processes.present().is_first:
+        if not run.peers.is_first:
             return
         try:
             self.folder.mkdir(parents=True, exist_ok=True)

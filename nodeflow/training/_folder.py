@@ -20,6 +20,7 @@ import torch
 from nodeflow._base.checks import as_count
 from nodeflow._base.version import __version__
 from nodeflow._disk.manifest import replace_file
+from nodeflow._peers.present import present
 from nodeflow.datasets import Dataset
 from nodeflow.plot import plot_curves
 from nodeflow.training._checkpoints import STATE, Checkpoints, read_tensors, write_tensors
@@ -28,7 +29,7 @@ from nodeflow.training._fields import check_text
 from nodeflow.training._models import ModelFacts, build_model
 from nodeflow.training._network import Inputs, LinkNetwork, Network
 from nodeflow.training._nodes import NodeTask
-from nodeflow.training._processes import OwnRandom, Processes
+from nodeflow.training._processes import OwnRandom
 from nodeflow.training._result import EpochRecord, Result
 from nodeflow.training._settings import Settings, read_toml
 from nodeflow.training._trainer import Trainer
@@ -156,7 +157,7 @@ def open_trainer(folder: Path | str, dataset: Dataset | None = None) -> Trainer:
     Traceback (most recent call last):
     FileNotFoundError: nowhere is no folder of a run: it has no run.toml
     """
-    run = Run.read(Path(folder)).shared_by(Processes.present().size)
+    run = Run.read(Path(folder)).shared_by(present().size)
     checkpoints = Checkpoints.every(Path(folder), run.checkpoint_every)
     trainer = Trainer(run.dataset() if dataset is None else dataset, run.settings, checkpoints=checkpoints)
     checkpoints.restore(trainer)
@@ -195,7 +196,7 @@ def save(result: Result, folder: Path | str, *, curves: str | None = None) -> li
 
 
 def _write(result: Result, folder: Path) -> list[Path]:
-    task, processes = result.task, result.task.processes.size
+    task, processes = result.task, result.task.peers.size
     facts = {
         "dataset": task.dataset.name,
         "task": task.target.task if isinstance(task, NodeTask) else result.settings.run.task,

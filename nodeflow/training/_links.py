@@ -125,7 +125,7 @@ class LinkTask(Task):
         if self.loader is not None:
             return super().make_batches(inputs)
         size, seed = self.settings.sampler.batch_size, self.settings.run.seed
-        return Answers(self.graph, self.triples["train"], size, seed, self.processes.rank, self.processes.size)
+        return Answers(self.graph, self.triples["train"], size, seed, self.peers.rank, self.peers.size)
 
     # ---- training
 
@@ -143,7 +143,7 @@ class LinkTask(Task):
             cubes = torch.cat([self._cubes(chunk, h) for chunk in batch.chunks])
             loss = loss + n3 * cubes.sum() / max(len(cubes), 1)
         # weight this process's mean so that the mean over processes is the mean over all edges of the step
-        if self.processes.size > 1:
+        if self.peers.size > 1:
             loss = loss * (self.size(batch) * self.loader.seed_weight)  # type: ignore[union-attr]
         return loss
 

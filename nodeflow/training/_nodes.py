@@ -164,7 +164,7 @@ class NodeTask(Task):
         if rows is not None:
             outputs, labels = outputs[rows], labels[rows]
         each = self.loss_of_rows(outputs.float(), labels)
-        if self.processes.size > 1:  # the weights of this share in the mean over the whole step
+        if self.peers.size > 1:  # the weights of this share in the mean over the whole step
             return each.sum() * self.loader.seed_weight  # type: ignore[union-attr]
         return (each * self.method.loss_weights(batch, rows, each, len(self.dataset.train))).sum()
 

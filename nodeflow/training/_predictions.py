@@ -56,7 +56,7 @@ def write_predictions(path: FileLike, trainer: Trainer, nodes: IdsLike | None = 
         raise TypeError("write_predictions writes outputs of nodes, but the run learned links: write_top_links")
     ids = torch.from_numpy(_ids(nodes, dataset))
     outputs = trainer.outputs(ids)
-    if trainer.processes.is_first:
+    if trainer.peers.is_first:
         write_outputs(place, ids, outputs, dataset, task.target.task)
 
 
@@ -92,7 +92,7 @@ def write_top_links(
     dataset = trainer.task.dataset
     ids = _ids(nodes, dataset)
     answers = trainer.top_links(ids, k, **options)
-    if not trainer.processes.is_first:
+    if not trainer.peers.is_first:
         return
     task: LinkTask = trainer.task  # type: ignore[assignment]  # top_links refuses others
     _write(place, answers.ids, _answers(ids, answers, task, task.relations(options.get("relation"))))

@@ -1,157 +1,35 @@
-"""The processes that train one model together, with their group and exchanges; their device and random generators."""
+"""The processes that torchrun started, joined in a group; the device and the random generators of a run."""
 
 from __future__ import annotations
 
-import builtins
 import gc
 import os
 import time
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import partial
 from typing import Any
 
 import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from nodeflow.distributed import PeerError, check_same
+from nodeflow._peers.peers import Peers
+from nodeflow._peers.present import present, release
+from nodeflow._peers.transport import PeerError
 
 _LIMIT = 300.0  # seconds that processes wait for the others at the start
-_LOST = ("gloo", "NCCL", "Connection closed")  # words of torch's errors when communication fails
-
-
-class Processes:
-    """The processes of torch's default group, or this process alone.
-
-    All methods are collective: every process calls them, in the same order. Tensors on the CPU are exchanged, so the
-    group must have a backend for these. A process alone exchanges nothing, and gets back what it gave. ``told``:
-    whether all processes have raised the same error.
-    """
-
-    def __init__(self, rank: int = 0, size: int = 1) -> None:
-        self.rank, self.size, self.told = rank, size, False
-
-    @classmethod
-    def present(cls) -> Processes:
-        """Return the processes of the default group; without a group, this process alone."""
-        grouped = dist.is_available() and dist.is_initialized()
-        return cls(dist.get_rank(), dist.get_world_size()) if grouped else cls()
-
-    @property
-    def is_first(self) -> bool:
-        """Whether this is the process that prints and writes."""
-        return self.rank == 0
-
-    def totals(self, *counts: int) -> list[int]:
-        """Return the sum of each count over the processes."""
-        return self._summed(torch.tensor(counts)).tolist()
-
-    def mean(self, value: float) -> float:
-        """Return the mean of a value over the processes, the same bits on all."""
-        return self._summed(torch.tensor([value], dtype=torch.float64)).item() / self.size
-
-    def rows_of_all(self, places: Tensor, rows: Tensor, count: int) -> Tensor:
-        """Return ``[count, ...]`` on the CPU: each process passes its ``rows`` and their disjoint ``places``."""
-        whole = rows.new_zeros((count, *rows.shape[1:]))
-        whole[places] = rows
-        return self._summed(whole)
-
-    def of_first(self, make: Callable[[], Any]) -> Any:
-        """Call ``make`` on the first process; return the result, or raise its error, on all."""
-        with self.together():
-            values = [make() if self.is_first else None]
-        self._exchange(lambda: dist.broadcast_object_list(values, 0, device=torch.device("cpu")))
-        return values[0]
-
-    def copy_first(self, tensors: Iterable[Tensor]) -> None:
-        """Give the tensors of all processes the values that they have on the first one."""
-        for tensor in tensors:
-            self._exchange(partial(dist.broadcast, tensor, 0))
-
-    def average(self, parameters: Iterable[Tensor]) -> None:
-        """Average the gradient of each parameter over the processes; where some have none, theirs counts as zeros.
-
-        Sums are always in the same order, so that a resumed run gives the same bits as an uninterrupted one.
-        """
-        trained = [one for one in parameters if one.requires_grad]
-        gradients, counts = [], self.totals(*(int(one.grad is not None) for one in trained))
-        for one, count in zip(trained, counts, strict=True):
-            if count:
-                one.grad = torch.zeros_like(one) if one.grad is None else one.grad.contiguous()
-                gradients.append(one.grad)
-
-        def average() -> None:
-            # begun together, because most are small
-            for work in [dist.all_reduce(each, async_op=True) for each in gradients]:
-                work.wait()
-            for each in gradients:
-                each /= self.size
-
-        self._exchange(average)
-
-    @contextmanager
-    def together(self) -> Iterator[None]:
-        """Raise on all processes if the block raises on any; a process with an error of its own raises that one."""
-        error: Exception | None = None
-        try:
-            yield
-        except Exception as caught:
-            error = caught
-        # collective: processes without an error report too, since the others wait for them
-        failures = self._of_all(None if error is None else (type(error).__name__, _words(error)))
-        failed = [rank for rank, failure in enumerate(failures) if failure]
-        self.told = bool(failed)
-        if error is not None:
-            raise error
-        if failed:
-            name, words = failures[failed[0]]
-            kind = getattr(builtins, name, RuntimeError)
-            kind = kind if kind in (ValueError, TypeError, IndexError, KeyError, OSError, ImportError) else PeerError
-            raise kind(f"rank {failed[0]}: {words}")
-
-    def agree(self, what: str, facts: Mapping[str, Any]) -> None:
-        """Raise ValueError, on all processes, unless all have the same facts."""
-        with self.together():
-            check_same(what, self._of_all({name: repr(value) for name, value in facts.items()}))
-
-    def _summed(self, tensor: Tensor) -> Tensor:
-        self._exchange(lambda: dist.all_reduce(tensor))
-        return tensor
-
-    def _of_all(self, value: object) -> list[Any]:
-        values = [value] * self.size
-        self._exchange(lambda: dist.all_gather_object(values, value))
-        return values
-
-    def _exchange(self, operation: Callable[[], object]) -> None:
-        """Run an operation of torch's group, whose errors become PeerError; a process alone has no group."""
-        if self.size == 1:
-            return
-        try:
-            operation()
-        except RuntimeError as error:
-            # others, such as a lack of memory, are errors of this process
-            if not (isinstance(error, dist.DistError) or any(word in str(error) for word in _LOST)):
-                raise
-            first = str(error).strip().splitlines()[0]
-            raise PeerError(f"another process has ended, or does not answer: {first}") from error
-
-
-def _words(error: Exception) -> str:
-    return str(error.args[0] if isinstance(error, KeyError) and error.args else error)
 
 
 @contextmanager
-def process_group() -> Iterator[Processes]:
+def process_group() -> Iterator[Peers]:
     """Within the block, torch's default group has the processes that torchrun started.
 
     An existing group is used unchanged. On a machine with GPUs, each process uses the GPU of its local rank, and
     GPU tensors go through NCCL.
     """
     if int(os.environ.get("WORLD_SIZE") or 1) == 1 or dist.is_initialized():
-        yield Processes.present()
+        yield present()
         return
     backend = "gloo"
     if torch.cuda.is_available() and dist.is_nccl_available():
@@ -160,10 +38,11 @@ def process_group() -> Iterator[Processes]:
     store, rank, size = next(dist.rendezvous("env://"))  # type: ignore[attr-defined]
     dist.init_process_group(backend, store=own_store(store, rank, size), rank=rank, world_size=size)
     try:
-        yield Processes.present()
+        yield present()
     finally:
         # a thread of gloo may drop the last reference to a tensor; if it does so while the interpreter ends, it aborts
         # the process. These threads end with their group, and graphs and models, which are garbage now, hold groups
+        release()
         gc.collect()
         dist.destroy_process_group()
         gc.collect()

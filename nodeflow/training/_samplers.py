@@ -22,7 +22,6 @@ from nodeflow.storage import Rows, degree_heat, reach_heat
 from nodeflow.training._fields import Group, Numbers, Usual, count, one_of, setting, table
 from nodeflow.training._graph import node_degrees, with_columns, with_mean_weights
 from nodeflow.training._models import Kind
-from nodeflow.training._processes import Processes
 from nodeflow.transform import add_self_loops, edge_norm
 
 _WEIGHT = "propagation"
@@ -260,10 +259,11 @@ class ControlVariates(Method):
         return torch.cat(ages)
 
     def state_dict(self) -> dict[str, Any]:
-        state, processes = dict(self.history.state_dict()), Processes.present()
+        state = dict(self.history.state_dict())
         # saved in the order of all nodes, so that a run can resume with another number of processes, or another cut
         for name in self._names_of_rows():
-            state[name] = processes.rows_of_all(self.graph.held.masters, state[name], self.graph.num_nodes)
+            rows, masters = state[name], self.graph.held.masters
+            state[name] = self.graph.peers.rows_of_all(f"history {name}", masters, rows, self.graph.num_nodes)
         return {"history": state}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from nodeflow._base.sizes import as_bytes
+from nodeflow._peers.present import peers_of
 from nodeflow._rows.rows import is_collective, whole_column
 from nodeflow.datasets import Dataset
 from nodeflow.graph import Graph
@@ -28,7 +29,6 @@ from nodeflow.training._graph import FeatureRows, directed, relations_of, with_f
 from nodeflow.training._models import ModelFacts, build_model, kind_of
 from nodeflow.training._network import Network, inputs_of
 from nodeflow.training._partitions import PartBatches
-from nodeflow.training._processes import Processes
 from nodeflow.training._rules import FEATURES, LOSS, NO_FEATURES, ONE, OWN, OWN_LOSS, PARTS, SEVERAL, WHOLE
 from nodeflow.training._samplers import METHODS
 from nodeflow.training._settings import Settings
@@ -71,7 +71,7 @@ def facts_of(dataset: Dataset, settings: Settings, own_parts: Mapping[str, str])
     facts = {
         "features": FEATURES if "feat" in dataset.graph.ndata else NO_FEATURES,
         "graph": WHOLE if dataset.graph.peers.size == 1 else PARTS,
-        "processes": ONE if Processes.present().size == 1 else SEVERAL,
+        "processes": ONE if peers_of(dataset.graph).size == 1 else SEVERAL,
         "loss": OWN_LOSS if "loss" in own_parts else LOSS,
     }
     if settings.run.task != "link":
@@ -110,7 +110,7 @@ class Task(ABC):
         width: int,
     ) -> None:
         self.dataset, self.settings, self.device = dataset, settings, device
-        self.processes = Processes.present()
+        self.peers = peers_of(dataset.graph)
         kind, encodes = kind_of(settings.model.name), model is not None or settings.model.name != "none"
         self.own_model = model is not None or kind.own
         # products would round features to bfloat16 in every step; a history, a decoder and other models read float32
@@ -139,7 +139,7 @@ class Task(ABC):
         self.loader = self.make_loader()
         first = 0 if self.loader is None or not encodes else self._try_first_batch(self.loader, width)
         self.batches = self.make_batches(first)
-        if self.processes.size > 1:
+        if self.peers.size > 1:
             self._check_shared()
 
     def _has_weights(self) -> bool:
@@ -267,7 +267,7 @@ class Task(ABC):
         compute = self.settings.compute
         options |= {"ndata": {i: names for i, names in columns.items() if names}, "edata": self.edge_columns() or None}
         options |= {"seed": seed, "num_workers": compute.workers, "share": compute.share}
-        options |= {"rank": self.processes.rank, "world_size": self.processes.size}
+        options |= {"rank": self.peers.rank, "world_size": self.peers.size}
         if self.device.type != "cuda":
             return NodeFlowLoader(sampler, seeds, batch_size, **options)
         # a history is read as late as possible, and planned rows are put into batches when they are taken: neither can
@@ -283,7 +283,7 @@ class Task(ABC):
         for batch in self.batches_of(sampler, nodes, self.settings.sampler.batch_size, seed, seed_data=place):
             places.append(batch.seed_data["place"].cpu())
             rows.append(self.network(batch).float().cpu()[batch.seed_index.cpu()])
-        return self.processes.rows_of_all(torch.cat(places), torch.cat(rows), len(nodes))
+        return self.peers.rows_of_all("outputs", torch.cat(places), torch.cat(rows), len(nodes))
 
     def _try_first_batch(self, batches: NodeFlowLoader, width: int) -> int:
         """Return how many rows enter the first batch; raises ValueError where the model is biased for it."""

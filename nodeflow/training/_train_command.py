@@ -15,10 +15,12 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from nodeflow._peers.group import is_heard_by_all
+from nodeflow._peers.peers import Peers
 from nodeflow.training._checkpoints import FREE, Checkpoints
 from nodeflow.training._folder import LOG, SETTINGS, Run, begin, output_folder, save, write_log
 from nodeflow.training._partitions import PartBatches
-from nodeflow.training._processes import Processes, process_group
+from nodeflow.training._processes import process_group
 from nodeflow.training._result import EpochRecord
 from nodeflow.training._settings import FIELDS, read_toml
 from nodeflow.training._trainer import Stopped, Trainer
@@ -38,42 +40,42 @@ def train(options: argparse.Namespace, say: Say) -> None:
     checkpoint.safetensors (weights of the best epoch), log.csv (a row per epoch), result.json (scores, settings,
     versions), curves.png (loss and validation score by epoch), and TensorBoard events where it is installed.
     """
-    with process_group() as processes:
+    with process_group() as peers:
         try:
-            _train(options, say if processes.is_first else lambda _: None, processes)
+            _train(options, say if peers.is_first else lambda _: None, peers)
         except (Stopped, KeyboardInterrupt) as error:
-            if not processes.is_first:
+            if not peers.is_first:
                 raise Silent(143 if isinstance(error, Stopped) else 130) from None
             raise
-        except Exception:
-            if not processes.is_first and processes.told:
+        except Exception as error:
+            if not peers.is_first and is_heard_by_all(error):
                 raise Silent(2) from None
             raise
 
 
-def _train(options: argparse.Namespace, say: Say, processes: Processes) -> None:
+def _train(options: argparse.Namespace, say: Say, peers: Peers) -> None:
     chosen = {name: getattr(options, name) for name in FIELDS if hasattr(options, name)}
     values: dict[str, Any] = {}
     if options.resume is not None:
-        folder, run, goes_on = options.resume, _resumed(options, chosen, processes), True
+        folder, run, goes_on = options.resume, _resumed(options, chosen, peers), True
     else:
         values = {} if options.config is None else read_toml(options.config)
-        run = _new_run(options, values, chosen, processes)
+        run = _new_run(options, values, chosen, peers)
         folder = options.output or Path("runs/latest")
         # each machine counts its own restarts by torchrun, which resume a run that the folder holds
-        restarts = processes.totals(int(os.environ.get("TORCHELASTIC_RESTART_COUNT") or 0))
-        goes_on = restarts != [0] and processes.of_first(
-            lambda: (folder / SETTINGS).is_file() and Run.read(folder).values() == run.values()
+        restarts = peers.totals("restarts", int(os.environ.get("TORCHELASTIC_RESTART_COUNT") or 0))
+        goes_on = restarts != [0] and peers.of_first(
+            "the run in the folder", lambda: (folder / SETTINGS).is_file() and Run.read(folder).values() == run.values()
         )
-    with processes.together():
-        run = run.shared_by(processes.size)
+    with peers.together("the data set"):
+        run = run.shared_by(peers.size)
         dataset = run.dataset()
         checkpoints = Checkpoints.every(folder, run.checkpoint_every)
     trainer = Trainer(dataset, run.settings, checkpoints=checkpoints)
     if goes_on:
         checkpoints.restore(trainer)
-    with output_folder(folder) if processes.is_first and not goes_on else nullcontext():
-        replaces = processes.of_first(lambda: run.write(folder) if goes_on else begin(folder, run))
+    with output_folder(folder) if peers.is_first and not goes_on else nullcontext():
+        replaces = peers.of_first("the folder", lambda: run.write(folder) if goes_on else begin(folder, run))
         say(repr(dataset))
         if replaces:
             say(f"replaces the earlier run in {folder}")
@@ -86,7 +88,7 @@ def _train(options: argparse.Namespace, say: Say, processes: Processes) -> None:
         _run(trainer, run, folder, options, say)
 
 
-def _resumed(options: argparse.Namespace, chosen: Mapping[str, Any], processes: Processes) -> Run:
+def _resumed(options: argparse.Namespace, chosen: Mapping[str, Any], peers: Peers) -> Run:
     fixed = [name for name in chosen if name not in FREE]
     fixed += [name for name in ("data", "config", "output", "checkpoint_every") if getattr(options, name)]
     if fixed:
@@ -94,28 +96,26 @@ def _resumed(options: argparse.Namespace, chosen: Mapping[str, Any], processes: 
             f"--resume takes the settings of its folder, but {fixed[0]} was given too; leave it out. Only "
             f"{', '.join(FREE)} may change"
         )
-    run = Run.of(processes.of_first(lambda: Run.read(options.resume).values()))
+    run = Run.of(peers.of_first("settings", lambda: Run.read(options.resume).values()))
     return replace(run, settings=run.settings.replace(**chosen))
 
 
-def _new_run(
-    options: argparse.Namespace, values: dict[str, Any], chosen: Mapping[str, Any], processes: Processes
-) -> Run:
+def _new_run(options: argparse.Namespace, values: dict[str, Any], chosen: Mapping[str, Any], peers: Peers) -> Run:
     for name in ("data", "checkpoint_every"):
         if getattr(options, name) is not None:
             values[name] = getattr(options, name)
-    try:
-        with processes.together():
-            run = Run.of({"processes": processes.size, **values}, chosen)
-            return (replace(run, processes=processes.size) if "batch_size" in chosen else run).shared_by(processes.size)
-    except (ValueError, TypeError) as error:
-        if options.config is None:
-            raise
-        raise type(error)(f"{options.config}: {error}") from error
+    with peers.together("settings"):
+        try:
+            run = Run.of({"processes": peers.size, **values}, chosen)
+            return (replace(run, processes=peers.size) if "batch_size" in chosen else run).shared_by(peers.size)
+        except (ValueError, TypeError) as error:
+            if options.config is None:
+                raise
+            raise type(error)(f"{options.config}: {error}") from error
 
 
 def _run(trainer: Trainer, run: Run, folder: Path, options: argparse.Namespace, say: Say) -> None:
-    if not trainer.processes.is_first:
+    if not trainer.peers.is_first:
         with _stop_on_term(trainer):
             trainer.run()
         return

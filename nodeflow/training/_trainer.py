@@ -17,6 +17,7 @@ from tqdm import tqdm
 
 from nodeflow._base.checks import check_one_of
 from nodeflow._base.types import IdsLike
+from nodeflow._peers.present import peers_of
 from nodeflow.datasets import Dataset
 from nodeflow.flow import NodeFlow
 from nodeflow.metrics import Metric, TopLinks
@@ -25,7 +26,7 @@ from nodeflow.training._checkpoints import Checkpoints, check_same_parts, check_
 from nodeflow.training._data import PARTS
 from nodeflow.training._links import LinkTask, TopLinkOptions
 from nodeflow.training._nodes import Loss, NodeTask
-from nodeflow.training._processes import OwnRandom, Processes, find_device
+from nodeflow.training._processes import OwnRandom, find_device
 from nodeflow.training._result import EpochRecord, Result, counts_of, record_of
 from nodeflow.training._settings import Settings
 from nodeflow.training._task import OwnParts, Task, facts_of
@@ -81,21 +82,26 @@ class Trainer:
         checkpoints: Checkpoints | None = None,
     ) -> None:
         self.settings = settings = settings or Settings()
-        self.processes = Processes.present()
-        self.device = find_device(settings.compute.device, several=self.processes.size > 1)
+        self.peers = peers_of(dataset.graph)
+        self.device = find_device(settings.compute.device, several=self.peers.size > 1)
         self._random = OwnRandom(settings.run.seed, self.device)
         own = OwnParts(model, loss, metrics, optimizer, scheduler)
         self._own_parts = own.names()
-        with self._random.inside(), self.processes.together():
+        with self._random.inside(), self.peers.together("a trainer"):
             settings.check(**facts_of(dataset, settings, self._own_parts))
             kind = LinkTask if settings.run.task == "link" else NodeTask
             self.task: Task = kind(dataset, settings, self.device, own)
         self._fingerprint = self.task.fingerprint()
         shapes = {name: tuple(value.shape) for name, value in self.task.network.state_dict().items()}
-        facts = {"parts of your own": self._own_parts, "the data set": self._fingerprint, "the network": shapes}
-        self.processes.agree("runs", {**self._settings_of_all().by_name(), **facts})
+        facts: dict[str, Any] = {
+            "parts of your own": self._own_parts,
+            "the data set": self._fingerprint,
+            "the network": shapes,
+        }
+        facts |= self._settings_of_all().by_name()
+        self.peers.agree("runs", {name: repr(fact) for name, fact in facts.items()})
         self.network, self.batches = self.task.network, self.task.batches
-        self.processes.copy_first(self.network.state_dict().values())
+        self.peers.copy_first("weights", self.network.state_dict().values())
         self._forward = torch.compile(self.network) if settings.compute.compile else self.network
         rows = settings.compute.precision != "float32" or self.task.inputs.table is not None
         make = optimizer or partial(settings.optimizer.optimizer, large=rows)
@@ -122,11 +128,12 @@ class Trainer:
         """Train from the present state to the end; return the result with the weights of the best epoch.
 
         ``report`` is called with the record of every epoch. Raises FloatingPointError when the loss becomes infinite or
-        NaN, ``Stopped`` after ``stop``.
+        NaN, ``Stopped`` after ``stop``, PeerError where another process has raised an error.
         """
-        while not self.is_finished:
-            report(self.train_epoch())
-        return self.result()
+        with self.peers.together("training"):
+            while not self.is_finished:
+                report(self.train_epoch())
+            return self.result()
 
     def train_epoch(self) -> EpochRecord:
         """Train on the rest of the present epoch, validate, and return its record."""
@@ -172,7 +179,7 @@ class Trainer:
         is the mean over all. Raises FloatingPointError for a loss that is infinite or NaN.
         """
         loss = self.loss(batch)
-        value = self.processes.mean(loss.item())
+        value = self.peers.mean("losses", loss.item())
         if not math.isfinite(value):
             raise FloatingPointError(
                 f"the loss became {value} in epoch {self.epoch + 1}; a lower learning rate, or smaller features, may "
@@ -186,7 +193,7 @@ class Trainer:
 
     def update(self) -> None:
         """Step the optimiser with the gradients so far, of which processes take the mean, and clear them."""
-        self.processes.average(self.network.parameters())
+        self.peers.average_gradients(self.network.parameters())
         if self.settings.optimizer.clip:
             nn.utils.clip_grad_norm_(self.network.parameters(), self.settings.optimizer.clip)
         self.optimizer.step()
@@ -240,7 +247,7 @@ class Trainer:
         present = [part for part in parts if self.task.has(part)]
         with self._evaluating():
             scores = self.task.evaluate(present, full=full) if present else {}
-        scores = self.processes.of_first(lambda: scores)  # computed on all, so that all choose the same epoch
+        scores = self.peers.of_first("scores", lambda: scores)  # computed on all, so that all choose the same epoch
         return {part: scores.get(part, {}) for part in parts}
 
     @contextmanager
@@ -293,7 +300,7 @@ class Trainer:
         if ("cuda" in state["random"]) != (self.device.type == "cuda"):
             raise ValueError(f"the state is of a run on another kind of device than {self.device.type!r}")
         before = Settings.from_dict(state["settings"])
-        check_same_run(before, self._settings_of_all(), self.processes.size)
+        check_same_run(before, self._settings_of_all(), self.peers.size)
         check_same_parts(state.get("own_parts", {}), self._own_parts)
         epochs = self.settings.run.epochs
         if epochs < state["epoch"]:
@@ -312,7 +319,7 @@ class Trainer:
 
     def _settings_of_all(self) -> Settings:
         """The settings, with the batch size of a single process that takes the same steps."""
-        return self.settings.replace(batch_size=self.settings.sampler.batch_size * self.processes.size)
+        return self.settings.replace(batch_size=self.settings.sampler.batch_size * self.peers.size)
 
     def _train_batches(self, epoch: int) -> None:
         self.network.train()
@@ -325,9 +332,9 @@ class Trainer:
             if self.batches_done < total:
                 batch: Any
                 for batch in self.batches:
-                    if self.processes.size > 1:
+                    if self.peers.size > 1:
                         # seeded anew for each process and step, so that no generator states of others need to be saved
-                        place = self.settings.run.seed, self.epoch, self.batches_done, self.processes.rank
+                        place = self.settings.run.seed, self.epoch, self.batches_done, self.peers.rank
                         torch.manual_seed(derive_key("processes", *place) & 2**63 - 1)
                     value = self.step(batch)
                     ages = self.task.method.after_step(batch)
@@ -335,9 +342,9 @@ class Trainer:
                     if self.batches_done == total and self._waiting:
                         self.update()
                     # one exchange for counts and signals; saving is collective, so the clock of rank 0 decides
-                    due = self.checkpoints is not None and self.processes.is_first and self.checkpoints.is_due
+                    due = self.checkpoints is not None and self.peers.is_first and self.checkpoints.is_due
                     counts = *counts_of(batch, self.task.size(batch)), int(ages.sum()), len(ages)
-                    *summed, stop, save = self.processes.totals(*counts, int(self._stop), int(due))
+                    *summed, stop, save = self.peers.totals("counts of a step", *counts, int(self._stop), int(due))
                     now = time.perf_counter()
                     totals = zip(("nodes", "seeds", "edges", "ages", "rows"), summed, strict=True)
                     for name, amount in (*totals, ("loss", value * summed[0]), ("seconds", now - start)):
@@ -358,7 +365,7 @@ class Trainer:
             smoothing=0,
             desc=f"epoch {epoch}/{self.settings.run.epochs}",
             leave=False,
-            disable=None if self.processes.is_first else True,
+            disable=None if self.peers.is_first else True,
         )
         if not bar.disable:  # the time left counts validation too, which lies between the bars of two epochs
             start = self._bar_start = self._bar_start or (bar.start_t, bar.initial)
@@ -373,7 +380,9 @@ class Trainer:
             self.checkpoints.save(self)
         if stop:
             self._stop = False
-            self.processes.totals(0)  # a barrier: if a process left before the state is saved, torchrun would end all
+            self.peers.totals(
+                "a stop"
+            )  # a barrier: if a process left before the state is saved, torchrun would end all
             raise Stopped(f"stopped in epoch {self.epoch + 1} after batch {self.batches_done} of {len(self.batches)}")
 
     def _choose(self, record: EpochRecord) -> None:

@@ -13,9 +13,9 @@ import numpy as np
 import torch
 
 from nodeflow import Graph
+from nodeflow._peers.group import PeerGroup
 from nodeflow._rows.rows import take_rows
 from nodeflow.distributed import DistributedGraph, PeerError
-from nodeflow.distributed._peers import PeerGroup
 
 
 class Meeting:
@@ -61,6 +61,14 @@ class ThreadTransport:
         found = [part.copy() for part in self._passed(parcels)]
         assert [len(part) for part in found] == list(sizes)
         return found
+
+    def add_up(self, tensors):
+        for each in tensors:
+            each.copy_(sum(theirs.clone() for theirs in self._passed([each.clone()] * self.size)))
+
+    def copy_first(self, tensors):
+        for each in tensors:
+            each.copy_(self._passed([each.clone()] * self.size)[0])
 
     def _passed(self, mine):
         try:
@@ -135,7 +143,9 @@ class Parts:
         """The graph as the rank of a transport holds it; a rank alone holds the graph itself."""
         if transport.size == 1:
             return self.graph
-        return DistributedGraph(self, self.all[transport.rank], PeerGroup(transport, self))
+        return DistributedGraph(
+            self, self.all[transport.rank], PeerGroup(transport.rank, transport.size, lambda: transport, self)
+        )
 
     def run(self, work: Callable[[Graph, int], Any]) -> list[Any]:
         """Call ``work`` on every rank with its graph and its number; return the results."""

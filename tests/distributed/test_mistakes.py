@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import gc
 from typing import Any
 
 import numpy as np
@@ -108,11 +106,3 @@ def test_plans_notice_rows_of_different_types(graph: Graph, rank: int) -> None:
     rows = torch.ones(plan.num_masters, 2, dtype=[torch.float32, torch.int32][rank])
     with pytest.raises(PeerError, match=r"rows of mirrors \((float|int)32 \[2\]\) there"):
         plan.broadcast(rows)
-
-
-@PARTS.on_every_rank
-def test_an_error_that_was_told_is_not_kept(graph: Graph, rank: int) -> None:
-    with contextlib.suppress(IndexError, PeerError):
-        graph.find_edges([9999 * rank])
-    gc.collect()
-    assert graph.peers._state.reported is None  # type: ignore[attr-defined]

@@ -15,10 +15,10 @@ from _support.cli_tools import status
 from _support.processes import run_processes
 from _support.training_tools import FAST, planted, stop_after, stopped_at, with_columns
 
+from nodeflow._peers.present import present
 from nodeflow.datasets import Dataset
 from nodeflow.training import Settings, Stopped, Trainer
 from nodeflow.training._folder import Run
-from nodeflow.training._processes import Processes
 
 PLAIN = FAST.replace(dropout=0.0, epochs=2, batch_size=16, lr=0.01)
 LINKS = PLAIN.replace(
@@ -205,7 +205,7 @@ def means(rank: int) -> list[float | None]:
     """The gradients of parameters that both processes use, that one uses, and that none does."""
     both, one, none = parameters = [torch.nn.Parameter(torch.zeros(1)) for _ in range(3)]
     both.grad, one.grad = torch.tensor([float(rank)]), torch.ones(1) if rank else None
-    Processes.present().average(parameters)
+    present().average_gradients(parameters)
     return [None if each.grad is None else each.grad.item() for each in (both, one, none)]
 
 

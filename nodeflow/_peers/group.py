@@ -1,4 +1,4 @@
-"""The processes that hold a graph together, as one of them sees them: exchanges that end on all of them, or on none.
+"""Several processes, as one of them sees them: exchanges that end on all of them, or on none.
 
 Arrays travel as bytes, each with its type and shape before it as 64-bit integers, all padded to 8 bytes.
 """
@@ -7,26 +7,33 @@ from __future__ import annotations
 
 import json
 import math
+import pickle
 import threading
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, cached_property
+from itertools import compress
 from time import perf_counter
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from nodeflow._base.checks import Ints
 from nodeflow._base.types import Array
-from nodeflow._peers.held import MANY, Counters, Facts, Peers
+from nodeflow._peers.peers import MANY, Facts, Peers
 from nodeflow._peers.routes import Routes
+from nodeflow._peers.transport import Bytes, GroupTransport, PeerError
 from nodeflow._rows.rows import as_array, fetch_rows, from_arrays, from_numpy, new_rows, take_rows, to_arrays
-from nodeflow.distributed._transport import Bytes, GroupTransport, PeerError
 
+_T = TypeVar("_T")
+_E = TypeVar("_E", bound=Exception)
 _WELL, _FAILED = 0, 1
+_ROOM = 32  # words of 8 bytes that a line has for a parcel: a second message costs more than they do
+_SMALL = 2**16  # gradients of fewer numbers travel together
+_HEARD = "All processes have heard of this error."
 _KINDS = tuple(map(np.dtype, ("u1", "u2", "u4", "u8", "i1", "i2", "i4", "i8", "f2", "f4", "f8", "?", "c8", "c16")))
 _PADDING = np.zeros(8, np.uint8)
 
@@ -37,25 +44,24 @@ def _kind(what: str) -> int:
 
 
 class _State(threading.local):
-    """The state of a thread: exchanges so far, nesting depth, last error sent to peers, channel."""
+    """The state of a thread: exchanges so far, and its channel."""
 
     exchanges = 0
-    depth = 0
-    reported: Exception | None = None
     channel: Any = None
 
 
 class PeerGroup(Peers):
-    """Exchanges between several processes that hold a graph, with the methods of ``Peers``.
+    """Exchanges between several processes, with the methods of ``Peers``.
 
     Every exchange begins with a line of numbers to each process: what is exchanged, how many bytes follow, and whether
     the sender has failed. So processes that do different things, or of which one has raised, all end with an error.
+    Where the parcels of all processes are small, they are in these lines, and nothing follows.
     """
 
-    def __init__(self, transport: GroupTransport, book: Any = None) -> None:
-        self._first, self.rank, self.size = transport, transport.rank, transport.size
+    def __init__(self, rank: int, size: int, connect: Callable[[], GroupTransport], book: Any = None) -> None:
+        super().__init__()
+        self.rank, self.size, self._connect = rank, size, connect  # called for the first exchange
         self.book = book  # the folder of the parts, known once all processes have agreed on what they open
-        self.counters = Counters()
         self._state = _State()
 
     @property
@@ -109,6 +115,43 @@ class PeerGroup(Peers):
             for k, (_, rows) in enumerate(columns)
         ]
 
+    def copy_first(self, what: str, tensors: Iterable[Tensor]) -> None:
+        self._meet(what, self._nothing)
+        self._transport.copy_first(list(tensors))
+
+    def rows_of_all(self, what: str, places: Tensor, rows: Tensor, count: int) -> Tensor:
+        whole = super().rows_of_all(what, places, rows, count)
+        self._meet(what, self._nothing)
+        self._transport.add_up([whole])
+        return whole
+
+    def average_gradients(self, parameters: Iterable[nn.Parameter]) -> None:
+        trained = [one for one in parameters if one.requires_grad]
+        present = np.array([one.grad is not None for one in trained], np.bool_)
+        anywhere = np.logical_or.reduce([array for (array,) in self.gather("which gradients there are", [present])])
+        gradients = []
+        for one in compress(trained, anywhere):
+            one.grad = torch.zeros_like(one) if one.grad is None else one.grad.contiguous()
+            gradients.append(one.grad)
+        pieces = _pieces(gradients)
+        flat = [group[0] if len(group) == 1 else torch.cat([each.view(-1) for each in group]) for group in pieces]
+        self._transport.add_up(flat)
+        for group, total in zip(pieces, flat, strict=True):
+            total /= self.size
+            if len(group) > 1:
+                for each, mean in zip(group, total.split([each.numel() for each in group]), strict=True):
+                    each.copy_(mean.view_as(each))
+
+    def of_first(self, what: str, make: Callable[[], _T]) -> _T:
+        if self.is_first:
+            with self.together(what, exchanges=1):
+                value = make()
+                packed = np.frombuffer(pickle.dumps(value), np.uint8)
+            self.gather(what, [packed])
+        else:
+            value = pickle.loads(self.gather(what, [])[0][0].tobytes())
+        return value
+
     def agree(self, what: str, facts: Facts) -> None:
         facts = facts() if callable(facts) else facts
         gathered = self.gather(what, [np.frombuffer(json.dumps(dict(facts)).encode(), np.uint8)])
@@ -125,48 +168,68 @@ class PeerGroup(Peers):
         finally:
             self._state.channel = outer
 
+    @cached_property
+    def _first(self) -> GroupTransport:
+        return self._connect()
+
     @property
     def _transport(self) -> GroupTransport:
         return self._state.channel or self._first
 
+    @cached_property
+    def _nothing(self) -> list[Bytes]:
+        """A parcel for each process with nothing in it."""
+        return [np.zeros(0, np.uint8)] * self.size
+
     @contextmanager
     def together(self, what: str, exchanges: int = MANY) -> Iterator[None]:
-        state = self._state
-        begun, state.depth = state.exchanges, state.depth + 1
+        begun = self._state.exchanges
         try:
             yield
         except PeerError:
             # the other processes raise one too, or are gone: there is nothing to send
             raise
         except Exception as error:
-            if state.exchanges - begun < exchanges and state.reported is not error:
-                state.reported = error  # an enclosing operation need not send it again
+            # an enclosing operation need not send it again
+            if self._state.exchanges - begun < exchanges and not is_heard_by_all(error):
                 self._tell(what, error)
             raise
-        finally:
-            state.depth -= 1
-            if not state.depth:
-                state.reported = None
 
     def _swapped(self, what: str, packed: Sequence[Bytes], detail: str) -> list[Bytes]:
-        begun, operation = perf_counter(), f"{what} ({detail})" if detail else what
-        self._transport.enter(operation)
-        heard = self._transport.swap(self._line(operation, _WELL, packed))
-        self._state.exchanges += 1
-        self._check(operation, heard)
+        begun = perf_counter()
+        heard = self._meet(f"{what} ({detail})" if detail else what, packed)
+        sizes: list[int] = heard[:, 2].tolist()
         sent = [len(parcel) for parcel in packed]
         counters = self.counters
         counters.exchanges += 1
         counters.messages += sum(size > 0 for size in sent)
         counters.bytes_sent += sum(sent)
-        counters.bytes_received += int(heard[:, 2].sum())
+        counters.bytes_received += sum(sizes)
         counters.by_kind[what] = counters.by_kind.get(what, 0) + sum(sent)
-        received = self._transport.send(packed, heard[:, 2].tolist())
+        if heard[:, 3].max() > 8 * _ROOM:
+            received = self._transport.send(packed, sizes)
+        else:
+            received = [line[4:].view(np.uint8)[:size] for line, size in zip(heard, sizes, strict=True)]
         counters.seconds += perf_counter() - begun
         return received
 
+    def _meet(self, what: str, packed: Sequence[Bytes]) -> Ints:
+        """Come to an exchange; return the line of each process. Raises PeerError unless all come."""
+        self._transport.enter(what)
+        heard = self._transport.swap(self._line(what, _WELL, packed))
+        self._state.exchanges += 1
+        self._check(what, heard)
+        return heard
+
     def _line(self, what: str, state: int, packed: Sequence[Bytes]) -> Ints:
-        return np.array([[_kind(what), state, len(parcel)] for parcel in packed], np.int64)
+        """A line for each process: kind, state, bytes for it, most bytes for any, and if they fit, the bytes."""
+        lines, most = np.zeros((self.size, 4 + _ROOM), np.int64), max(map(len, packed))
+        lines[:, :2], lines[:, 3] = (_kind(what), state), most
+        for line, parcel in zip(lines, packed, strict=True):
+            line[2] = len(parcel)
+            if most <= 8 * _ROOM:
+                line[4:].view(np.uint8)[: len(parcel)] = parcel
+        return lines
 
     def _check(self, what: str, heard: Ints) -> None:
         """Raise PeerError where a process has failed, or is at another exchange; then all processes raise it."""
@@ -178,7 +241,7 @@ class PeerGroup(Peers):
         words = self._words(what.encode())
         if len(others):
             rank = int(others[0])
-            raise PeerError(f"rank {rank} failed while this one was at {what}: {words[rank]}")
+            raise heard_by_all(PeerError(f"rank {rank} failed while this one was at {what}: {words[rank]}"))
         rank = int(strange[0])
         raise PeerError(
             f"rank {rank} is at another exchange: {words[rank]} there, {what} here; all processes must draw, fetch and "
@@ -197,11 +260,22 @@ class PeerGroup(Peers):
         """Tell the others, who wait in an exchange, that this process has failed."""
         try:
             self._transport.enter(what)
-            empty = [np.zeros(0, np.uint8)] * self.size
-            self._transport.swap(self._line(what, _FAILED, empty))
+            self._transport.swap(self._line(what, _FAILED, self._nothing))
             self._words(f"{type(error).__name__}: {error} (at {what})".encode())
+            heard_by_all(error)
         except PeerError:  # the peers are gone; the error of this process is raised instead
             pass
+
+
+def heard_by_all(error: _E) -> _E:
+    """Note on an error that all processes have heard of it, so that one of them is enough to print it."""
+    error.add_note(_HEARD)
+    return error
+
+
+def is_heard_by_all(error: Exception) -> bool:
+    """Return whether all processes have heard of an error."""
+    return _HEARD in getattr(error, "__notes__", ())
 
 
 def check_same(what: str, facts: Sequence[Mapping[str, str]]) -> None:
@@ -210,10 +284,20 @@ def check_same(what: str, facts: Sequence[Mapping[str, str]]) -> None:
     for rank, other in enumerate(facts):
         for name in {**first, **other}:
             if first.get(name) != other.get(name):
-                raise ValueError(
-                    f"{what} must be the same on all processes, but {name} is {first.get(name, 'not there')} on rank 0 "
-                    f"and {other.get(name, 'not there')} on rank {rank}"
+                raise heard_by_all(
+                    ValueError(
+                        f"{what} must be the same on all processes, but {name} is {first.get(name, 'not there')} on "
+                        f"rank 0 and {other.get(name, 'not there')} on rank {rank}"
+                    )
                 )
+
+
+def _pieces(gradients: Sequence[Tensor]) -> list[list[Tensor]]:
+    """Gradients that travel together: small ones of one type and device, and each large one alone."""
+    together: dict[object, list[Tensor]] = {}
+    for i, each in enumerate(gradients):
+        together.setdefault((each.dtype, each.device) if each.numel() < _SMALL else i, []).append(each)
+    return list(together.values())
 
 
 def _distinct(ids: Ints) -> tuple[Ints, Ints | None]:

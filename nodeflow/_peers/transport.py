@@ -15,12 +15,14 @@ import weakref
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 import numpy as np
 import torch
 import torch.distributed as dist
 from numpy.typing import NDArray
+from torch import Tensor
 
 from nodeflow._base.checks import Ints
 from nodeflow._rows.rows import new_rows
@@ -29,6 +31,7 @@ Bytes = NDArray[np.uint8]
 PERIOD = 1.0
 """Seconds between two signs of life."""
 _CHANNELS = 64  # a sign of life lists this many of the newest channels
+_LOST = ("gloo", "NCCL", "Connection closed")  # words of torch's errors when communication fails
 _threads = weakref.WeakKeyDictionary[threading.Thread, threading.Event]()
 
 
@@ -68,6 +71,25 @@ class GroupTransport:
         self._run(lambda: dist.all_to_all_single(theirs, mine, list(sizes), sent, group=self._group))
         return [part.numpy() for part in theirs.split(list(sizes))]
 
+    def add_up(self, tensors: Sequence[Tensor]) -> None:
+        """Replace each tensor by its sum over the processes, always added in the same order."""
+
+        def add_up() -> None:
+            # begun together, because most are small
+            for work in [dist.all_reduce(each, group=self._group_of(each), async_op=True) for each in tensors]:
+                work.wait()
+
+        self._run(add_up)
+
+    def copy_first(self, tensors: Sequence[Tensor]) -> None:
+        """Give the tensors the values that they have on the first process."""
+        for each in tensors:
+            self._run(partial(dist.broadcast, each, 0, group=self._group_of(each)))
+
+    def _group_of(self, tensor: Tensor) -> Any:
+        """The group whose backend moves a tensor: for those on a GPU the default group's, None."""
+        return None if tensor.is_cuda else self._group
+
     def beside(self) -> GroupTransport:
         """Return a transport of a further group, for exchanges of another thread; collective."""
         return GroupTransport(self._watch, self._timeout)
@@ -81,6 +103,9 @@ class GroupTransport:
         try:
             operation()
         except RuntimeError as error:
+            # others, such as a lack of memory, are errors of this process
+            if not (isinstance(error, dist.DistError) or any(word in str(error) for word in _LOST)):
+                raise
             why = f"an exchange between processes broke off: {self._watch.missing(self._channel)}"
             self.broken = f"{why}; the processes must be started again"
             raise PeerError(f"{why} ({str(error).splitlines()[0]})") from error

@@ -1,0 +1,165 @@
+"""The processes that work together, as one of them sees them: here a single one, for which every exchange is nothing.
+
+``Peers`` says what any number of processes can do; ``group`` derives those of several from it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+import numpy as np
+from torch import Tensor, nn
+
+from nodeflow._base.checks import Ints
+from nodeflow._base.types import Array
+
+_T = TypeVar("_T")
+MANY = 2**31
+Facts = Mapping[str, str] | Callable[[], Mapping[str, str]]
+"""Values by name, or a function that returns them; a single process never calls it."""
+_NOTHING: AbstractContextManager[None] = nullcontext()
+
+
+@dataclass
+class Counters:
+    """Counts of what one process has sent to the others and received from them.
+
+    Attributes:
+        exchanges: number of exchanges.
+        messages: number of parcels with something in them that were sent to another process.
+        bytes_sent, bytes_received: bytes of the parcels. Threads that exchange at the same time may lose counts.
+        by_kind: the bytes sent, by what was exchanged.
+        seconds: time spent in exchanges, in all threads, including waits for other processes.
+    """
+
+    exchanges: int = 0
+    messages: int = 0
+    bytes_sent: int = 0
+    bytes_received: int = 0
+    by_kind: dict[str, int] = field(default_factory=dict)
+    seconds: float = 0.0
+
+
+class Peers:
+    """The processes that hold a graph or train a model together, as one of them sees them: here a single one.
+
+    All methods but ``owners``, ``using`` and ``together`` are collective: every process calls them, in the same order.
+    A single process exchanges with itself: what it sends comes back as it was, and nothing is copied. ``what`` says in
+    messages what is exchanged; a mismatch raises on all processes.
+
+    ``rank`` is the number of this process, ``size`` that of processes, ``counters`` what was exchanged so far.
+    """
+
+    rank, size = 0, 1
+
+    def __init__(self) -> None:
+        self.counters = Counters()
+
+    @property
+    def is_first(self) -> bool:
+        """Whether this is the process that prints and writes."""
+        return self.rank == 0
+
+    @property
+    def broken(self) -> bool:
+        """Whether an exchange did not end, so that the processes must be started again."""
+        return False
+
+    def owners(self, ids: Ints, kind: str = "node") -> Ints:
+        """Return the process that owns each node, and draws for it, or ("edge") that holds each edge."""
+        return np.zeros(len(ids), np.int64)
+
+    def exchange(self, what: str, parcels: Sequence[Sequence[Array]], detail: str = "") -> list[list[Array]]:
+        """Send the arrays ``parcels[r]`` to process r; return what each process sent here.
+
+        ``detail`` is compared like ``what``, and is not counted apart in ``counters``.
+        """
+        return [list(parcels[0])]
+
+    def gather(self, what: str, arrays: Sequence[Array]) -> list[list[Array]]:
+        """Send the same arrays to all processes; return what each process sent."""
+        return self.exchange(what, [arrays] * self.size)
+
+    def fetch(
+        self,
+        what: str,
+        ids: Ints,
+        owners: Callable[[Ints], Ints],
+        held: Callable[[Ints], Tensor],
+        before: Callable[[Ints], None] | None = None,
+    ) -> Tensor:
+        """Return the rows ``ids``, ``[len(ids), ...]``, in two exchanges; an id that is repeated travels once.
+
+        Args:
+            ids: those that this process asks for, which may be none.
+            owners: says which process holds each of some ids.
+            held: returns rows that this process holds, by parent id.
+            before: called with all ids that are asked of this process, distinct, before ``held``. It may exchange.
+        """
+        if before is not None:
+            before(np.unique(ids))
+        return held(ids)
+
+    def send(
+        self, what: str, facts: Array, columns: Sequence[tuple[Ints, Tensor]]
+    ) -> tuple[Array, list[list[tuple[Ints, Tensor]]]]:
+        """Send dense rows to the processes that own their ids, in one exchange; all send as many columns.
+
+        Args:
+            facts: numbers that every process tells all others.
+            columns: ids ``[k]``, and the row of each ``[k, ...]``.
+
+        Returns the facts of all processes, ``[size, ...]``, and for every column the ids and rows that came, by
+        process.
+        """
+        return facts[None], [[column] for column in columns]
+
+    def agree(self, what: str, facts: Facts) -> None:
+        """Raise ValueError, on all processes, unless all have the same facts."""
+
+    def copy_first(self, what: str, tensors: Iterable[Tensor]) -> None:
+        """Give the tensors the values that they have on the first process."""
+
+    def average_gradients(self, parameters: Iterable[nn.Parameter]) -> None:
+        """Average the gradient of each parameter over the processes; where some have none, theirs counts as zeros."""
+
+    def of_first(self, what: str, make: Callable[[], _T]) -> _T:
+        """Call ``make`` on the first process; return the result on all."""
+        return make()
+
+    def totals(self, what: str, *counts: int) -> list[int]:
+        """Return the sum of each count over the processes."""
+        gathered = self.gather(what, [np.array(counts, np.int64)])
+        totals: list[int] = np.sum([array for (array,) in gathered], axis=0).tolist()
+        return totals
+
+    def mean(self, what: str, value: float) -> float:
+        """Return the mean of a value over the processes, the same bits on all."""
+        values = [array.item() for (array,) in self.gather(what, [np.array(value, np.float64)])]
+        return float(sum(values) / self.size)
+
+    def rows_of_all(self, what: str, places: Tensor, rows: Tensor, count: int) -> Tensor:
+        """Return ``[count, ...]`` on the CPU: each process passes its ``rows`` and their disjoint ``places``."""
+        whole = rows.new_zeros((count, *rows.shape[1:]))
+        whole[places] = rows
+        return whole
+
+    def channel(self) -> object:
+        """Return a further channel, so that another thread can exchange at the same time; collective."""
+
+    def using(self, channel: object) -> AbstractContextManager[None]:
+        """Let the exchanges of this thread go through a channel; only one thread at a time may use it."""
+        return _NOTHING
+
+    def together(self, what: str, exchanges: int = MANY) -> AbstractContextManager[None]:
+        """Enter an operation that ends with an exchange, or is followed by one: its errors are raised on all processes.
+
+        ``exchanges``: only errors raised before this number of exchanges count.
+        """
+        return _NOTHING
+
+
+ALONE = Peers()
