@@ -293,12 +293,18 @@ def test_a_connection_that_breaks_at_the_end_is_decided_when_folders_are_opened_
 
 
 def test_ranks_that_cannot_know_the_end_keep_it_open(tmp_path: Path) -> None:
+    first_is_there = threading.Event()
+
     def broken(transport: ThreadTransport) -> None:
         history = filled(TWO.on(transport), folder=tmp_path / str(transport.rank))
 
         def enter(what: str) -> None:
-            if what.startswith("the end of a commit") and transport.rank == 1:
-                transport._barrier.abort()
+            if what.startswith("the end of a commit"):
+                if transport.rank == 0:
+                    first_is_there.set()
+                else:
+                    first_is_there.wait(60)
+                    transport._barrier.abort()
 
         transport.enter = enter  # type: ignore[method-assign]
         with pytest.raises(PeerError, match="another rank ended"):
