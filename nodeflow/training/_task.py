@@ -267,7 +267,6 @@ class Task(ABC):
         compute = self.settings.compute
         options |= {"ndata": {i: names for i, names in columns.items() if names}, "edata": self.edge_columns() or None}
         options |= {"seed": seed, "num_workers": compute.workers, "share": compute.share}
-        options |= {"rank": self.peers.rank, "world_size": self.peers.size}
         if self.device.type != "cuda":
             return NodeFlowLoader(sampler, seeds, batch_size, **options)
         # a history is read as late as possible, and planned rows are put into batches when they are taken: neither can

@@ -17,6 +17,7 @@ from _support.training_tools import FAST, planted, stop_after, stopped_at, with_
 
 from nodeflow._peers.present import present
 from nodeflow.datasets import Dataset
+from nodeflow.distributed import PeerError
 from nodeflow.training import Settings, Stopped, Trainer
 from nodeflow.training._folder import Run
 
@@ -87,12 +88,12 @@ def outcome(settings: Settings, dataset: Dataset | None = None, state: Any = Non
 PROCESSES = """
 import json
 sys.path[:0] = sys.argv[5:]
-from test_several_processes import ON_PARTS, RUNS, means, outcome, outcome_on_parts, refusals, stopping
+from test_several_processes import ON_PARTS, RUNS, failing, means, outcome, outcome_on_parts, refusals, stopping
 
 found = {name: outcome(RUNS[name]) for name in sys.argv[4].split(",")}
 on_parts = {name: outcome_on_parts(name, file) for name in ON_PARTS}
 with open(f"{file}-{rank}.json", "w") as out:
-    json.dump([found, refusals(), stopping(rank), on_parts, means(rank)], out)
+    json.dump([found, refusals(), stopping(rank), on_parts, means(rank), failing(rank)], out)
 """
 
 
@@ -211,3 +212,25 @@ def means(rank: int) -> list[float | None]:
 
 def test_gradients_are_averaged_where_any_process_has_some(found: list[Any]) -> None:
     assert [one[4] for one in found] == [[0.5, 0.5, None]] * 2
+
+
+def failing(rank: int) -> list[str]:
+    """The errors of a run where one process, first 0 and then 1, cannot report an epoch."""
+    errors = []
+    for failed in range(2):
+
+        def report(_: object, *, failed: int = failed) -> None:
+            if rank == failed:
+                raise OSError("the disk is full")
+
+        with pytest.raises((OSError, PeerError)) as caught:
+            Trainer(planted(), PLAIN).run(report)
+        errors.append(f"{type(caught.value).__name__}: {caught.value}")
+    return errors
+
+
+def test_an_error_of_one_process_is_named_to_the_others(found: list[Any]) -> None:
+    for failed in range(2):
+        assert found[failed][5][failed] == "OSError: the disk is full"
+        assert found[1 - failed][5][failed].startswith(f"PeerError: rank {failed} failed")
+        assert "OSError: the disk is full" in found[1 - failed][5][failed]
