@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import atexit
-from typing import Any
 
 import torch.distributed as dist
 from torch.distributed import distributed_c10d
@@ -12,9 +11,9 @@ from nodeflow._peers.group import PeerGroup
 from nodeflow._peers.held import HeldGraph
 from nodeflow._peers.peers import ALONE, Peers
 from nodeflow._peers.transport import GroupTransport, Watch
+from nodeflow._runtime import process
 
 _PATIENCE = 1800.0  # seconds that a process waits for another one, which may save or measure a large model meanwhile
-_latest: tuple[Any, Peers] = None, ALONE  # torch's group, and its processes
 
 
 def present() -> Peers:
@@ -22,12 +21,14 @@ def present() -> Peers:
 
     They connect, by a gloo group of their own, for their first exchange.
     """
-    global _latest
     if not (dist.is_available() and dist.is_initialized()) or dist.get_world_size() == 1:
         return ALONE
-    if _latest[0] is not dist.group.WORLD:
-        _latest = dist.group.WORLD, new_group("present", _PATIENCE)
-    return _latest[1]
+    group = dist.group.WORLD
+    if group not in process.groups:
+        process.groups.clear()
+        process.groups[group] = new_group("present", _PATIENCE)
+    peers: Peers = process.groups[group]
+    return peers
 
 
 def peers_of(graph: HeldGraph) -> Peers:
@@ -53,5 +54,4 @@ def new_group(name: str, timeout: float) -> PeerGroup:
 @atexit.register
 def release() -> None:
     """Let go of the group, whose threads must end before the interpreter does."""
-    global _latest
-    _latest = None, ALONE
+    process.groups.clear()

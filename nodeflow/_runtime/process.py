@@ -38,6 +38,8 @@ SystemError where another thread uses it while a collection of garbage interrupt
 graphs: Final[weakref.WeakValueDictionary[str | None, Any]] = weakref.WeakValueDictionary()
 """Graphs by their ``uid``, while something else keeps them alive; there is none of the name None. An unpickled batch
 finds the very graph that it came from."""
+groups: Final[dict[Any, Any]] = {}
+"""By torch's default process group, the one of now: its processes, with which this one exchanges."""
 openings: Final = count(1)
 """Numbers of the graphs on several processes that this one opens: the same on all, which open them together."""
 seeds: Iterator[tuple[int, int]] = zip(repeat(0), count())

@@ -162,8 +162,8 @@ def _planned_copies(
     batch: NodeFlow, ndata: NamesLike | EllipsisType, edata: NamesLike | EllipsisType, *, from_parent: bool
 ) -> list[_Copied]:
     """Return what is copied of every layer, then of every flow; the columns of the frame read are known to be there."""
-    missing = ALL if ndata is ... and edata is ... else None
-    nodes, edges = (missing if isinstance(names, EllipsisType) else names for names in (ndata, edata))
+    default = ALL if ndata is ... and edata is ... else None
+    nodes, edges = (default if isinstance(names, EllipsisType) else names for names in (ndata, edata))
     if batch.parent is None:
         raise ValueError("this NodeFlow has no parent graph; attach one with batch.with_parent(graph)")
     layers = _by_part(nodes, "ndata", dict(enumerate(batch.layers)), lambda key: as_index(key, "layer", len(batch)))

@@ -177,7 +177,7 @@ class NodeFlowLoader(Epochs):
         # an empty batch, so that a wrong column raises now and not when the first batch is complete
         empty_node_flow(sampler.graph, sampler.num_flows).copy_from_parent(ndata, edata)
         self._drawing = False
-        # of the thread that draws ahead, where that needs other processes
+        # for the thread that draws ahead; None where it needs no other process
         self._channel = join(sampler.graph.peers, self._shares, self.settings, (self.num_workers, self.prefetch))
         self._inputs: dict[int, Any] = {}  # by number, of batches that the caller has not got yet
 

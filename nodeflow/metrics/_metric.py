@@ -1,4 +1,4 @@
-"""Metrics by name: whether larger is better, and a function of outputs and targets; one entry adds one."""
+"""Metrics by name: whether larger is better, and a function of outputs and targets; an entry here adds one."""
 
 from __future__ import annotations
 

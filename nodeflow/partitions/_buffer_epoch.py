@@ -117,7 +117,7 @@ class BufferState:
             missing = int((self._order.bucket_state < 0).sum())
             raise ValueError(
                 f"edges cannot be seeds with this order: no state holds {missing} of the "
-                f"{self._order.bucket_state.size} pairs of parts; take order='comet' or order='beta'"
+                f"{self._order.bucket_state.size} pairs of parts; take one that has all, such as order='comet'"
             )
         dst, src = np.divmod(self._edges.buckets, self._order.num_parts)
         trained = self._order.bucket_state[src, dst] == self.number

@@ -196,8 +196,8 @@ class LaborSampler(RowSampler):
         rows = edges.rows_of(dst.numpy())
         begin = edges.indptr[rows]
         degree = edges.indptr[rows + 1] - begin
-        # few edges: arrays of an entry per node of the graph would take longer than to number the sources. In a patch
-        # some edges are left out for a while: only candidates are without them
+        # few edges: arrays of an entry per node of the graph would take longer than to number the sources. Where
+        # the edges have a patch, some are left out for a while, and only candidates are without them
         few = size > max(4 * int(degree.sum()), 1024)
         if few or edges.patch is not None:
             left = Candidates(self.reader, dst)

@@ -16,7 +16,7 @@ Check = Callable[[Any, str], Any]
 
 
 @dataclass(frozen=True)
-class Usual:
+class ComputedDefault:
     """A default by other settings, in ``words`` for the help; ``value`` takes the group with its earlier fields set."""
 
     words: str
@@ -54,12 +54,12 @@ def check_text(value: object, name: str) -> str:
     return str(value)
 
 
-def count(default: int | Usual, help: str, *, least: int = 0) -> Any:
+def count(default: int | ComputedDefault, help: str, *, least: int = 0) -> Any:
     """A setting that is an integer of at least ``least``."""
     return setting(default, help, lambda value, name: as_count(value, name, least), type=int, metavar="N")
 
 
-def number(default: float | Usual, help: str, **bounds: float) -> Any:
+def number(default: float | ComputedDefault, help: str, **bounds: float) -> Any:
     """A setting that is a finite number within ``bounds``, those of ``as_number``; at least 0 without a lower one."""
     if "above" not in bounds:
         bounds = {"least": 0.0, **bounds}
@@ -79,7 +79,7 @@ def table(help: str, *, name: str) -> Any:
             raise TypeError(f"{label} must be a table of arguments by name, got {describe(value)}")
         return dict(value)
 
-    return setting(Usual("none", lambda _: {}), help, check, name=name, action=_Pair, metavar="NAME=VALUE")
+    return setting(ComputedDefault("none", lambda _: {}), help, check, name=name, action=_Pair, metavar="NAME=VALUE")
 
 
 class Group:
@@ -90,7 +90,7 @@ class Group:
     def __post_init__(self) -> None:
         for one in fields(self):
             value = getattr(self, one.name)
-            value = value.value(self) if isinstance(value, Usual) else value
+            value = value.value(self) if isinstance(value, ComputedDefault) else value
             object.__setattr__(self, one.name, one.metadata["check"](value, name_of(one)))
 
 
@@ -107,7 +107,7 @@ def option_of(one: Field[Any]) -> str:
 
 def default_of(one: Field[Any]) -> str:
     """Return the default as text, "none" for an empty text, "off" for False."""
-    if isinstance(one.default, Usual):
+    if isinstance(one.default, ComputedDefault):
         return one.default.words
     return "off" if one.default is False else str(one.default) or "none"
 

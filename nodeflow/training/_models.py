@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from nodeflow import nn as layers
 from nodeflow._base.checks import check_one_of, describe
 from nodeflow.nn import DECODERS, Decoder
-from nodeflow.training._fields import Group, Usual, count, flag, number, one_of, setting, table
+from nodeflow.training._fields import ComputedDefault, Group, count, flag, number, one_of, setting, table
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ MODELS = {
     "rgcn": Kind(layers.RGCN, typed=True),
     "none": Kind(nn.Identity, sparse=False),
 }
-"""The models by the setting ``model``; one entry adds one."""
+"""The models by the setting ``model``; an entry here adds one."""
 
 
 def kind_of(name: str) -> Kind:
@@ -94,7 +94,7 @@ class ModelSettings(Group):
     )
     hidden: int = count(256, "width of hidden layers", least=1)
     dropout: float = number(
-        Usual("0.6; 0 with model none", lambda group: 0.0 if group.name == "none" else 0.6),
+        ComputedDefault("0.6; 0 with model none", lambda group: 0.0 if group.name == "none" else 0.6),
         "probability that an entry of a hidden layer, with model none of a row, is set to zero",
         below=1,
     )
@@ -154,7 +154,7 @@ LINK_LOSSES: dict[str, Callable[[LinkSettings, Tensor, Tensor, Callable[[], Tens
         positive, negative, margin=link.margin, temperature=link.temperature
     ),
 }
-"""Losses by the setting ``link_loss``, of scores ``[n]`` against those of negatives ``[n, K]``; one entry adds one.
+"""Losses by the setting ``link_loss``, of scores ``[n]`` against those of negatives ``[n, K]``; an entry here adds one.
 
 The last argument gives the logarithms of the probabilities with which the negatives were drawn.
 """

@@ -39,7 +39,7 @@ TYPED = tuple(name for name, kind in MODELS.items() if kind.typed)
 READS_TYPES = Others(*(name for name in MODELS if name not in TYPED))  # models of the user's own are among these
 _HISTORIES = [name for name, kind in MODELS.items() if kind.with_history]
 NO_HISTORY = Others(*_HISTORIES, OWN)
-CUBED = tuple(name for name, decoder in DECODERS.items() if hasattr(decoder, "n3"))
+HAS_N3 = tuple(name for name, decoder in DECODERS.items() if hasattr(decoder, "n3"))
 ENCODER, NO_ENCODER = Others("none"), ("none",)
 BUFFER, IN_FILES = ("partitions",), Others("memory")
 ONE_VS_ALL, SAMPLED = ("one-vs-all",), Others("one-vs-all")
@@ -64,7 +64,7 @@ READ: dict[str, tuple[Condition, ...]] = {
     "temperature": ({"link_loss": ("self-adversarial",), "loss": (LOSS,)},),
     **dict.fromkeys(("lr", "weight_decay"), ({"optimizer": Others(OWN)},)),
     "warmup": ({"schedule": Others(OWN)},),
-    "n3": ({"decoder": CUBED},),
+    "n3": ({"decoder": HAS_N3},),
     "memory": ({"storage": Others("memory", "file")}, {"storage": ("file",), "graph": (WHOLE,)}),
     "partitions": ({"storage": BUFFER}, {"graph": (PARTS,)}),
     "slots": ({"storage": BUFFER},),

@@ -19,7 +19,7 @@ from nodeflow.graph import Graph
 from nodeflow.nn import VRModel
 from nodeflow.sampling.base import SamplerBase
 from nodeflow.storage import Rows, degree_heat, reach_heat
-from nodeflow.training._fields import Group, Numbers, Usual, count, one_of, setting, table
+from nodeflow.training._fields import ComputedDefault, Group, Numbers, count, one_of, setting, table
 from nodeflow.training._graph import node_degrees, with_columns, with_mean_weights
 from nodeflow.training._models import Kind
 from nodeflow.transform import add_self_loops, edge_norm
@@ -291,7 +291,7 @@ METHODS: dict[str, type[Method]] = {
     "shadow": Shadow,
     "cv": ControlVariates,
 }
-"""The training methods by the setting ``sampler``; one entry adds one."""
+"""The training methods by the setting ``sampler``; an entry here adds one."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -305,7 +305,7 @@ class SamplerSettings(Group):
         name="sampler",
     )
     fanouts: tuple[int, ...] = setting(
-        Usual("by the sampler, for two layers", lambda group: (METHODS[group.name].fanout,) * 2),
+        ComputedDefault("by the sampler, for two layers", lambda group: (METHODS[group.name].fanout,) * 2),
         "one number per layer in flow order (10 10 or 10,10), so the last belongs to the seeds: neighbours drawn per "
         "node, -1 = all; for fastgcn and ladies nodes drawn per layer; saint and cluster read only how many layers "
         "there are; cv computes the first layer from all neighbours, whatever its number",

@@ -13,7 +13,7 @@ from typing import Any, get_type_hints
 from nodeflow._base.checks import as_int, check_type
 from nodeflow._base.sizes import as_bytes
 from nodeflow.partitions import ORDERS
-from nodeflow.training._fields import Group, Usual, count, documentation, flag, number, one_of, setting, text
+from nodeflow.training._fields import ComputedDefault, Group, count, documentation, flag, number, one_of, setting, text
 from nodeflow.training._fields import name_of as _name_of
 from nodeflow.training._models import LinkSettings, ModelSettings
 from nodeflow.training._optimizers import OptimizerSettings
@@ -104,7 +104,9 @@ class StorageSettings(Group):
         _folder,
         metavar="FOLDER",
     )
-    slots: int = count(Usual("none", lambda _: 0), "partitions in memory at a time, which storage partitions needs")
+    slots: int = count(
+        ComputedDefault("none", lambda _: 0), "partitions in memory at a time, which storage partitions needs"
+    )
     order: str = one_of(
         tuple(ORDERS),
         "; ".join(["which parts are in memory together", *(f"{name}: {kind.words}" for name, kind in ORDERS.items())]),
@@ -250,7 +252,9 @@ def by_name(values: Mapping[str, Any]) -> dict[str, Any]:
                 chosen[_known(key, each, names, f"{name}.")] = each
         else:
             chosen[_known(name, value, {one: one for one in FIELDS}, "")] = value
-    usual = (name for name, value in chosen.items() if value is None and isinstance(FIELDS[name][1].default, Usual))
+    usual = (
+        name for name, value in chosen.items() if value is None and isinstance(FIELDS[name][1].default, ComputedDefault)
+    )
     return {name: value for name, value in chosen.items() if name not in {*usual}}
 
 

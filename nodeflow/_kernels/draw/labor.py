@@ -109,6 +109,12 @@ def _probability(fanout, degree):
     return 1.0 if fanout < 0 or degree <= fanout else fanout / degree
 
 
+@njit(inline="always")
+def sum_of_inverses(fanout, degree):
+    """Return the sum of 1 / p over the edges of a row in LABOR-0, which LABOR-i keeps."""
+    return float(degree) * degree / fanout
+
+
 @njit(nogil=True, cache=True)
 def labor0_rates(fanout, degree):
     """Return ``_probability`` of every row: for the weights of Poisson draws, and as the first c of LABOR-i."""

@@ -12,7 +12,7 @@ import numpy as np
 from numba import njit
 
 from nodeflow._kernels.arrays import reserve
-from nodeflow._kernels.draw.labor import is_renewed
+from nodeflow._kernels.draw.labor import is_renewed, sum_of_inverses
 from nodeflow._kernels.instructions import prefetch, prefetch_at
 from nodeflow._kernels.rng import GOLDEN, U64, stream, uniform
 
@@ -102,7 +102,7 @@ def solve(begin, degree, indices, fanout, pi, c, scratch):
                     inverse[j] = 1.0 / inverse[j]
                 for j in range(part.shape[0]):
                     total += inverse[j]
-            c[i] = total / (float(d) * d / fanout)
+            c[i] = total / sum_of_inverses(fanout, d)
 
 
 @njit(nogil=True, cache=True)
