@@ -1,6 +1,6 @@
 """The NodeFlow, its layers and flows, and message passing on them.
 
-The room is large because one object has many capabilities; each has a file, and the classes only take its functions.
+The module is large because one object has many capabilities; each has a file, and the classes only take its functions.
 
 Where to change something:
 

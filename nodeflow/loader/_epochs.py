@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import ABCMeta, abstractmethod
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from nodeflow._base.calls import Explained
 from nodeflow._base.checks import as_count, describe
 from nodeflow.loader._checks import check_settings
 
@@ -17,7 +18,11 @@ class Pass(NamedTuple):
     start: int
 
 
-class Epochs(ABC):
+class _ExplainedABC(Explained, ABCMeta):
+    """The type of loaders."""
+
+
+class Epochs(metaclass=_ExplainedABC):
     """Base of the loaders: every iteration is an epoch, and an epoch goes on at any batch.
 
     A subclass iterates over ``begin()``, and says ``reached`` for every batch that it gives. Its batches depend on the

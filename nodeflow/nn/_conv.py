@@ -7,6 +7,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
+from nodeflow._base.calls import Explained
 from nodeflow._base.checks import as_count, check_num_rows, describe
 from nodeflow.flow import Flow, FullFlow, NodeFlow
 from nodeflow.ops import opaque
@@ -19,7 +20,7 @@ class IgnoredWeightWarning(UserWarning):
     """A layer ignores the estimator weights of a batch, so its sums or means over the neighbours are biased."""
 
 
-class FlowConv(nn.Module):
+class FlowConv(nn.Module, metaclass=Explained):
     """A layer that computes the rows of a flow's destinations from the rows of its sources.
 
     Subclasses define ``forward(flow, h, ...)``. They are called as ``conv(flow, h)``, or as ``conv(batch, i, h)`` for

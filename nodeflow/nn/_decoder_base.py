@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.utils.checkpoint import checkpoint
 
+from nodeflow._base.calls import Explained
 from nodeflow._base.checks import as_count, check_one_of, describe
 from nodeflow._links.links import SIDES
 from nodeflow.flow import NodeFlow
@@ -19,7 +20,7 @@ from nodeflow.sampling import LinkChunk
 _SLICE = 1 << 22  # numbers of one slice of a comparison that needs a number per pair and column
 
 
-class Decoder(nn.Module):
+class Decoder(nn.Module, metaclass=Explained):
     """Base of the decoders: a score for (source, relation, destination), higher for more likely.
 
     A decoder has two parts: ``query`` combines one end with a relation, ``compare`` scores a candidate for it. So a

@@ -10,6 +10,7 @@ from typing import TypedDict, TypeGuard, Unpack
 import torch
 from torch import Tensor, nn
 
+from nodeflow._base.calls import Explained
 from nodeflow._base.checks import check_num_rows, check_one_of, check_type, describe
 from nodeflow._base.types import EdgeFilter, FileLike, IdsLike
 from nodeflow._rows.rows import Rows
@@ -22,7 +23,7 @@ from nodeflow.ops import in_bfloat16, linear_sum, sparse_linear
 from nodeflow.propagation import FullPass, Propagation, check_features, check_out
 
 
-class FlowModel(nn.Module):
+class FlowModel(nn.Module, metaclass=Explained):
     """A stack of convolutions, the i-th computed on flow i, with normalisation, activation and dropout between them.
 
     Args:

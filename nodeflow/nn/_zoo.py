@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor, nn
 
+from nodeflow._base.calls import renamed
 from nodeflow._base.checks import as_count
 from nodeflow.nn._between import BatchNorm
 from nodeflow.nn._gat import GATConv, GATv2Conv
@@ -53,10 +54,9 @@ class _Stack(FlowModel):
             options.pop(name, None)
         name = type(self).__name__
         if unknown := [option for option in conv if option not in options and option != "conv_norm"]:
-            raise TypeError(
-                f"{name} has no argument {unknown[0]!r}; beside its own it takes those of its convolutions: "
-                f"{', '.join(options)}"
-            )
+            hint = renamed(unknown[0], options)
+            known = f"it is called {hint}= here" if hint else f"its convolutions take {', '.join(options)}"
+            raise TypeError(f"{name} has no argument {unknown[0]!r}; {known}")
         if missing := [key for key, option in options.items() if option.default is option.empty and key not in conv]:
             raise TypeError(f"{name} needs {missing[0]}=, which its convolutions take")
         pairs = stack_widths(in_features, hidden, out_features if jumping is None else hidden, num_layers)

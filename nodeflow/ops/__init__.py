@@ -1,4 +1,4 @@
-"""Differentiable operations on the edges of one flow, given as a ``Structure``. Autograd lives in this room only.
+"""Differentiable operations on the edges of one flow, given as a ``Structure``. Autograd lives in this module only.
 
 Layers are written with ``aggregate``, ``segment_reduce``, ``segment_softmax``, ``gather_src``, ``gather_dst`` and
 ``aggregate_beside_own``. ``message_reduce`` and ``message`` run any built-in message function, with or without a

@@ -1,6 +1,6 @@
 """Samplers, one file per family; base classes and parts of samplers are in ``nodeflow.sampling.base``.
 
-The room is large because it has ten families with probabilities of their own; the other files serve all of them.
+The module is large because it has ten families with probabilities of their own; the other files serve all of them.
 
 A new family starts as a copy of the nearest one:
 

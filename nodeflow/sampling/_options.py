@@ -8,11 +8,11 @@ and the error for an unknown name.
 from __future__ import annotations
 
 import inspect
-from difflib import get_close_matches
 from functools import cache
 from types import SimpleNamespace
 from typing import Any, TypedDict, get_args, get_type_hints
 
+from nodeflow._base.calls import hint_of
 from nodeflow._base.frozen import Frozen
 from nodeflow._base.types import EdgeFilter
 
@@ -59,15 +59,6 @@ class WalkOptions(TypedDict, total=False):
 
 
 _ORDER = ("direction", "include_dst", "reuse", "edge_filter", "weight", "seed")
-_SIZES = ("fanouts", "layer_sizes", "num_neighbors")
-_SYNONYMS = {
-    **dict.fromkeys((*_SIZES, "fanout", "sizes", "num_samples", "num_neighbours", "nodes_per_layer"), _SIZES),
-    **dict.fromkeys(("random_state", "random_seed", "rng", "generator"), ("seed",)),
-    **dict.fromkeys(("probs", "weight_attr", "edge_weight"), ("prob", "weight")),
-    **dict.fromkeys(("layers", "num_hops", "hops", "num_layers", "num_steps"), ("num_flows", *_SIZES)),
-    **dict.fromkeys(("time_attr", "times"), ("time",)),
-}
-"""Words of other libraries, and the arguments that they may stand for here."""
 
 
 def is_plain(value: object) -> bool:
@@ -149,7 +140,4 @@ def check_names(kind: type, named: dict[str, Any]) -> None:
     if named.keys() <= takes.keys() or others:
         return
     for name in named.keys() - takes.keys() - {"graph"}:
-        near = [word for word in _SYNONYMS.get(name, ()) if word in takes] or get_close_matches(name, takes, 1)
-        order = ", one number per flow in flow order (the last is for the seeds)" if near and near[0] in _SIZES else ""
-        hint = f"it is called {near[0]}= here{order}" if near else f"it takes {', '.join(takes)}"
-        raise TypeError(f"{kind.__name__} got an unexpected keyword argument {name!r}; {hint}")
+        raise TypeError(f"{kind.__name__} got an unexpected keyword argument {name!r}; {hint_of(name, takes)}")

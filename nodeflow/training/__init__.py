@@ -1,7 +1,7 @@
 """Training: settings, tasks, the trainer, and the folder of a run.
 
-The room is large because a run is one subject for the command, for Python and for its files: all three read the same
-settings, and no other room uses any of them.
+The module is large because a run is one subject for the command, for Python and for its files: all three read the same
+settings, and no other module uses any of them.
 
 - *Settings.* An option is a field in its group: ``_models`` (with decoders and losses of links), ``_optimizers``,
   ``_samplers``, else ``_settings``; parser, help, file and tables of the documentation follow. ``_fields`` has the

@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
@@ -22,6 +23,20 @@ from nodeflow.training._rules import where_read
 from nodeflow.training._settings import FIELDS, GROUPS
 from nodeflow.training._train_command import Command, Silent, train
 from nodeflow.training._trainer import Stopped
+
+_WORDS = {
+    "--learning-rate": "--lr",
+    "--num-layers": "--fanouts (one number per layer)",
+    "--num-epochs": "--epochs",
+    "--n-epochs": "--epochs",
+    "--n-hidden": "--hidden",
+    "--num-hidden": "--hidden",
+    "--fan-out": "--fanouts",
+    "--wd": "--weight-decay",
+    "--gpu": "--device (cuda)",
+    "--num-workers": "--workers",
+}
+"""Options of other programs, and what is meant here."""
 
 if TYPE_CHECKING:
     from _typeshed import SupportsWrite
@@ -47,7 +62,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     if "" not in sys.path:
         sys.path.insert(0, "")  # for a module:factory in the present folder, as with python -m
-    options = _parser().parse_args(arguments)
+    options, unknown = _parser().parse_known_args(arguments)
+    if unknown:
+        _refuse(options.command, unknown[0])
     try:
         options.run(options, say)
     except KeyboardInterrupt as error:
@@ -68,6 +85,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"nodeflow {options.command}: {(text.strip() or type(error).__name__).splitlines()[0]}", file=sys.stderr)
         return 2
     return 0
+
+
+def _refuse(command: str, option: str) -> NoReturn:
+    """End with the name that an unknown option has here."""
+    one = _Parser(prog=f"nodeflow {command}")
+    next(add for run, (_, add) in _COMMANDS.items() if run.__name__ == command)(one)
+    takes = [name for action in one._actions for name in action.option_strings]  # noqa: SLF001  it has no public name
+    meant = _WORDS.get(option.partition("=")[0]) or next(iter(get_close_matches(option, takes, 1)), "")
+    known = meant.partition(" ")[0] in takes
+    what = "option" if option.startswith("-") else "further argument"
+    one.error(f"there is no {what} {option}{f'; it is called {meant} here' if known else ''}")
 
 
 class _Parser(argparse.ArgumentParser):

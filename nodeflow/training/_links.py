@@ -166,7 +166,14 @@ class LinkTask(Task):
         seeds = "" if self.loader is None else "; seeds are the ends of edges and of negatives"
         link = self.settings.link
         lines = [f"links: train/val/test {parts} edges{relations}, decoder {link.decoder}, loss {link.loss}{seeds}"]
-        return [*super().description(), *lines] if self.network.encodes else lines
+        if not self.network.encodes:
+            return lines
+        hidden = min(self.settings.sampler.batch_size / len(self.triples["train"]), 1)
+        if self.loader is not None and hidden > 0.5:
+            lines.append(
+                f"no message goes along the edges of a step, {hidden:.0%} of all: a smaller --batch-size leaves more"
+            )
+        return [*super().description(), *lines]
 
     # ---- evaluation
 

@@ -48,7 +48,6 @@ class Method:
         has_history: whether the method keeps a history, whose age is in the records of epochs.
         why_whole: why batches cannot come from partitions of the graph; empty where they can.
         draws_neighbors: whether every edge into a node is drawn with the same probability, fanout / in-degree.
-        per_node: whether fanouts are numbers of neighbours of each node, in every layer.
         weight: the edge column that sums over neighbours are weighted with, for ``inference``.
     """
 
@@ -60,7 +59,6 @@ class Method:
     has_history: ClassVar[bool] = False
     why_whole: ClassVar[str] = ""
     draws_neighbors: ClassVar[bool] = False
-    per_node: ClassVar[bool] = False
     weight: ClassVar[str | None] = None
 
     def __init__(self, graph: Graph, settings: SamplerSettings, model: Kind) -> None:
@@ -96,16 +94,6 @@ class Method:
         """Return the seeds of an epoch over ``nodes``."""
         return nodes
 
-    def drawn_by_seed(self) -> list[int]:
-        """Return about how many nodes a seed draws at most, hop by hop; empty where fanouts do not say."""
-        if not self.per_node or -1 in self.settings.fanouts:
-            return []
-        reached, drawn = 1, []
-        for fanout in reversed(self.settings.fanouts):
-            drawn.append(min(reached * fanout, self.graph.num_nodes))
-            reached += drawn[-1]
-        return drawn
-
     def heat(self, nodes: Tensor) -> Tensor:
         """Return about how often each node is read in an epoch over ``nodes``, ``[num_nodes]``, to a factor."""
         if self.draws_neighbors and self.graph.peers.size == 1:
@@ -134,7 +122,7 @@ class Method:
 class RandomWalk(Method):
     """The neighbours that walks visit most, with shares of visits as weights (Ying et al. 2018)."""
 
-    make, estimates, per_node = sampling.RandomWalkSampler, False, True
+    make, estimates = sampling.RandomWalkSampler, False
 
     def prepared(self, graph: Graph) -> Graph:
         # in-degrees of 1: the weights of a node's neighbours add up to 1 already
@@ -280,9 +268,9 @@ def _method(make: Callable[..., SamplerBase], **attributes: Any) -> type[Method]
 
 
 METHODS: dict[str, type[Method]] = {
-    "neighbor": _method(sampling.NeighborSampler, draws_neighbors=True, per_node=True),
-    "labor": _method(sampling.LaborSampler, draws_neighbors=True, per_node=True),
-    "bernoulli": _method(sampling.BernoulliSampler, draws_neighbors=True, per_node=True),
+    "neighbor": _method(sampling.NeighborSampler, draws_neighbors=True),
+    "labor": _method(sampling.LaborSampler, draws_neighbors=True),
+    "bernoulli": _method(sampling.BernoulliSampler, draws_neighbors=True),
     "fastgcn": _method(sampling.FastGCNSampler, fanout=512, validates_fully=True),
     "ladies": _method(sampling.LadiesSampler, fanout=512, validates_fully=True),
     "random-walk": RandomWalk,

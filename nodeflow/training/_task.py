@@ -116,6 +116,7 @@ class Task(ABC):
         # products would round features to bfloat16 in every step; a history, a decoder and other models read float32
         plain = not encodes or self.own_model or settings.compute.precision == "float32"
         self.dtype = torch.float32 if plain or METHODS[settings.sampler.name].has_history else torch.bfloat16
+        self._own_edges = graph.num_edges
         graph = directed(graph, settings.graph.direction, settings.graph.edge_type)
         self.method = settings.sampler.on(with_features(graph, settings.storage.kind, self.dtype), kind)
         self.graph = self.method.graph
@@ -207,13 +208,12 @@ class Task(ABC):
 
     def description(self) -> list[str]:
         """Return lines about the task that neither the settings nor the data set show."""
-        added = self.graph.num_edges - self.dataset.graph.num_edges
+        added = self.graph.num_edges - self._own_edges
         edges = f"messages along {self.graph.num_edges:,} edges"
         if added > 0 and self.settings.graph.direction == "both":
             edges += f", {added:,} of them reverses (--direction in leaves these out)"
-        drawn = self.method.drawn_by_seed()
-        hops = f"; a seed draws up to {', then '.join(f'{count:,}' for count in drawn)} nodes" if drawn else ""
-        return [edges + hops]
+        drawn = self.method.sampler(self.settings.run.seed).note().removeprefix("flow order: ")
+        return ["; ".join(filter(None, (edges, drawn)))]
 
     # ---- evaluation
 

@@ -77,6 +77,8 @@ def _train(options: argparse.Namespace, say: Say, peers: Peers) -> None:
     with output_folder(folder) if peers.is_first and not goes_on else nullcontext():
         replaces = peers.of_first("the folder", lambda: run.write(folder) if goes_on else begin(folder, run))
         say(repr(dataset))
+        if dataset.unread_files:
+            say(f"files of {run.data} that are not read: {', '.join(dataset.unread_files)}")
         if replaces:
             say(f"replaces the earlier run in {folder}")
         if unread := run.settings.left_out(values):

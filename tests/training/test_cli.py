@@ -49,7 +49,7 @@ def test_train_prints_epochs_and_writes_the_results(data: Path, tmp_path: Path, 
     assert lines[1:4] == [
         f"run {output}: sage, sampler neighbor, fanouts [3, 3], seed 0",
         "messages along 1,188 edges, 588 of them reverses (--direction in leaves these out); "
-        "a seed draws up to 3, then 12 nodes",
+        "a seed draws 3, and its batch has 16 nodes or fewer",
         "",
     ]
     assert lines[4].split() == ["epoch", "loss", "val", "accuracy", "seconds", "seeds/s", "edges/s"]
