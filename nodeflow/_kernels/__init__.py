@@ -1,7 +1,7 @@
 """Compiled loops: numpy arrays in, numpy arrays out; no torch, no classes, no checks of what reaches them.
 
-The module is large because loops are specialised for speed: layouts and options that a loop would have to test for every
-edge have a loop each.
+The module is large because loops are specialised for speed: layouts and options that a loop would have to test for
+every edge have a loop each.
 
 ``from nodeflow import _kernels as kernels`` costs nothing: a file of loops, and numba with it, is imported when one of
 its functions is first asked for, as in ``kernels.csr.csr_rows(...)``. A Ctrl-C during a loop that is called in this way
