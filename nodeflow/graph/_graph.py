@@ -62,11 +62,10 @@ class Graph(Frozen):
             needs no conversion (an int64 ``indptr``, int32 ids) and memory-mapped arrays are shared. False shares
             all int32 and int64 arrays given (an int32 ``indptr`` is converted); True always copies.
 
-    Arrays that are shared are never written to; do not write to them either while the graph lives.
-
-    The arrays are checked once, here: memory-mapped arrays are read in full for that, though they are not kept in
-    memory. A pickled graph names the files of memory-mapped arrays, and of columns that map a file read-only, instead
-    of holding them. Such a pickle opens the files again without another check: do not change them in between.
+    Arrays that are shared are never written to; do not write to them either while the graph lives. The arrays are
+    checked once, here: memory-mapped arrays are read in full for that, though they are not kept in memory. A pickled
+    graph names the files of memory-mapped arrays, and of columns that map a file read-only, instead of holding them.
+    Such a pickle opens the files again without another check: do not change them in between.
 
     Raises TypeError for ids that are not integers and for a graph or matrix of another library (``nodeflow.convert``
     takes these), ValueError for an ``indptr`` that decreases, does not start at 0 or does not end at the number of

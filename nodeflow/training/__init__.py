@@ -17,9 +17,9 @@ from nodeflow.training._checkpoints import Checkpoints
 from nodeflow.training._folder import load_model, open_trainer, save
 from nodeflow.training._network import Inputs, LinkNetwork, Network
 from nodeflow.training._predictions import write_predictions, write_top_links
-from nodeflow.training._result import EpochRecord, Result
+from nodeflow.training._result import EpochRecord, Result, Stopped
 from nodeflow.training._settings import Settings
-from nodeflow.training._trainer import Stopped, Trainer
+from nodeflow.training._trainer import Trainer
 
 __all__ = [
     "Checkpoints",

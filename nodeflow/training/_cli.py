@@ -19,10 +19,10 @@ from nodeflow.partitions import METHODS as CUTS
 from nodeflow.training._checkpoints import FREE
 from nodeflow.training._commands import SIDES, build, compare, evaluate, info, partition, predict
 from nodeflow.training._fields import add_option
+from nodeflow.training._result import Stopped
 from nodeflow.training._rules import where_read
 from nodeflow.training._settings import FIELDS, GROUPS
 from nodeflow.training._train_command import Command, Silent, train
-from nodeflow.training._trainer import Stopped
 
 _WORDS = {
     "--learning-rate": "--lr",

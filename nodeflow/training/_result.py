@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from nodeflow.training._task import Task
 
 
+class Stopped(Exception):  # noqa: N818  it is no error
+    """Training was asked to stop; its state is saved if the trainer has checkpoints."""
+
+
 @dataclass(frozen=True)
 class EpochRecord:
     """An epoch: mean training loss, metrics on the validation nodes, sampled seeds and edges per second.

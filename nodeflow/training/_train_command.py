@@ -21,9 +21,9 @@ from nodeflow.training._checkpoints import FREE, Checkpoints
 from nodeflow.training._folder import LOG, SETTINGS, Run, begin, output_folder, save, write_log
 from nodeflow.training._partitions import PartBatches
 from nodeflow.training._processes import process_group
-from nodeflow.training._result import EpochRecord
+from nodeflow.training._result import EpochRecord, Stopped
 from nodeflow.training._settings import FIELDS, read_toml
-from nodeflow.training._trainer import Stopped, Trainer
+from nodeflow.training._trainer import Trainer
 
 Say: TypeAlias = Callable[[str], None]
 Command: TypeAlias = Callable[[argparse.Namespace, Say], None]

@@ -27,13 +27,9 @@ from nodeflow.training._data import PARTS
 from nodeflow.training._links import LinkTask, TopLinkOptions
 from nodeflow.training._nodes import Loss, NodeTask
 from nodeflow.training._processes import OwnRandom, find_device
-from nodeflow.training._result import EpochRecord, Result, counts_of, record_of
+from nodeflow.training._result import EpochRecord, Result, Stopped, counts_of, record_of
 from nodeflow.training._settings import Settings
 from nodeflow.training._task import OwnParts, Task, facts_of
-
-
-class Stopped(Exception):  # noqa: N818  it is no error
-    """Training was asked to stop; its state is saved if the trainer has checkpoints."""
 
 
 class Trainer:
