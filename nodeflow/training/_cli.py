@@ -19,6 +19,7 @@ from nodeflow.partitions import METHODS as CUTS
 from nodeflow.training._checkpoints import FREE
 from nodeflow.training._commands import SIDES, build, compare, evaluate, info, partition, predict
 from nodeflow.training._fields import add_option
+from nodeflow.training._reproduce import reproduce
 from nodeflow.training._result import Stopped
 from nodeflow.training._rules import where_read
 from nodeflow.training._settings import FIELDS, GROUPS
@@ -141,6 +142,8 @@ def _add_train(one: _Parser) -> None:
         "with a constant schedule; storage not to or from partitions, whose folder may have moved)"
     )
     one.add_argument("--resume", type=Path, metavar="FOLDER", help=text)
+    text = "train N runs with the seeds --seed, --seed + 1, ..., and print mean and deviation of their scores"
+    one.add_argument("--seeds", type=int, metavar="N", help=text)
     one.add_argument("--no-plot", action="store_true", help="make no picture of the curves")
     add_settings(one)
 
@@ -172,6 +175,10 @@ def _add_predict(one: _Parser) -> None:
 def _add_compare(one: _Parser) -> None:
     one.add_argument("folders", type=Path, nargs="+", metavar="FOLDER", help="folders of finished runs")
     one.add_argument("--output", type=Path, metavar="FILE", help="a picture of all curves, .png, .svg or .pdf")
+
+
+def _add_reproduce(one: _Parser) -> None:
+    one.add_argument("folder", type=Path, metavar="FOLDER", help="the folder of a finished run")
 
 
 def _add_info(one: _Parser) -> None:
@@ -240,6 +247,7 @@ _COMMANDS: dict[Command, tuple[str, Callable[[_Parser], None]]] = {
     evaluate: ("measure the model of a run", _add_run),
     predict: ("write the outputs of the model of a run", _add_predict),
     compare: ("compare runs", _add_compare),
+    reproduce: ("run a finished run again, and say whether it is the same", _add_reproduce),
     info: ("describe a data set", _add_info),
     build: ("build a graph folder from files of edges", _add_build),
     partition: ("write a graph as partitions for a buffer, or as parts for processes", _add_partition),

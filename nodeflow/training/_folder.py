@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import math
+import platform
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -14,6 +15,7 @@ from tempfile import TemporaryDirectory, TemporaryFile
 from types import MappingProxyType
 from typing import Any
 
+import numpy as np
 import tomli_w
 import torch
 
@@ -32,12 +34,14 @@ from nodeflow.training._nodes import NodeTask
 from nodeflow.training._processes import OwnRandom
 from nodeflow.training._result import EpochRecord, Result
 from nodeflow.training._settings import Settings, read_toml
+from nodeflow.training._trace import write_trace
 from nodeflow.training._trainer import Trainer
 
 SETTINGS, CHECKPOINT, LOG, RESULT, CURVES = "run.toml", "checkpoint.safetensors", "log.csv", "result.json", "curves.png"
 RATES = ("seconds", "seeds_per_second", "edges_per_second")
 EVENTS, UNFINISHED = "events.out.tfevents.*", ".unfinished-"
-FILES = (SETTINGS, STATE, CHECKPOINT, LOG, RESULT, CURVES)
+TRACE = "trace.csv"
+FILES = (SETTINGS, STATE, CHECKPOINT, LOG, TRACE, RESULT, CURVES)
 
 
 @dataclass(frozen=True)
@@ -167,9 +171,10 @@ def open_trainer(folder: Path | str, dataset: Dataset | None = None) -> Trainer:
 def save(result: Result, folder: Path | str, *, curves: str | None = None) -> list[Path]:
     """Write a result into ``folder``, which is made if needed: all files, or none if one cannot be written.
 
-    The files are ``checkpoint.safetensors`` (see ``load_model``), ``log.csv``, ``result.json`` and, if ``curves`` is
-    given as its title, the picture ``curves.png``. Those of an earlier run in the folder are replaced; its picture is
-    removed where this run has none. Returns the paths of the files. Raises OSError.
+    The files are ``checkpoint.safetensors`` (see ``load_model``), ``log.csv``, ``trace.csv`` (hashes of batches, see
+    ``nodeflow reproduce``), ``result.json`` and, if ``curves`` is given as its title, the picture ``curves.png``. Those
+    of an earlier run in the folder are replaced; its picture is removed where this run has none. Returns the paths of
+    the files. Raises OSError.
 
     >>> import tempfile
     >>> from nodeflow.datasets import debian
@@ -177,7 +182,7 @@ def save(result: Result, folder: Path | str, *, curves: str | None = None) -> li
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     files = save(result, folder)
     ...     print([path.name for path in files], type(load_model(files[0])).__name__)
-    ['checkpoint.safetensors', 'log.csv', 'result.json'] Network
+    ['checkpoint.safetensors', 'log.csv', 'trace.csv', 'result.json'] Network
     """
     folder = Path(folder)
     with output_folder(folder), TemporaryDirectory(dir=folder, prefix=UNFINISHED) as unfinished:
@@ -210,8 +215,16 @@ def _write(result: Result, folder: Path) -> list[Path]:
     }
     write_tensors(folder / CHECKPOINT, result.network.state_dict(), {**facts, "network": task.network_facts()})
     write_log(folder / LOG, result.records)
-    (folder / RESULT).write_text(json.dumps(facts, indent=2) + "\n")
-    return [folder / CHECKPOINT, folder / LOG, folder / RESULT]
+    write_trace(folder / TRACE, result.steps)
+    (folder / RESULT).write_text(json.dumps({**facts, "machine": machine()}, indent=2) + "\n")
+    return [folder / name for name in (CHECKPOINT, LOG, TRACE, RESULT)]
+
+
+def machine() -> dict[str, Any]:
+    """Return what results may depend on beside settings, data and the versions of nodeflow and torch."""
+    versions = {"numpy": np.__version__, "python": platform.python_version()}
+    place = {"system": platform.system(), "processor": platform.machine(), "threads": torch.get_num_threads()}
+    return versions | place
 
 
 def write_log(path: Path, records: Sequence[EpochRecord]) -> None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from nodeflow.flow import NodeFlow
+from nodeflow.training._trace import TracedStep
 
 if TYPE_CHECKING:
     from nodeflow.training._network import Network
@@ -72,6 +73,7 @@ class Result:
         records: of all epochs.
         scores: by part of the split ("train", "val", "test") all metrics by name, from full neighbourhoods where the
             sampler estimates them; empty for a part without nodes.
+        steps: every 20th step of each epoch, with a hash of its batch.
 
     >>> from nodeflow.datasets import debian
     >>> from nodeflow.training import Settings, Trainer
@@ -86,6 +88,7 @@ class Result:
     metric: str
     records: list[EpochRecord] = field(default_factory=list)
     scores: dict[str, dict[str, float]] = field(default_factory=dict)
+    steps: list[TracedStep] = field(default_factory=list, repr=False)
 
     @property
     def network(self) -> Network:

@@ -22,6 +22,7 @@ from nodeflow.training._folder import LOG, SETTINGS, Run, begin, output_folder, 
 from nodeflow.training._partitions import PartBatches
 from nodeflow.training._processes import process_group
 from nodeflow.training._result import EpochRecord, Stopped
+from nodeflow.training._seeds import train_seeds
 from nodeflow.training._settings import FIELDS, read_toml
 from nodeflow.training._trainer import Trainer
 
@@ -37,9 +38,13 @@ def train(options: argparse.Namespace, say: Say) -> None:
     """Train a model on sampled NodeFlows, then measure it on full neighbourhoods.
 
     Writes into the output folder: run.toml (all settings), state.safetensors (the last checkpoint of the run),
-    checkpoint.safetensors (weights of the best epoch), log.csv (a row per epoch), result.json (scores, settings,
-    versions), curves.png (loss and validation score by epoch), and TensorBoard events where it is installed.
+    checkpoint.safetensors (weights of the best epoch), log.csv (a row per epoch), trace.csv (hashes of batches, for
+    nodeflow reproduce), result.json (scores, settings, versions), curves.png (loss and validation score by epoch), and
+    TensorBoard events where it is installed.
     """
+    if options.seeds is not None:
+        train_seeds(options, say, train)
+        return
     with process_group() as peers:
         try:
             _train(options, say if peers.is_first else lambda _: None, peers)

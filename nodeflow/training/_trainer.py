@@ -30,6 +30,7 @@ from nodeflow.training._processes import OwnRandom, find_device
 from nodeflow.training._result import EpochRecord, Result, Stopped, counts_of, record_of
 from nodeflow.training._settings import Settings
 from nodeflow.training._task import OwnParts, Task, facts_of
+from nodeflow.training._trace import Trace
 
 
 class Trainer:
@@ -106,6 +107,7 @@ class Trainer:
         self.scheduler = (scheduler or usual)(self.optimizer)
         self.checkpoints = checkpoints
         self.records: list[EpochRecord] = []
+        self.trace = Trace()
         self.best_epoch, self.best_weights = 0, dict[str, Tensor]()
         self._last_weights: dict[str, Tensor] | None = None  # of a network that has the best ones
         self.epoch, self.batches_done = 0, 0
@@ -158,7 +160,8 @@ class Trainer:
             self.network.load_state_dict(self.best_weights)
         with self._random.inside():
             scores = self.scores()
-        return Result(self.settings, self.task, self.best_epoch, self.task.metric.name, self.records, scores)
+        name, steps = self.task.metric.name, self.trace.steps
+        return Result(self.settings, self.task, self.best_epoch, name, self.records, scores, steps)
 
     # ---- parts of a loop of your own
 
@@ -281,6 +284,7 @@ class Trainer:
             "done": self.batches_done,
             "sums": dict(self._sums),
             "records": [asdict(record) for record in self.records],
+            "trace": [[*step] for step in self.trace.steps],
             "best_epoch": self.best_epoch,
             "best_weights": self.best_weights,
         }
@@ -309,6 +313,7 @@ class Trainer:
         self._random.states = state["random"]
         self.epoch, self.batches_done, self._sums = state["epoch"], state["done"], defaultdict(int, state["sums"])
         self.records = [EpochRecord(**record) for record in state["records"]]
+        self.trace = Trace(state.get("trace", ()))
         self.best_epoch, self.best_weights = state["best_epoch"], dict(state["best_weights"])
 
     # ---- inside
@@ -333,6 +338,7 @@ class Trainer:
                         place = self.settings.run.seed, self.epoch, self.batches_done, self.peers.rank
                         torch.manual_seed(derive_key("processes", *place) & 2**63 - 1)
                     value = self.step(batch)
+                    self.trace.add(epoch, self.batches_done, batch, value)
                     ages = self.task.method.after_step(batch)
                     self.batches_done += 1
                     if self.batches_done == total and self._waiting:

@@ -10,7 +10,7 @@ import pytest
 from nodeflow.training._cli import main
 
 SMALL = ["--fanouts", "3", "3", "--batch-size", "40", "--hidden", "8", "--epochs", "2", "--lr", "0.02"]
-FILES = ["checkpoint.safetensors", "curves.png", "log.csv", "result.json", "run.toml", "state.safetensors"]
+FILES = ["checkpoint.safetensors", "curves.png", "log.csv", "result.json", "run.toml", "state.safetensors", "trace.csv"]
 
 
 def two_communities(folder: Path) -> Path:

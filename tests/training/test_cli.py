@@ -30,7 +30,7 @@ from nodeflow.training._settings import FIELDS
 pytest.importorskip("matplotlib")
 
 SLOW = pytest.mark.slow
-WRITTEN = ["checkpoint.safetensors", "log.csv", "result.json", "curves.png"]
+WRITTEN = ["checkpoint.safetensors", "log.csv", "trace.csv", "result.json", "curves.png"]
 
 
 def untimed(folder: Path) -> tuple[Any, ...]:

@@ -41,14 +41,14 @@ def test_a_saved_model_gives_the_same_outputs(kind: type[FlowModel], tmp_path: P
 def test_the_files_of_a_run(result: Result, tmp_path: Path) -> None:
     folder = tmp_path / "a" / "b"
     written = save(result, folder)
-    assert written == [folder / name for name in ("checkpoint.safetensors", "log.csv", "result.json")]
+    assert written == [folder / name for name in ("checkpoint.safetensors", "log.csv", "trace.csv", "result.json")]
     assert sorted(folder.iterdir()) == sorted(written)
     assert load_file(written[0]).keys() == result.network.state_dict().keys()
 
     def refuse(constant: str) -> None:
         raise ValueError(f"{constant} is no JSON")
 
-    facts = json.loads(written[2].read_text(), parse_constant=refuse)
+    facts = json.loads(written[3].read_text(), parse_constant=refuse)
     expected = {
         "dataset": "planted",
         "task": "classification",
@@ -59,6 +59,7 @@ def test_the_files_of_a_run(result: Result, tmp_path: Path) -> None:
     }
     versions = {"nodeflow": nodeflow.__version__, "torch": str(torch.__version__)}
     settings = {**FAST.by_name(read=True), "fanouts": [4, 4]}
+    assert facts.pop("machine").keys() == {"numpy", "python", "system", "processor", "threads"}
     assert facts == {**expected, "settings": settings, "versions": versions}
     with safe_open(written[0], "pt") as stored:
         metadata = json.loads(stored.metadata()["nodeflow"], parse_constant=refuse)
@@ -89,7 +90,7 @@ def test_a_title_adds_the_picture_and_old_files_are_replaced(result: Result, tmp
         assert (tmp_path / "log.csv").read_text().startswith("epoch,loss,")
 
 
-@pytest.mark.parametrize("failing", ["checkpoint.safetensors", "log.csv", "result.json"])
+@pytest.mark.parametrize("failing", ["checkpoint.safetensors", "log.csv", "trace.csv", "result.json"])
 def test_when_a_file_cannot_be_written_none_is(
     failing: str, result: Result, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

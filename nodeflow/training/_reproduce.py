@@ -1,0 +1,109 @@
+"""The subcommand ``nodeflow reproduce``: a finished run is run again, and compared step by step."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from nodeflow._base.version import __version__
+from nodeflow.training._folder import RESULT, TRACE, Run, machine
+from nodeflow.training._processes import process_group
+from nodeflow.training._trace import Trace, TracedStep, read_trace
+from nodeflow.training._train_command import Silent
+from nodeflow.training._trainer import Trainer
+
+
+class Differs(Exception):  # noqa: N818  it is no error of the program
+    """A batch of the run is another one than before; what follows would differ too."""
+
+
+class _Comparison(Trace):
+    """A trace that compares each step with that of an earlier run."""
+
+    def __init__(self, earlier: list[TracedStep]) -> None:
+        super().__init__()
+        self.earlier, self.first_loss, self.largest = {step[:2]: step for step in earlier}, "", 0.0
+
+    def add(self, epoch: int, number: int, batch: Any, loss: float) -> None:
+        before = len(self.steps)
+        super().add(epoch, number, batch, loss)
+        for step in self.steps[before:]:
+            was = self.earlier.get(step[:2])
+            if was is None:
+                continue
+            place = f"epoch {step.epoch}, batch {step.batch}"
+            if was.hash != step.hash:
+                raise Differs(f"differs first at {place}: another batch (hash {step.hash}, was {was.hash})")
+            if was.loss != step.loss:
+                self.first_loss = self.first_loss or f"{place} (loss {step.loss!r}, was {was.loss!r})"
+                self.largest = max(self.largest, abs(step.loss - was.loss) / max(abs(was.loss), 1e-30))
+
+
+def reproduce(options: argparse.Namespace, say: Callable[[str], None]) -> None:
+    """Run a finished run again from its folder, and say at which step it first differs.
+
+    Compared are the batches (by a hash of every 20th, and of the first of each epoch), the losses of these steps, and
+    the scores at the end. Nothing is written. The status is 0 where all are the same, to the last bit, else 1.
+    """
+    with process_group() as peers:
+        run = Run.read(options.folder).shared_by(peers.size)
+        steps, result = _earlier(options.folder)
+        for line in _other_circumstances(result):
+            say(line)
+        trainer = Trainer(run.dataset(), run.settings)
+        trainer.trace = comparison = _Comparison(steps)
+        say(f"runs {options.folder} again: {len(steps)} steps are compared")
+        try:
+            scores = trainer.run().scores
+        except Differs as difference:
+            say(str(difference))
+            raise Silent(1) from None
+        same = True
+        if comparison.first_loss:
+            say(f"the batches are the same, the losses not: first at {comparison.first_loss}; largest difference "
+                f"{comparison.largest:.1e} of a loss")  # fmt: skip
+            same = False
+        for line in _other_scores(result["scores"], scores):
+            say(line)
+            same = False
+        if not same:
+            raise Silent(1)
+        say(f"the same, bit for bit: {len(comparison.steps)} steps and all scores")
+
+
+def _earlier(folder: Path) -> tuple[list[TracedStep], dict[str, Any]]:
+    missing = [name for name in (TRACE, RESULT) if not (folder / name).is_file()]
+    if missing:
+        raise FileNotFoundError(
+            f"{folder} has no {missing[0]}: only a finished run of this version or a later one can be compared"
+        )
+    try:
+        result: dict[str, Any] = json.loads((folder / RESULT).read_text(encoding="utf-8"))
+        result["scores"].items()
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ValueError(f"{folder / RESULT} is damaged: {error}") from error
+    return read_trace(folder / TRACE), result
+
+
+def _other_circumstances(result: Mapping[str, Any]) -> Iterator[str]:
+    """Yield a line for each version and property of the machine that was another one."""
+    now = {"nodeflow": __version__, "torch": str(torch.__version__), **machine()}
+    then = {**result.get("versions", {}), **result.get("machine", {})}
+    for name, value in now.items():
+        was = then.get(name)
+        if was != value:
+            yield f"{name}: {value} now, {was} then"
+
+
+def _other_scores(earlier: Mapping[str, Mapping[str, Any]], scores: Mapping[str, Mapping[str, float]]) -> Iterator[str]:
+    for part, values in scores.items():
+        for name, value in values.items():
+            was = earlier.get(part, {}).get(name)
+            if was != (None if math.isnan(value) else value):
+                yield f"{part} {name} is {value!r}, was {was!r}"
