@@ -5,12 +5,13 @@ BIN := $(VENV)/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help train test test-slow docs lint types format notebooks clean
+.PHONY: help train test test-slow test-tools docs lint types format notebooks clean
 
 help:
 	@echo "make train      train GraphSAGE on the bundled data set, into runs/debian"
 	@echo "make test       run the tests, also those that run the documentation"
 	@echo "make test-slow  run what takes long: statistics, soak tests, scripts that make figures"
+	@echo "make test-tools  run the examples with other libraries, which it installs"
 	@echo "make docs       build the documentation site, build/docs/index.html"
 	@echo "make lint       check style and format; make format fixes what it can"
 	@echo "make types      run mypy, strict"
@@ -25,6 +26,10 @@ test: $(VENV)/.dev
 
 test-slow: $(VENV)/.dev
 	$(BIN)/python -m pytest -n auto --maxprocesses 4 -m slow
+
+test-tools: $(VENV)/.dev
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev,tools]'
+	$(BIN)/python -m pytest -m slow tests/docs/test_readme.py -k other_tools
 
 docs: $(VENV)/.docs
 	$(BIN)/python scripts/make_docs.py

@@ -15,8 +15,10 @@ from _support.pages import ROOT, Block, blocks, run
 
 import nodeflow
 from nodeflow.datasets import debian
+from nodeflow.training import Settings, Trainer
 
 README = ROOT / "README.md"
+OTHER_TOOLS = ROOT / "docs" / "other-tools.md"
 PAGES = sorted((ROOT / "docs").rglob("*.md"))
 MARKDOWN = [*sorted(ROOT.glob("*.md")), *PAGES]
 MODULES = sorted(m.name for m in pkgutil.walk_packages(nodeflow.__path__, "nodeflow.") if m.name != "nodeflow.__main__")
@@ -56,7 +58,30 @@ def test_the_pasted_output_is_of_the_data_set_as_it_is() -> None:
     assert repr(debian()) in [block.text.splitlines()[0] for block in blocks(README) if block.language == "text"]
 
 
-@pytest.mark.parametrize("page", [marked(page) for page in PAGES if blocks(page)], ids=name_of)
+TOOLS = {"wandb": "Weights & Biases", "tensorboard": "TensorBoard", "optuna": "Optuna", "lightning": "Lightning"}
+"""What the page on other tools needs, and its sections. They are not installed for development: make test-tools."""
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("default")  # the tools have warnings of their own
+@pytest.mark.parametrize("tool", TOOLS)
+def test_other_tools(tool: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip(tool, reason=f"an example with {tool}: make test-tools")
+    monkeypatch.chdir(tmp_path)
+    text = OTHER_TOOLS.read_text(encoding="utf-8")
+    section = text.partition(f"## {TOOLS[tool]}\n")[2].partition("\n## ")[0]
+    code = re.findall(r"```python\n(.*?)```", section, re.DOTALL)
+    assert all(len(each.splitlines()) <= 15 for each in code)
+    session: dict[str, Any] = {"__name__": "__page__", "debian": debian, "Trainer": Trainer}
+    session["settings"] = Settings(fanouts=(2, 2), hidden=8, epochs=1)
+    exec("".join(code), session)
+    if tool == "lightning":
+        assert session["loader"].state_dict()["batch_number"] == 20
+    if tool == "optuna":
+        assert len(session["study"].trials) == 3
+
+
+@pytest.mark.parametrize("page", [marked(page) for page in PAGES if blocks(page) and page != OTHER_TOOLS], ids=name_of)
 def test_code_of_a_page_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     session: dict[str, Any] = {"__name__": "__page__"}
