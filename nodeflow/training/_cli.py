@@ -19,6 +19,7 @@ from nodeflow.partitions import METHODS as CUTS
 from nodeflow.training._checkpoints import FREE
 from nodeflow.training._commands import SIDES, build, compare, evaluate, info, partition, predict
 from nodeflow.training._fields import add_option
+from nodeflow.training._models import is_own
 from nodeflow.training._rules import where_read
 from nodeflow.training._settings import FIELDS, GROUPS
 from nodeflow.training._train_command import Command, Silent, train
@@ -60,11 +61,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     and 143 for a run that SIGTERM stopped. Options that cannot be parsed end the process with status 2. If standard
     output is closed (``| head -2``), the command goes on to its end without printing.
     """
-    if "" not in sys.path:
-        sys.path.insert(0, "")  # for a module:factory in the present folder, as with python -m
     options, unknown = _parser().parse_known_args(arguments)
     if unknown:
         _refuse(options.command, unknown[0])
+    if is_own(getattr(options, "model", None)) and "" not in sys.path:
+        sys.path.insert(0, "")  # for a module in the present folder, as with python -m; else none comes from there
     try:
         options.run(options, say)
     except KeyboardInterrupt as error:
@@ -150,6 +151,8 @@ def _add_run(one: _Parser) -> None:
     one.add_argument("folder", type=Path, metavar="FOLDER", help="the folder of a run")
     one.add_argument("--data", metavar="DATA", help="another data set than that of the run, with the same features")
     one.add_argument("--device", metavar="NAME", help="where the model computes (default: that of the run)")
+    text = "for a run with a model of your own, its name again: a file does not choose what is imported"
+    one.add_argument("--model", metavar="MODULE:FACTORY", help=text)
 
 
 def _add_predict(one: _Parser) -> None:

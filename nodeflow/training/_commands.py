@@ -28,7 +28,7 @@ from nodeflow.training._graph import directed, stays_in_file, with_columns
 from nodeflow.training._nodes import NodeTask
 from nodeflow.training._predictions import check_predictions, write_predictions, write_top_links
 from nodeflow.training._samplers import METHODS
-from nodeflow.training._settings import Settings
+from nodeflow.training._settings import as_read
 from nodeflow.training._train_command import Say, scores_line
 from nodeflow.training._trainer import Trainer
 
@@ -57,7 +57,7 @@ def predict(options: argparse.Namespace, say: Say) -> None:
     fewer.
     """
     check_predictions(options.output)
-    of_links = Run.read(options.folder).settings.run.task == "link"
+    of_links = Run.read(options.folder, options.model).settings.run.task == "link"
     query = _query(options, of_links)
     trainer, dataset = _best(options)
     nodes = _nodes(options.nodes, dataset)
@@ -93,7 +93,7 @@ def _query(options: argparse.Namespace, of_links: bool) -> dict[str, Any]:
 def _best(options: argparse.Namespace) -> tuple[Trainer, Dataset]:
     """Return a trainer with the weights of the best epoch of a run, and the data set."""
     folder: Path = options.folder
-    run = Run.read(folder).shared_by(1)
+    run = Run.read(folder, options.model).shared_by(1)
     if not (folder / CHECKPOINT).is_file():
         raise FileNotFoundError(f"the run in {folder} is not finished: nodeflow train --resume {folder}")
     if run.is_of_parts and options.data is None:
@@ -196,7 +196,7 @@ def _result(folder: Path) -> dict[str, Any]:
     try:
         result: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
         _ = [result[name] for name in ("dataset", "metric", "best_epoch", "best_val_score", "scores")]
-        settings = Settings.from_dict(result["settings"]).by_name(read=True)
+        settings = as_read(result["settings"]).by_name(read=True)
     except (ValueError, KeyError, TypeError) as error:
         raise ValueError(f"{path} is damaged, or no result of a run: {type(error).__name__}: {error}") from error
     return {**result, "settings": {**settings, "validate": _validation(settings)}}

@@ -18,6 +18,7 @@ import tomli_w
 import torch
 
 from nodeflow._base.checks import as_count
+from nodeflow._base.files import is_file
 from nodeflow._base.version import __version__
 from nodeflow._disk.manifest import replace_file
 from nodeflow._peers.present import present
@@ -31,7 +32,7 @@ from nodeflow.training._network import Inputs, LinkNetwork, Network
 from nodeflow.training._nodes import NodeTask
 from nodeflow.training._processes import OwnRandom
 from nodeflow.training._result import EpochRecord, Result
-from nodeflow.training._settings import Settings, read_toml
+from nodeflow.training._settings import Settings, named_again, read_toml
 from nodeflow.training._trainer import Trainer
 
 SETTINGS, CHECKPOINT, LOG, RESULT, CURVES = "run.toml", "checkpoint.safetensors", "log.csv", "result.json", "curves.png"
@@ -68,13 +69,20 @@ class Run:
         return run if data or run.is_of_parts else replace(run, data="debian")
 
     @classmethod
-    def read(cls, folder: Path) -> Run:
-        """Return the run of a folder; raises FileNotFoundError where there is none, ValueError for a damaged file."""
+    def read(cls, folder: Path, model: str | None = None) -> Run:
+        """Return the run of a folder; ``model`` names a model of the user's own again, see ``Settings.from_dict``.
+
+        Raises FileNotFoundError where there is none, ValueError for a damaged file and another model, OSError.
+        """
         path = folder / SETTINGS
-        if not path.is_file():
-            raise FileNotFoundError(f"{folder} is no folder of a run: it has no {SETTINGS}")
+        if not is_file(path):
+            raise FileNotFoundError(
+                f"{folder} is no folder of a run: it has no {SETTINGS}; a run that was cut off before it wrote that "
+                "begins again with the nodeflow train that started it"
+            )
         try:
-            return cls.of(read_toml(path))
+            values = read_toml(path)
+            return cls.of(values, named_again(values, model))
         except (ValueError, TypeError) as error:
             raise ValueError(f"{path}: {error}") from error
 
@@ -147,17 +155,19 @@ def begin(folder: Path, run: Run) -> bool:
     return bool(earlier)
 
 
-def open_trainer(folder: Path | str, dataset: Dataset | None = None) -> Trainer:
+def open_trainer(folder: Path | str, dataset: Dataset | None = None, *, model: str | None = None) -> Trainer:
     """Return the trainer of an interrupted run, at its last saved state; ``run`` continues from there.
 
-    A run without a saved state starts from the beginning. ``dataset`` None reads the run's data set. Raises
-    FileNotFoundError where the folder has no run, ValueError for files that are damaged, or of another data set.
+    A run without a saved state starts from the beginning. ``dataset`` None reads the run's data set. ``model`` is
+    needed for a model "module:factory", the same name as in the file ``run.toml``: it is imported, which runs code, so
+    a file alone does not choose it. Raises FileNotFoundError where the folder has no run, ValueError for files that
+    are damaged, or of another data set.
 
     >>> open_trainer("nowhere")
     Traceback (most recent call last):
     FileNotFoundError: nowhere is no folder of a run: it has no run.toml
     """
-    run = Run.read(Path(folder)).shared_by(present().size)
+    run = Run.read(Path(folder), model).shared_by(present().size)
     checkpoints = Checkpoints.every(Path(folder), run.checkpoint_every)
     trainer = Trainer(run.dataset() if dataset is None else dataset, run.settings, checkpoints=checkpoints)
     checkpoints.restore(trainer)
@@ -238,11 +248,12 @@ def read_log(path: Path, metric: str) -> list[EpochRecord]:
     return records
 
 
-def load_model(checkpoint: Path | str) -> Network:
+def load_model(checkpoint: Path | str, *, model: str | None = None) -> Network:
     """Return the network of a checkpoint that ``save`` wrote, in evaluation mode; ``.model`` is its model.
 
     A run of task link gives a ``LinkNetwork``: its outputs are the rows that ``.decoder`` compares, and
-    without an encoder (model "none") ``.model`` is dropout alone.
+    without an encoder (model "none") ``.model`` is dropout alone. ``model`` is needed for a model "module:factory", the
+    same name as in the file: it is imported, which runs code, so a file alone does not choose it.
 
     Raises FileNotFoundError for a missing file, ValueError for one that is damaged or that ``save`` did not write, or
     that holds a model of the user's own that was not given by name.
@@ -259,14 +270,15 @@ def load_model(checkpoint: Path | str) -> Network:
     path = Path(checkpoint)
     facts, weights = read_tensors(path)
     try:
-        settings, how = Settings.from_dict(facts["settings"]), facts["network"]
+        how, values = facts["network"], facts["settings"]
+        settings = Settings.from_dict(values, **named_again(values, model))
         if how["model"] is None and settings.model.name != "none":
             raise ValueError("its model was made by its user: make it again, and load the tensors of the file")
         with OwnRandom(0, torch.device("cpu")).inside():  # the weights drawn here are replaced
             network = _network(settings, how)
         network.load_state_dict(weights)
     except (TypeError, KeyError, ValueError, RuntimeError) as error:
-        raise ValueError(f"{path} does not hold the model that it says it holds: {error}") from error
+        raise ValueError(f"{path}: the model that it holds cannot be made: {error}") from error
     return network.eval()
 
 

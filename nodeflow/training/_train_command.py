@@ -15,6 +15,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from nodeflow._base.files import is_file
 from nodeflow._peers.group import is_heard_by_all
 from nodeflow._peers.peers import Peers
 from nodeflow.training._checkpoints import FREE, Checkpoints
@@ -65,7 +66,7 @@ def _train(options: argparse.Namespace, say: Say, peers: Peers) -> None:
         # each machine counts its own restarts by torchrun, which resume a run that the folder holds
         restarts = peers.totals("restarts", int(os.environ.get("TORCHELASTIC_RESTART_COUNT") or 0))
         goes_on = restarts != [0] and peers.of_first(
-            "the run in the folder", lambda: (folder / SETTINGS).is_file() and Run.read(folder).values() == run.values()
+            "the run in the folder", lambda: is_file(folder / SETTINGS) and read_toml(folder / SETTINGS) == run.values()
         )
     with peers.together("the data set"):
         run = run.shared_by(peers.size)
@@ -91,15 +92,16 @@ def _train(options: argparse.Namespace, say: Say, peers: Peers) -> None:
 
 
 def _resumed(options: argparse.Namespace, chosen: Mapping[str, Any], peers: Peers) -> Run:
-    fixed = [name for name in chosen if name not in FREE]
+    fixed = [name for name in chosen if name not in (*FREE, "model")]
     fixed += [name for name in ("data", "config", "output", "checkpoint_every") if getattr(options, name)]
     if fixed:
         raise ValueError(
             f"--resume takes the settings of its folder, but {fixed[0]} was given too; leave it out. Only "
             f"{', '.join(FREE)} may change"
         )
-    run = Run.of(peers.of_first("settings", lambda: Run.read(options.resume).values()))
-    return replace(run, settings=run.settings.replace(**chosen))
+    model = chosen.get("model")  # of the user's own, named again
+    values = peers.of_first("settings", lambda: Run.read(options.resume, model).values())
+    return Run.of(values, chosen)
 
 
 def _new_run(options: argparse.Namespace, values: dict[str, Any], chosen: Mapping[str, Any], peers: Peers) -> Run:

@@ -28,7 +28,7 @@ from nodeflow.training._links import LinkTask, TopLinkOptions
 from nodeflow.training._nodes import Loss, NodeTask
 from nodeflow.training._processes import OwnRandom, find_device
 from nodeflow.training._result import EpochRecord, Result, counts_of, record_of
-from nodeflow.training._settings import Settings
+from nodeflow.training._settings import Settings, as_read
 from nodeflow.training._task import OwnParts, Task, facts_of
 
 
@@ -299,7 +299,7 @@ class Trainer:
             raise ValueError("the state is of another data set, or of a changed one")
         if ("cuda" in state["random"]) != (self.device.type == "cuda"):
             raise ValueError(f"the state is of a run on another kind of device than {self.device.type!r}")
-        before = Settings.from_dict(state["settings"])
+        before = as_read(state["settings"])
         check_same_run(before, self._settings_of_all(), self.peers.size)
         check_same_parts(state.get("own_parts", {}), self._own_parts)
         epochs = self.settings.run.epochs
