@@ -16,6 +16,7 @@ import torch
 
 from nodeflow import distributed
 from nodeflow._base.checks import as_count, as_ids
+from nodeflow._base.files import is_file
 from nodeflow._disk.manifest import MANIFEST
 from nodeflow.building import build_graph
 from nodeflow.datasets import Dataset, has_label
@@ -23,7 +24,7 @@ from nodeflow.partitions import write_partitions
 from nodeflow.plot import plot_curves
 from nodeflow.training._checkpoints import read_tensors
 from nodeflow.training._data import PARTS, read_dataset, split_edges
-from nodeflow.training._folder import CHECKPOINT, LOG, RESULT, SETTINGS, Run, read_log
+from nodeflow.training._folder import CHECKPOINT, LOG, RESULT, SETTINGS, Run, check_checkpoint, read_log
 from nodeflow.training._graph import directed, stays_in_file, with_columns
 from nodeflow.training._nodes import NodeTask
 from nodeflow.training._predictions import check_predictions, write_predictions, write_top_links
@@ -94,14 +95,15 @@ def _best(options: argparse.Namespace) -> tuple[Trainer, Dataset]:
     """Return a trainer with the weights of the best epoch of a run, and the data set."""
     folder: Path = options.folder
     run = Run.read(folder, options.model).shared_by(1)
-    if not (folder / CHECKPOINT).is_file():
+    if not is_file(folder / CHECKPOINT):
         raise FileNotFoundError(f"the run in {folder} is not finished: nodeflow train --resume {folder}")
     if run.is_of_parts and options.data is None:
         raise ValueError(
             f"the run in {folder} trained on parts of a graph: give the data set that they were cut from with --data"
         )
-    dataset = run.dataset() if options.data is None else read_dataset(options.data)
     facts, weights = read_tensors(folder / CHECKPOINT)
+    check_checkpoint(folder / CHECKPOINT, facts, run)
+    dataset = run.dataset() if options.data is None else read_dataset(options.data)
     storage = run.settings.storage.kind if stays_in_file(dataset.graph) else "memory"
     settings = run.settings.replace(
         task=facts["task"],
@@ -113,6 +115,13 @@ def _best(options: argparse.Namespace) -> tuple[Trainer, Dataset]:
     )
     as_trained = options.data is None or facts["task"] == "link"
     trainer = Trainer(dataset if as_trained else _for_outputs(dataset, facts), settings)
+    # with a partition buffer, the fingerprint has the cut of the graph in it
+    same = options.data is None and run.settings.storage.kind != "partitions"
+    if same and facts.get("fingerprint", trainer.fingerprint) != trainer.fingerprint:
+        raise ValueError(
+            f"{folder / CHECKPOINT} was not trained on data set {dataset.name!r} as {run.data} has it now; if it is "
+            f"meant to be measured on that, give --data {run.data}"
+        )
     try:
         trainer.network.load_state_dict(weights)
     except RuntimeError as error:
@@ -190,8 +199,9 @@ def compare(options: argparse.Namespace, say: Say) -> None:
 def _result(folder: Path) -> dict[str, Any]:
     """Return the result of a finished run, with the settings that it read, by name."""
     path = folder / RESULT
-    if not path.is_file():
-        Run.read(folder)
+    if not is_file(path):
+        if not is_file(folder / SETTINGS):
+            Run.read(folder)  # which says that there is no run
         raise FileNotFoundError(f"the run in {folder} is not finished: nodeflow train --resume {folder}")
     try:
         result: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
@@ -229,7 +239,7 @@ def _validation(settings: Mapping[str, Any]) -> str:
 
 def info(options: argparse.Namespace, say: Say) -> None:
     """Describe a data set."""
-    if (Path(options.data) / SETTINGS).is_file():
+    if is_file(Path(options.data) / SETTINGS):
         raise ValueError(f"{options.data} is the folder of a run, not of data: nodeflow evaluate {options.data}")
     say(read_dataset(options.data).info())
 

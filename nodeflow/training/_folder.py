@@ -24,7 +24,7 @@ from nodeflow._disk.manifest import replace_file
 from nodeflow._peers.present import present
 from nodeflow.datasets import Dataset
 from nodeflow.plot import plot_curves
-from nodeflow.training._checkpoints import STATE, Checkpoints, read_tensors, write_tensors
+from nodeflow.training._checkpoints import STATE, Checkpoints, check_same_run, read_tensors, write_tensors
 from nodeflow.training._data import read_dataset, read_parts
 from nodeflow.training._fields import check_text
 from nodeflow.training._models import ModelFacts, build_model
@@ -32,7 +32,7 @@ from nodeflow.training._network import Inputs, LinkNetwork, Network
 from nodeflow.training._nodes import NodeTask
 from nodeflow.training._processes import OwnRandom
 from nodeflow.training._result import EpochRecord, Result
-from nodeflow.training._settings import Settings, named_again, read_toml
+from nodeflow.training._settings import Settings, as_read, named_again, read_toml
 from nodeflow.training._trainer import Trainer
 
 SETTINGS, CHECKPOINT, LOG, RESULT, CURVES = "run.toml", "checkpoint.safetensors", "log.csv", "result.json", "curves.png"
@@ -119,6 +119,16 @@ class Run:
         """Read the data set: its parts in several processes, where settings name them."""
         parts, links = self.settings.storage.partitions, self.settings.run.task == "link"
         return read_parts(parts, links=links) if self.is_of_parts else read_dataset(self.data)
+
+
+def check_checkpoint(path: Path, facts: Mapping[str, Any], run: Run) -> None:
+    """Raise ValueError where the checkpoint at ``path`` is of another run; ``run``: its settings for one process."""
+    try:
+        settings = as_read(facts["settings"])
+        size = settings.sampler.batch_size * facts.get("processes", 1)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise ValueError(f"{path} does not say of which run it is: {error!r}") from error
+    check_same_run(settings.replace(batch_size=size), run.settings, 1, str(path))
 
 
 @contextmanager
@@ -216,6 +226,7 @@ def _write(result: Result, folder: Path) -> list[Path]:
         "scores": {part: _without_nan(scores) for part, scores in result.scores.items()},
         "settings": result.settings.by_name(read=True),
         **({} if processes == 1 else {"processes": processes}),
+        "fingerprint": result.fingerprint,
         "versions": {"nodeflow": __version__, "torch": str(torch.__version__)},
     }
     write_tensors(folder / CHECKPOINT, result.network.state_dict(), {**facts, "network": task.network_facts()})

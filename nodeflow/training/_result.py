@@ -68,6 +68,7 @@ class Result:
         records: of all epochs.
         scores: by part of the split ("train", "val", "test") all metrics by name, from full neighbourhoods where the
             sampler estimates them; empty for a part without nodes.
+        fingerprint: a hash of the data set and its split, by which ``evaluate`` knows it again.
 
     >>> from nodeflow.datasets import debian
     >>> from nodeflow.training import Settings, Trainer
@@ -82,6 +83,7 @@ class Result:
     metric: str
     records: list[EpochRecord] = field(default_factory=list)
     scores: dict[str, dict[str, float]] = field(default_factory=dict)
+    fingerprint: str = field(default="", repr=False)
 
     @property
     def network(self) -> Network:
