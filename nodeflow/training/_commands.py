@@ -11,15 +11,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 
 from nodeflow import distributed
-from nodeflow._base.checks import as_count, as_ids
+from nodeflow._base.checks import as_count, as_ids, as_number
 from nodeflow._base.files import is_file
 from nodeflow._disk.manifest import MANIFEST
 from nodeflow.building import build_graph
-from nodeflow.datasets import Dataset, has_label
+from nodeflow.datasets import Dataset, has_label, load_array
 from nodeflow.partitions import write_partitions
 from nodeflow.plot import plot_curves
 from nodeflow.training._checkpoints import read_tensors
@@ -155,11 +154,7 @@ def _nodes(which: str, dataset: Dataset) -> torch.Tensor:
     path = Path(which)
     if path.suffix != ".npy":
         raise ValueError(f"nodes must be all, train, val, test, unlabelled or a file .npy of ids, got {which!r}")
-    try:
-        ids = np.load(path, allow_pickle=False)
-    except ValueError as error:
-        raise ValueError(f"{path} is no .npy file of ids: {error}") from error
-    return torch.from_numpy(as_ids(ids, str(path), dataset.graph.num_nodes))
+    return torch.from_numpy(as_ids(load_array(path), str(path), dataset.graph.num_nodes))
 
 
 def compare(options: argparse.Namespace, say: Say) -> None:
@@ -167,6 +162,10 @@ def compare(options: argparse.Namespace, say: Say) -> None:
     results = {str(folder): _result(folder) for folder in options.folders}
     metric = _metric_of_all(results)
     logs = {name: read_log(Path(name) / LOG, metric) for name in results}
+    for name, one in results.items():
+        if len(logs[name]) < one["best_epoch"]:
+            epochs = f"{len(logs[name])} epochs, but the best one is epoch {one['best_epoch']}"
+            raise ValueError(f"{Path(name) / LOG} was cut off, or is of another run than {RESULT}: it has {epochs}")
     settings = {name: one["settings"] for name, one in results.items()}
     names = dict.fromkeys(name for each in settings.values() for name in each)
     differing = [name for name in names if len({str(each.get(name, "-")) for each in settings.values()}) > 1]
@@ -205,9 +204,12 @@ def _result(folder: Path) -> dict[str, Any]:
         raise FileNotFoundError(f"the run in {folder} is not finished: nodeflow train --resume {folder}")
     try:
         result: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-        _ = [result[name] for name in ("dataset", "metric", "best_epoch", "best_val_score", "scores")]
+        _ = [result[name] for name in ("dataset", "metric", "best_val_score")]
+        as_count(result["best_epoch"], "best_epoch")
+        for score in (score for part in ("test", "val") for score in result["scores"].get(part, {}).values()):
+            _ = score if score is None else as_number(score, "a score")
         settings = as_read(result["settings"]).by_name(read=True)
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise ValueError(f"{path} is damaged, or no result of a run: {type(error).__name__}: {error}") from error
     return {**result, "settings": {**settings, "validate": _validation(settings)}}
 

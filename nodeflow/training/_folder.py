@@ -17,11 +17,12 @@ from typing import Any
 import tomli_w
 import torch
 
-from nodeflow._base.checks import as_count
+from nodeflow._base.checks import as_count, as_flag
 from nodeflow._base.files import is_file
 from nodeflow._base.version import __version__
 from nodeflow._disk.manifest import replace_file
 from nodeflow._peers.present import present
+from nodeflow._text.table import rows_of_words
 from nodeflow.datasets import Dataset
 from nodeflow.plot import plot_curves
 from nodeflow.training._checkpoints import STATE, Checkpoints, check_same_run, read_tensors, write_tensors
@@ -46,21 +47,23 @@ class Run:
     """The start of a run: the file ``run.toml`` of its folder.
 
     ``data`` is "debian", or the folder of the data set; empty where settings name the parts of a graph. ``processes``
-    share every step; the batch size of ``settings`` is that of one of them.
+    share every step; the batch size of ``settings`` is that of one of them. ``plot``: make a picture of the curves.
     """
 
     data: str
     settings: Settings
     checkpoint_every: str = "1"
     processes: int = 1
+    plot: bool = True
 
     @classmethod
     def of(cls, values: Mapping[str, Any], options: Mapping[str, Any] = MappingProxyType({})) -> Run:
         """Return the run of a file; ``options`` are settings that take the place of those in it."""
-        rest = {"data": "", "checkpoint_every": "1", "processes": 1, **values}
+        rest = {"data": "", "checkpoint_every": "1", "processes": 1, "plot": True, **values}
         data, every = (check_text(rest.pop(name), name) for name in ("data", "checkpoint_every"))
         processes = as_count(rest.pop("processes"), "processes", 1)
-        run = cls(data, Settings.from_dict(rest, **options), every, processes)
+        plot = as_flag(rest.pop("plot"), "plot")
+        run = cls(data, Settings.from_dict(rest, **options), every, processes, plot)
         if run.is_of_parts and data:
             raise ValueError(
                 f"data must be left out with parts of a graph, which hold features, labels and split; got {data!r} and "
@@ -77,8 +80,8 @@ class Run:
         path = folder / SETTINGS
         if not is_file(path):
             raise FileNotFoundError(
-                f"{folder} is no folder of a run: it has no {SETTINGS}; a run that was cut off before it wrote that "
-                "begins again with the nodeflow train that started it"
+                f"{folder} is no folder of a run: it has no {SETTINGS}; a run that was cut off before that was "
+                "written begins again with the nodeflow train that started it"
             )
         try:
             values = read_toml(path)
@@ -93,7 +96,9 @@ class Run:
         """Return what ``run.toml`` holds, by name."""
         data = self.data if self.data in ("", "debian") else str(Path(self.data).resolve())
         start = {"data": data, "checkpoint_every": self.checkpoint_every}
-        return start | ({} if self.processes == 1 else {"processes": self.processes}) | self.settings.to_dict()
+        usual = {"processes": 1, "plot": True}
+        further = {name: getattr(self, name) for name in usual if getattr(self, name) != usual[name]}
+        return start | further | self.settings.to_dict()
 
     @property
     def is_of_parts(self) -> bool:
@@ -156,11 +161,9 @@ def output_folder(folder: Path) -> Iterator[None]:
 
 def begin(folder: Path, run: Run) -> bool:
     """Clear the folder and write the settings of a new run; return whether it held an earlier run."""
-    earlier = [folder / name for name in FILES if (folder / name).is_file()]
-    for path in [*earlier, *folder.glob(EVENTS)]:
-        path.unlink()
-    for unfinished in folder.glob(f"{UNFINISHED}*"):  # of a process that was killed while it saved a result
-        rmtree(unfinished)
+    earlier = [path for name in FILES if (path := folder / name).is_symlink() or is_file(path)]
+    for old in [*earlier, *folder.glob(EVENTS)]:
+        old.unlink()
     run.write(folder)
     return bool(earlier)
 
@@ -175,7 +178,7 @@ def open_trainer(folder: Path | str, dataset: Dataset | None = None, *, model: s
 
     >>> open_trainer("nowhere")
     Traceback (most recent call last):
-    FileNotFoundError: nowhere is no folder of a run: it has no run.toml
+    FileNotFoundError: nowhere is no folder of a run: it has no run.toml; a run that was cut off before ...
     """
     run = Run.read(Path(folder), model).shared_by(present().size)
     checkpoints = Checkpoints.every(Path(folder), run.checkpoint_every)
@@ -200,6 +203,8 @@ def save(result: Result, folder: Path | str, *, curves: str | None = None) -> li
     ['checkpoint.safetensors', 'log.csv', 'result.json'] Network
     """
     folder = Path(folder)
+    for draft in folder.glob(f"{UNFINISHED}*"):  # of a process that was killed while it saved a result
+        rmtree(draft)
     with output_folder(folder), TemporaryDirectory(dir=folder, prefix=UNFINISHED) as unfinished:
         files = _write(result, Path(unfinished))
         if curves is not None:
@@ -248,14 +253,24 @@ def write_log(path: Path, records: Sequence[EpochRecord]) -> None:
 
 
 def read_log(path: Path, metric: str) -> list[EpochRecord]:
-    """Return the records of a log, with the scores of one metric."""
-    with path.open(newline="") as file:
-        rows = list(csv.DictReader(file))
-    records = []
-    for row in rows:
-        score = float(row.get(f"val_{metric}") or math.nan)
-        rates: dict[str, Any] = {name: float(row[name]) for name in RATES}
-        records.append(EpochRecord(int(row["epoch"]), float(row["loss"]), score, **rates))
+    """Return the records of a log, with the scores of one metric; raises ValueError for a damaged file, OSError."""
+    if not is_file(path):
+        raise FileNotFoundError(f"there is no log {path}: the folder was not copied whole")
+    records: list[EpochRecord] = []
+    lines = rows_of_words(path)
+    _, titles = next(lines, (0, []))
+    if not {"epoch", "loss", *RATES} <= {*titles}:
+        raise ValueError(f"{path} is empty or damaged: its first line must name epoch, loss and {', '.join(RATES)}")
+    for line, words in lines:
+        try:
+            row = dict(zip(titles, words, strict=True))
+            score = float(row.get(f"val_{metric}") or math.nan)
+            seconds, seeds, edges = (float(row[name]) for name in RATES)
+            records.append(EpochRecord(int(row["epoch"]), float(row["loss"]), score, seconds, seeds, edges))
+            if records[-1].epoch != len(records):
+                raise ValueError(f"epoch {len(records)} is missing")
+        except ValueError as error:
+            raise ValueError(f"{path}, line {line}, is damaged: {error}") from None
     return records
 
 

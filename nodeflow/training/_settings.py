@@ -11,6 +11,7 @@ from types import MappingProxyType
 from typing import Any, get_type_hints
 
 from nodeflow._base.checks import as_int, check_type
+from nodeflow._base.files import is_file
 from nodeflow._base.sizes import as_bytes
 from nodeflow.partitions import ORDERS
 from nodeflow.training._fields import ComputedDefault, Group, count, documentation, flag, number, one_of, setting, text
@@ -310,9 +311,9 @@ def _unread(names: Mapping[str, object], values: Mapping[str, object]) -> dict[s
 
 def read_toml(path: Path) -> dict[str, Any]:
     """Return the contents of a TOML file; raises FileNotFoundError, or ValueError for one that is no TOML."""
+    if not is_file(path):
+        raise FileNotFoundError(f"no file of settings at {path}")
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise FileNotFoundError(f"no file of settings at {path}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:  # as TOML and Unicode raise
         raise ValueError(f"{path} is no TOML: {error}") from None
