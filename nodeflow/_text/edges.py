@@ -11,7 +11,7 @@ import numpy as np
 
 from nodeflow._base.checks import LARGEST, describe
 from nodeflow._base.types import Array
-from nodeflow._text.table import Table, is_integer, is_number
+from nodeflow._text.table import Table, is_integer, is_kept, is_number, short
 
 ENDS = ("src", "dst")
 FAILURES = (ValueError, OverflowError, EOFError, OSError)
@@ -83,8 +83,11 @@ class EdgeTable:
             name: name in ENDS or (at < len(first) and is_integer(first[at])) for name, at in self._kept.items()
         }
 
-    def load(self, lines: Iterable[str] | None = None) -> dict[str, Array]:
-        """Return the columns of the file, or of lines of it; raises ``FAILURES``, also for wrong ids."""
+    def load(self, lines: Iterable[str] | None = None, *, checked: bool = False) -> dict[str, Array]:
+        """Return the columns of the file, or of lines of it, ``checked`` by ``checked_rows`` or not.
+
+        Raises ``FAILURES``, also for wrong ids and for numbers that may not be as they are written.
+        """
         # positions serve as field names, because a title may be anything
         dtype = [(str(at), np.int64 if self._whole[name] else np.float64) for name, at in self._kept.items()]
         loaded = self._table.load(dtype, self._use, lines)
@@ -93,6 +96,9 @@ class EdgeTable:
             ids, upper = columns[end], LARGEST if self._upper is None else self._upper
             if len(ids) and not 0 <= ids.min() <= ids.max() < upper:
                 raise ValueError(f"{end} has ids beyond the nodes")
+        numbers = [] if checked else [column for column in columns.values() if column.dtype.kind == "f"]
+        if any((abs(column) >= 2.0**63).any() for column in numbers):
+            raise ValueError("numbers so large may be infinite, or integers beyond 64 bits")
         return columns
 
     def pieces(self, size: int = 2**15) -> Iterator[tuple[dict[str, Array], int]]:
@@ -107,7 +113,7 @@ class EdgeTable:
                 for name, at in self._kept.items():  # a column that began with integers may go on with others
                     self._whole[name] = self._whole[name] and all(is_integer(fields[at]) for fields in checked)
                 # numpy itself cannot read some of these, such as a line of blanks between rows of commas
-                columns = self.load(map((self._table.delimiter or " ").join, checked))
+                columns = self.load(map((self._table.delimiter or " ").join, checked), checked=True)
             if len(columns["src"]):
                 yield columns, read
 
@@ -135,9 +141,12 @@ def checked_rows(
             elif name in ENDS:
                 if not (is_integer(field) and 0 <= int(field) < (LARGEST if num_nodes is None else num_nodes)):
                     hint = "" if any(map(is_number, fields)) else "; if the line names the columns, pass header=True"
-                    raise ValueError(f"{where}: {name} must be an integer from 0{upper}, got {field!r}{hint}")
+                    raise ValueError(f"{where}: {name} must be an integer from 0{upper}, got {short(field)}{hint}")
             elif name != "_" and not is_number(field):
                 hint = "skip it by naming it '_'"
-                raise ValueError(f"{where}: column {name!r} must hold numbers, got {field!r}; {hint}")
+                raise ValueError(f"{where}: column {name!r} must hold numbers, got {short(field)}; {hint}")
+            elif name != "_" and not is_kept(field):
+                hint = "write it as a decimal, or skip the column by naming it '_'"
+                raise ValueError(f"{where}: column {name!r} has {short(field)}, beyond 64 bits; {hint}")
         checked.append(fields)
     return checked

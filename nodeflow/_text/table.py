@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import gzip
+import math
 import re
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
@@ -16,14 +17,22 @@ from typing import Any, BinaryIO, cast
 
 import numpy as np
 
+from nodeflow._base.files import is_file
 from nodeflow._base.types import Array
 
+_UTF8, _KEPT = "utf-8-sig", "surrogateescape"
+"""Text as ``text_lines`` takes it: bytes that are no UTF-8 become characters that it refuses, with their line."""
 _INTEGER = re.compile(r"[+-]?[0-9]+")
 
 
 @contextmanager
 def reading(path: Path, expected: str) -> Iterator[None]:
-    """Raise one ValueError that names the file, for any error that a damaged file causes in a reader."""
+    """Raise one ValueError that names the file, for any error that a damaged file causes in a reader.
+
+    Raises FileNotFoundError where nothing is at ``path``, OSError where something else than a file is.
+    """
+    if not is_file(path):
+        raise FileNotFoundError(f"there is no file {path}; expected {expected}")
     try:
         yield
     except (FileNotFoundError, PermissionError, IsADirectoryError, MemoryError):
@@ -42,11 +51,11 @@ def rows_of_words(path: Path) -> Iterator[tuple[int, list[str]]]:
     packed = path.suffix == ".gz"
     comma = ".csv" in path.suffixes
     opened = gzip.open if packed else open
-    with reading(path, "a text file of columns"), opened(path, "rt", encoding="utf-8-sig", newline="") as file:
+    with reading(path, "a text file of columns"), opened(path, "rt", encoding=_UTF8, errors=_KEPT, newline="") as file:
         if comma:
-            rows = csv.reader(file, skipinitialspace=True, strict=True)
+            rows = csv.reader(text_lines(file), skipinitialspace=True, strict=True)
         else:
-            rows = csv.reader(file, delimiter="\t", quoting=csv.QUOTE_NONE, strict=True)
+            rows = csv.reader(text_lines(file), delimiter="\t", quoting=csv.QUOTE_NONE, strict=True)
         try:
             for fields in rows:
                 stripped = [*map(str.strip, fields)]
@@ -54,6 +63,19 @@ def rows_of_words(path: Path) -> Iterator[tuple[int, list[str]]]:
                     yield rows.line_num, stripped
         except csv.Error as error:
             raise ValueError(f"line {rows.line_num}: {error}") from error
+
+
+def text_lines(lines: Iterable[str]) -> Iterator[str]:
+    """Yield the lines of a file opened as ``_UTF8``; raises ValueError with the number of the first that is no text.
+
+    That has a NUL byte, bytes that are no UTF-8, or a byte order mark, which files that were joined have in between.
+    """
+    for number, line in enumerate(lines, 1):
+        if "\0" in line or not line.isascii():
+            wrong = "a NUL byte" if "\0" in line else "a byte order mark" if "\ufeff" in line else ""
+            if wrong or any("\udc80" <= character <= "\udcff" for character in line):
+                raise ValueError(f"line {number} has {wrong or 'bytes that are no UTF-8'}")
+        yield line
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,9 +100,10 @@ class Table:
         """Yield pieces of ``size`` lines: ``(line number of the first, lines, bytes of the file read so far)``."""
         with reading(self.path, "a text file"), self.path.open("rb") as raw:
             unpacked = gzip.GzipFile(fileobj=raw) if self.path.suffix == ".gz" else raw
-            with TextIOWrapper(cast(BinaryIO, unpacked), encoding="utf-8-sig") as file:
-                number = 1 + len(list(islice(file, self.skip)))
-                while lines := list(islice(file, size)):
+            with TextIOWrapper(cast(BinaryIO, unpacked), _UTF8, _KEPT) as file:
+                checked = text_lines(file)
+                number = 1 + len(list(islice(checked, self.skip)))
+                while lines := list(islice(checked, size)):
                     yield number, lines, raw.tell()
                     number += len(lines)
 
@@ -118,8 +141,12 @@ class Table:
 
     def numbers(self, dtype: Any, what: str) -> Array:
         """Return a table of ``what``, ``[rows, columns]``; raises ValueError with the line that is not one."""
+        values: Array | None = None
         try:
-            return self.load(dtype)
+            values = self.load(dtype)
+            if values.dtype.kind == "f" and np.isinf(values).any():
+                raise ValueError("it holds numbers that are infinite, or too large")
+            return values
         except (ValueError, EOFError, OSError):
             whole, width = np.dtype(dtype).kind == "i", None
             for line, fields in self.rows():
@@ -129,14 +156,21 @@ class Table:
                     raise ValueError(f"{self.path}, line {line}: {why}") from None
                 for field in fields:
                     if not (is_integer(field) if whole else is_number(field)):
-                        raise ValueError(f"{self.path}, line {line}: expected {what}, got {field!r}") from None
+                        raise ValueError(f"{self.path}, line {line}: expected {what}, got {short(field)}") from None
+                    if not whole and np.isinf(np.dtype(dtype).type(field)) and not is_infinite(field):
+                        why = f"{short(field)} is beyond the largest {np.dtype(dtype)}"
+                        raise ValueError(f"{self.path}, line {line}: {why}") from None
+            if values is not None:  # infinite as written
+                return values
             with reading(self.path, f"a table of {what}"):
                 raise
 
 
 def is_integer(text: str) -> bool:
     """Return whether ``text`` is written as an integer that fits 64 bits."""
-    return _INTEGER.fullmatch(text) is not None and -(2**63) <= int(text) < 2**63
+    # the length first: Python refuses to read thousands of digits
+    short = _INTEGER.fullmatch(text) is not None and len(text.lstrip("+-").lstrip("0")) <= 19
+    return short and -(2**63) <= int(text) < 2**63
 
 
 def is_number(text: str) -> bool:
@@ -146,3 +180,21 @@ def is_number(text: str) -> bool:
     except ValueError:
         return False
     return "_" not in text  # Python's own separator of thousands, which no data file means
+
+
+def is_infinite(text: str) -> bool:
+    """Return whether a number is written as infinite, such as "-inf"; others become so where they are too large."""
+    return "inf" in text.lower()
+
+
+def is_kept(text: str) -> bool:
+    """Return whether a number can be kept as it is written: an integer in 64 bits, another in a float64 that rounds it.
+
+    An integer beyond 64 bits would lose digits, and a number beyond the largest float64 become infinite.
+    """
+    return is_integer(text) if _INTEGER.fullmatch(text) else is_infinite(text) or not math.isinf(float(text))
+
+
+def short(text: str) -> str:
+    """Return a text in quotes for a message, without what is beyond 40 characters."""
+    return repr(text) if len(text) <= 40 else f"{text[:30]!r}... of {len(text):,} characters"

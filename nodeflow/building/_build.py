@@ -13,6 +13,7 @@ from torch import Tensor
 from tqdm import tqdm
 
 from nodeflow._base.checks import Ints, as_count, as_ids
+from nodeflow._base.files import is_file
 from nodeflow._base.sizes import as_bytes
 from nodeflow._base.types import Array, FileLike
 from nodeflow._disk.arrays import ArrayFile, read_header
@@ -190,7 +191,7 @@ def _column(value: Any, argument: str) -> Tensor | Rows | Array:
     if not isinstance(value, (str, Path)):
         return value if isinstance(value, Rows) else GraphFrame(len(value), {"x": value})["x"]
     path = Path(value)
-    if not path.is_file():
+    if not is_file(path):
         raise FileNotFoundError(f"{argument}: there is no file {path}")
     try:
         _, shape, _ = read_header(path)

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from nodeflow._base.checks import LARGEST, Ints, describe, first_true
+from nodeflow._base.files import is_file
 from nodeflow._base.types import Array, FileLike
 from nodeflow._disk.arrays import read_header
 from nodeflow._text.edges import EdgeTable, checked_rows, column_names, layout, titled_columns
@@ -101,7 +102,7 @@ def listed_files(edges: EdgeFile | Iterable[EdgeFile]) -> list[tuple[Path, ...]]
         if ending not in (*_TEXT, ".npy", ".parquet"):
             raise ValueError(f"edges must be files .csv, .tsv, .txt (or packed, .gz), .npy or .parquet, got {paths[0]}")
         for path in paths:
-            if not path.is_file():
+            if not is_file(path):
                 raise FileNotFoundError(f"there is no file {path}; edges must be files of edges")
         files.append(paths)
     if not files:

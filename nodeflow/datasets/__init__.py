@@ -7,6 +7,7 @@ from nodeflow.datasets._bundled import debian
 from nodeflow.datasets._dataset import Dataset
 from nodeflow.datasets._dataset import has_label as has_label
 from nodeflow.datasets._edge_list import read_edge_list
+from nodeflow.datasets._files import load_array as load_array
 from nodeflow.datasets._folder import read_folder
 from nodeflow.datasets._ogb import read_ogb
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from nodeflow._base.checks import as_count
+from nodeflow._base.files import is_file
 from nodeflow._base.types import FileLike
 from nodeflow._text.edges import FAILURES, EdgeTable, layout
 from nodeflow._text.table import Table
@@ -56,7 +57,7 @@ def read_edge_list(
     if delimiter is not None and len(delimiter) != 1:
         raise ValueError(f"delimiter must be one character, or None for a comma or white space, got {delimiter!r}")
     table = Table(Path(path), delimiter, comments or None)
-    if not table.path.is_file():
+    if not is_file(table.path):
         raise FileNotFoundError(f"there is no file {table.path}; expected a text file with one edge per line")
     table, names, first = layout(table, columns, header)
     if first is None:

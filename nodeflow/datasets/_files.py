@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import math
+import os
+import zipfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from nodeflow._base.checks import LARGEST, Ints, first_true
+from nodeflow._base.sizes import bytes_text
 from nodeflow._base.types import Array, FileLike
 from nodeflow._text.table import reading
 from nodeflow.datasets._dataset import has_label
@@ -29,9 +33,11 @@ def existing_folder(path: FileLike, layout: str) -> Path:
 def load_array(path: Path) -> Array:
     """Return the array of a ``.npy`` file of numbers."""
     with reading(path, "a .npy file of numbers"), path.open("rb") as file:
-        array = np.load(file, allow_pickle=False)
-        if not isinstance(array, np.ndarray):
+        if file.peek(2)[:2] == b"PK":
             raise ValueError("it is an archive of several arrays")
+        _check_size(file, path.stat().st_size)
+        file.seek(0)
+        array = np.load(file, allow_pickle=False)
     return _numbers(array, str(path))
 
 
@@ -39,10 +45,8 @@ def load_arrays(path: Path) -> dict[str, Array]:
     """Return the arrays of a ``.npz`` file of numbers, by name."""
     # opened here, because numpy leaves a damaged archive open when it opens it itself
     with reading(path, "a .npz file of arrays of numbers"), path.open("rb") as file:
-        stored = np.load(file, allow_pickle=False)
-        if isinstance(stored, np.ndarray):
-            raise ValueError("it is a single array")
-        with stored:
+        _check_members(file)
+        with np.load(file, allow_pickle=False) as stored:
             arrays = {name: stored[name] for name in stored.files}
     return {name: _numbers(array, f"{path}, array {name!r},") for name, array in arrays.items()}
 
@@ -52,13 +56,60 @@ def load_sparse(path: Path) -> Any:
     import scipy.sparse
 
     with reading(path, "a sparse matrix as scipy.sparse.save_npz writes it"), path.open("rb") as file:
+        _check_members(file)
         matrix: Any = scipy.sparse.load_npz(file)
         if matrix.ndim != 2:
             raise ValueError(f"it has the shape {matrix.shape}")
-        if matrix.format in ("csr", "csc"):
+        if matrix.format in ("csr", "csc", "bsr"):
             matrix.check_format(full_check=True)
         _numbers(matrix.data, str(path))
     return matrix
+
+
+def as_float32(numbers: Array, where: str) -> Array:
+    """Return an array as float32; raises ValueError for the first number that would become infinite."""
+    with np.errstate(over="ignore"):
+        values = numbers.astype(np.float32, copy=False)
+    if (at := first_true(np.ravel(np.isinf(values) & ~np.isinf(numbers)))) is not None:
+        raise ValueError(f"{where} holds {np.ravel(numbers)[at]} in entry {at}, beyond the largest float32")
+    return values
+
+
+def check_memory(size: int, what: str) -> None:
+    """Raise ValueError where ``what`` takes more bytes than the memory of this machine."""
+    memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else size
+    if size > memory:
+        raise ValueError(
+            f"{what} takes {bytes_text(size)}, and this machine has {bytes_text(memory)} of memory; nodeflow build "
+            "makes a graph folder, whose columns stay in its files"
+        )
+
+
+def _check_size(file: IO[bytes], size: int) -> None:
+    """Raise ValueError unless a ``.npy`` file of ``size`` bytes holds what its header says; nothing is allocated."""
+    version = np.lib.format.read_magic(file)
+    if version not in ((1, 0), (2, 0)):
+        raise ValueError(f"it has version {version} of the .npy format, which is for arrays with names of columns")
+    read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+    shape, _, dtype = read(file)
+    expected = file.tell() + math.prod(shape) * dtype.itemsize
+    words = f"an array {dtype} {list(shape)}"
+    if not dtype.hasobject:  # which numpy refuses
+        if expected != size:
+            raise ValueError(f"it has {size:,} bytes, but {words} takes {expected:,}")
+        check_memory(size, words)
+
+
+def _check_members(file: IO[bytes]) -> None:
+    """Raise ValueError unless each array of an ``.npz`` file is as large as it says, and all fit into memory."""
+    if not zipfile.is_zipfile(file):
+        raise ValueError("it is no archive of arrays")
+    with zipfile.ZipFile(file) as archive:
+        for member in archive.infolist():
+            with archive.open(member) as array:
+                _check_size(array, member.file_size)
+        check_memory(sum(member.file_size for member in archive.infolist()), "all its arrays together")
+    file.seek(0)
 
 
 def integers(array: Array, where: str, what: str) -> Ints:

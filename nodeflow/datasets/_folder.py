@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import torch
 from torch import Tensor
 
 from nodeflow._base.checks import LARGEST, Ints, check_num_rows
+from nodeflow._base.files import is_file
 from nodeflow._base.types import FileLike
 from nodeflow._disk.arrays import map_array
 from nodeflow._disk.manifest import MANIFEST
@@ -17,6 +19,8 @@ from nodeflow._disk.texts import map_texts
 from nodeflow._rows.csr import from_scipy
 from nodeflow.datasets._dataset import FACTS, Dataset
 from nodeflow.datasets._files import (
+    as_float32,
+    check_memory,
     class_column,
     existing_folder,
     ids_below,
@@ -119,7 +123,7 @@ def read_folder(path: FileLike, *, labels: bool = True) -> Dataset:
     """
     folder = existing_folder(path, _LAYOUT)
     edge_file = _one_of(folder, *_EDGES)
-    if (folder / MANIFEST).is_file() and edge_file is None:
+    if edge_file is None and is_file(folder / MANIFEST):
         return _read_graph_folder(folder, labels=labels)
     table = _one_of(folder, *_texts("nodes"))
     nodes = None if table is None else read_nodes(table)
@@ -145,7 +149,7 @@ def read_folder(path: FileLike, *, labels: bool = True) -> Dataset:
         hint = f"; not read: {', '.join(unread)}" if (unread := _unread(folder)) else ""
         raise FileNotFoundError(f"{folder} has no {where}; labels=False reads a graph without labels{hint}")
     splits = [folder / name for name in _SPLITS]
-    rows_of = next((file.name for file in [*sources.values(), *splits] if file.exists()), "")
+    rows_of = next((file.name for file in [*sources.values(), *splits] if is_file(file)), "")
     num_rows = next((len(column) for column in ndata.values()), None if nodes is None else nodes.numbering.num_nodes)
     edges = _edges(folder, edge_file, nodes, rows_of, num_rows)
     for name, column in ndata.items():
@@ -186,7 +190,7 @@ def _unread(folder: Path) -> tuple[str, ...]:
 
 def _one_of(folder: Path, *names: str) -> Path | None:
     """Return the one existing file among several names, or None; raises if more than one exists."""
-    existing = [folder / name for name in names if (folder / name).exists()]
+    existing = [folder / name for name in names if is_file(folder / name)]
     if len(existing) > 1:
         first, second = (file.name for file in existing[:2])
         raise ValueError(f"{folder} must hold one of {first} and {second}, got both; remove the one not meant")
@@ -195,14 +199,16 @@ def _one_of(folder: Path, *names: str) -> Path | None:
 
 def _labels(path: Path) -> tuple[Tensor, int]:
     if path.suffix == ".npz":
-        matrix = load_sparse(path).toarray()
+        stored = load_sparse(path)
+        check_memory(4 * math.prod(stored.shape), f"{path}: a dense matrix {list(stored.shape)} of labels")
+        matrix = stored.toarray()
         if ((matrix != 0) & (matrix != 1)).any():
             node, number = np.argwhere((matrix != 0) & (matrix != 1))[0]
             raise ValueError(f"{path} must hold zeros and ones, but ({node}, {number}) is {matrix[node, number]}")
         return torch.from_numpy(matrix.astype(np.float32)), int(matrix.shape[1])
     array = load_array(path)
     if array.ndim == 1 and array.dtype.kind == "f":
-        return torch.from_numpy(array.astype(np.float32)), 0
+        return torch.from_numpy(as_float32(array, str(path))), 0
     return class_column(integers(array, str(path), "one label per node"), str(path))
 
 
@@ -210,7 +216,7 @@ def _dense(path: Path) -> Tensor:
     array = load_array(path)
     if array.ndim != 2:
         raise ValueError(f"{path} must be an array of nodes x features, got shape {array.shape}")
-    return torch.from_numpy(array.astype(np.float64 if array.dtype == np.float64 else np.float32, copy=False))
+    return torch.from_numpy(array if array.dtype == np.float64 else as_float32(array, str(path)))
 
 
 def _edges(folder: Path, file: Path | None, nodes: Nodes | None, rows_of: str, num_rows: int | None) -> Edges:
@@ -235,7 +241,7 @@ def _from_matrix(path: Path) -> Edges:
     if matrix.shape[0] != matrix.shape[1]:
         raise ValueError(f"{path} must be a square matrix, nodes x nodes, got shape {matrix.shape}")
     entries = matrix.tocoo()  # keeps entries that repeat, which are parallel edges
-    columns = {} if (entries.data == 1).all() else {"weight": entries.data.astype(np.float32)}
+    columns = {} if (entries.data == 1).all() else {"weight": as_float32(entries.data, str(path))}
     return Edges(int(matrix.shape[0]), entries.row.astype(np.int64), entries.col.astype(np.int64), columns)
 
 
@@ -263,7 +269,7 @@ def _from_arrays(path: Path, num_nodes: int | None) -> Edges:
 
 
 def _split(files: list[Path], num_nodes: int, label: Tensor | None, nodes: Nodes | None) -> list[Tensor]:
-    split_files = [file for file in files if file.exists()]
+    split_files = [file for file in files if is_file(file)]
     if nodes is not None and nodes.part is not None:
         if split_files:
             raise ValueError(
@@ -272,7 +278,7 @@ def _split(files: list[Path], num_nodes: int, label: Tensor | None, nodes: Nodes
         where: Path = nodes.path
         parts: list[Ints] | None = [np.flatnonzero(nodes.part == part) for part in range(3)]
     else:
-        arrays = {str(file): load_array(file) if file.exists() else np.zeros(0, np.int64) for file in files}
+        arrays = {str(file): load_array(file) if file in split_files else np.zeros(0, np.int64) for file in files}
         where, parts = files[0], split_of(arrays, num_nodes) if split_files else None
     return labelled_split(parts, str(where), label, num_nodes, None if nodes is None else nodes.numbering.names)
 

@@ -10,10 +10,11 @@ import torch
 from torch import Tensor
 
 from nodeflow._base.checks import Ints, check_num_rows, first_true
+from nodeflow._base.files import is_file
 from nodeflow._base.types import Array, FileLike
 from nodeflow._text.table import Table
 from nodeflow.datasets._dataset import Dataset
-from nodeflow.datasets._files import class_column, existing_folder, split_of
+from nodeflow.datasets._files import as_float32, class_column, existing_folder, split_of
 from nodeflow.graph import Graph
 
 _LAYOUT = (
@@ -76,7 +77,7 @@ def read_ogb(path: FileLike, *, scheme: str | None = None, add_inverse_edge: boo
 
 def _find(folder: Path, stem: str) -> Path | None:
     files = (folder / f"{stem}.csv.gz", folder / f"{stem}.csv")
-    return next((file for file in files if file.is_file()), None)
+    return next((file for file in files if is_file(file)), None)
 
 
 def _table(folder: Path, stem: str) -> Table:
@@ -130,7 +131,7 @@ def _labels(raw: Path, num_nodes: int) -> tuple[Array | Tensor, int]:
     table = _table(raw, "node-label")
     values = _rows(table, np.float64, "labels", num_nodes)
     if values.shape[1] != 1:
-        return values.astype(np.float32), values.shape[1]
+        return as_float32(values, str(table.path)), values.shape[1]
     label = np.where(np.isnan(values[:, 0]), -1, values[:, 0])
     if (at := first_true((label != np.round(label)) | (label < -1) | ~np.isfinite(label))) is not None:
         raise ValueError(f"{table.path} must hold labels from 0, or nan for none, but node {at} has {values[at, 0]}")

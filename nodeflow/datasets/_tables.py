@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from nodeflow._base.checks import Ints, first_true
 from nodeflow._base.types import Array
-from nodeflow._text.table import is_integer, is_number, rows_of_words
+from nodeflow._text.table import is_integer, is_kept, is_number, rows_of_words, short
+from nodeflow.datasets._files import as_float32, check_memory
 
 _PARTS = {"train": 0, "val": 1, "valid": 1, "validation": 1, "dev": 1, "test": 2, "0": 0, "1": 1, "2": 2}
 _CHUNK = 256  # few enough that the garbage collector does not scan them twice
@@ -80,15 +81,34 @@ def numbered(words: Iterable[str]) -> tuple[list[str], Ints]:
     return list(number), codes
 
 
-def typed(words: Sequence[str]) -> tuple[Array, tuple[str, ...] | None]:
-    """Return a column as int64 or float64 numbers, or as the numbers of its categories, with their names."""
+def error_at(tables: Sequence[Words], row: int, words: str) -> ValueError:
+    """Return the ValueError for a row of some tables, one after the other."""
+    for table in tables[:-1]:
+        size = len(next(iter(table.columns.values())))
+        if row < size:
+            return table.error(row, words)
+        row -= size
+    return tables[-1].error(row, words)
+
+
+def typed(words: Sequence[str], tables: Sequence[Words]) -> tuple[Array, tuple[str, ...] | None]:
+    """Return a column as int64 or float64 numbers, or as the numbers of its categories, with their names.
+
+    ``words`` are those of the rows of ``tables``, one after the other; ValueError for a number too large to keep.
+    """
     letters = "".join(words)
     if not letters.strip("+-0123456789"):
         with suppress(ValueError, OverflowError):
             return np.fromiter(map(int, words), np.int64, len(words)), None
     if "_" not in letters:  # Python's own separator of thousands, which no data file means
+        numbers: NDArray[np.float64] | None = None
         with suppress(ValueError):
-            return np.fromiter(map(float, words), np.float64, len(words)), None
+            numbers = np.fromiter(map(float, words), np.float64, len(words))
+        if numbers is not None:
+            for row in np.flatnonzero(abs(numbers) >= 2.0**63).tolist():
+                if not is_kept(words[row]):
+                    raise error_at(tables, row, f"{short(words[row])} is beyond 64 bits; write it as a decimal")
+            return numbers, None
     names, codes = numbered(words)
     return codes, tuple(names)
 
@@ -216,10 +236,7 @@ def number_edges(tables: Sequence[Words], nodes: Nodes | None, rows_of: str, num
     ids = np.array(list(numbering.of(words).values()), np.int64)
     if (at := first_true(ids[codes] < 0)) is not None:
         row, end = divmod(at, 2)
-        for table in tables:
-            if row < len(table.columns["src"]):
-                raise table.error(row, f"{('src', 'dst')[end]} must be {what}, got {words[codes[at]]!r}")
-            row -= len(table.columns["src"])
+        raise error_at(tables, row, f"{('src', 'dst')[end]} must be {what}, got {short(words[codes[at]])}")
     src, dst = ids[codes[::2]], ids[codes[1::2]]
     columns: dict[str, Array] = {}
     categories = {}
@@ -228,7 +245,7 @@ def number_edges(tables: Sequence[Words], nodes: Nodes | None, rows_of: str, num
             columns[title] = np.concatenate([parts(table) for table in tables])
         elif title not in ("src", "dst"):
             column = tuple(chain.from_iterable(table.columns[title] for table in tables))
-            columns[title], names = typed(column)
+            columns[title], names = typed(column, tables)
             if names is not None:
                 categories[title] = names
     return Edges(numbering.num_nodes, src, dst, columns, numbering.names, categories)
@@ -266,12 +283,12 @@ def read_nodes(path: Path) -> Nodes:
 
 
 def _feature(table: Words, title: str) -> NDArray[np.float32]:
-    column, names = typed(table.columns[title])
+    column, names = typed(table.columns[title], [table])
     if names is not None:
         row, word = next((row, word) for row, word in enumerate(table.columns[title]) if not is_number(word))
         hint = f"numbers are features; a title that begins with _, such as _{title}, leaves the column out"
-        raise table.error(row, f"column {title!r} must hold numbers, got {word!r}; {hint}")
-    return column.astype(np.float32)
+        raise table.error(row, f"column {title!r} must hold numbers, got {short(word)}; {hint}")
+    return as_float32(column, f"{table.path}, column {title!r}")
 
 
 def labels_of(table: Words) -> tuple[Array, int, tuple[str, ...] | None]:
@@ -286,10 +303,14 @@ def labels_of(table: Words) -> tuple[Array, int, tuple[str, ...] | None]:
     if not all(map(is_number, present)):
         number = {word: at for at, word in enumerate(present)}
         return np.array([number.get(word, -1) for word in words], np.int64)[codes], len(present), tuple(present)
-    values = np.array([float(word or "nan") for word in words])
+    values, _ = typed([word or "nan" for word in table.columns["label"]], [table])
     if not all(float(word).is_integer() for word in present):
-        return values.astype(np.float32)[codes], 0, None
-    label = np.where(np.isnan(values), -1, values).astype(np.int64)[codes]
+        return as_float32(values, f"{table.path}, column 'label'"), 0, None
+    if (row := first_true(abs(values) >= 2.0**63)) is not None:
+        raise table.error(row, f"label must be a class in 64 bits, got {short(table.columns['label'][row])}")
+    # not through float64, which keeps 53 bits of an integer
+    numbers = [int(word) if is_integer(word) else int(float(word)) if word in {*present} else -1 for word in words]
+    label = np.array(numbers, np.int64)[codes]
     if (row := first_true(label < -1)) is not None:
         raise table.error(row, f"label must be a class from 0, or -1 or empty for none, got {label[row]}")
     return label, int(label.max(initial=-1)) + 1, None
@@ -298,10 +319,11 @@ def labels_of(table: Words) -> tuple[Array, int, tuple[str, ...] | None]:
 def _several_labels(words: list[str], codes: Ints) -> tuple[NDArray[np.float32], int, tuple[str, ...] | None]:
     lists = [[label for part in word.split(";") if (label := part.strip())] for word in words]
     names = list(dict.fromkeys(chain.from_iterable(lists)))
-    if whole := all(is_integer(name) and int(name) >= 0 for name in names):
-        names = [str(label) for label in range(max((int(name) for name in names), default=-1) + 1)]
-    number = {name: at for at, name in enumerate(names)}
-    rows = np.zeros((len(words), len(names)), np.float32)
+    whole = all(is_integer(name) and int(name) >= 0 for name in names)
+    number = {name: int(name) if whole else at for at, name in enumerate(names)}
+    width = max(number.values(), default=-1) + 1
+    check_memory(4 * len(codes) * width, f"a matrix of labels [{len(codes)}, {width}]")
+    rows = np.zeros((len(words), width), np.float32)
     for row, labels in enumerate(lists):
-        rows[row, [int(label) if whole else number[label] for label in labels]] = 1
-    return rows[codes], len(names), None if whole else tuple(names)
+        rows[row, [number[label] for label in labels]] = 1
+    return rows[codes], width, None if whole else tuple(names)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import time
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,6 +16,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save as to_safetensors
 from torch import Tensor
 
+from nodeflow._base.files import is_file
 from nodeflow._disk.manifest import replace_file
 from nodeflow.training._settings import Settings
 
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     from nodeflow.training._trainer import Trainer
 
 _KEY = "nodeflow"
+_FACTS = re.compile(r'\{"checksum": "([0-9a-f]{8})", "facts": (.*)\}', re.DOTALL)
 
 
 def write_state(path: Path, state: Mapping[str, Any]) -> None:
@@ -38,29 +41,56 @@ def read_state(path: Path) -> Any:
     tree, tensors = read_tensors(path)
     try:
         return _decoded(tree, tensors)
-    except (KeyError, ValueError, TypeError) as error:
+    except (LookupError, ValueError, TypeError, AttributeError, RecursionError) as error:
         raise ValueError(f"{path} does not hold the state that it says it holds: {error}") from error
 
 
 def write_tensors(path: Path, tensors: Mapping[str, Tensor], facts: Any) -> None:
-    """Write tensors by name and ``facts``, values of JSON, into a safetensors file, at once or not at all."""
+    """Write tensors by name and ``facts``, values of JSON, into a safetensors file, at once or not at all.
+
+    With a checksum of both, the CRC-32 of what ``_checksum`` says.
+    """
     whole = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+    text = json.dumps(facts)
     # one entry, because safetensors writes several in random order, and equal runs should give equal files
-    replace_file(path, to_safetensors(whole, {_KEY: json.dumps(facts)}))
+    entry = f'{{"checksum": "{_checksum(text, whole)}", "facts": {text}}}'
+    replace_file(path, to_safetensors(whole, {_KEY: entry}))
+
+
+def _checked(entry: str, tensors: Mapping[str, Tensor]) -> Any:
+    """Return the facts of an entry of metadata; raises ValueError where they, or the tensors, are damaged."""
+    match = _FACTS.fullmatch(entry)
+    facts = json.loads(match[2] if match else entry)
+    # an entry without checksum is of the version before, unless damage has changed its form but not these words
+    if match[1] != _checksum(match[2], tensors) if match else {"checksum", "facts"} & {*facts}:
+        raise ValueError("its contents have another checksum than when it was written")
+    return facts
+
+
+def _checksum(text: str, tensors: Mapping[str, Tensor]) -> str:
+    """Return the CRC-32 of facts as text, then of name, type, shape and bytes of every tensor in the order of names."""
+    value = zlib.crc32(text.encode())
+    for name, tensor in sorted(tensors.items()):
+        value = zlib.crc32(f"{name} {tensor.dtype} {list(tensor.shape)}".encode(), value)
+        value = zlib.crc32(tensor.reshape(-1).view(torch.uint8).numpy().data, value)
+    return f"{value:08x}"
 
 
 def read_tensors(path: Path) -> tuple[Any, dict[str, Tensor]]:
-    """Return the facts and the tensors of a file; raises FileNotFoundError, ValueError for a damaged one."""
-    if not path.is_file():
+    """Return the facts and the tensors of a file; raises FileNotFoundError, ValueError for a damaged one, OSError.
+
+    A file of the version before has no checksum, and is read as it is.
+    """
+    if not is_file(path):
         raise FileNotFoundError(f"no checkpoint at {path}")
     try:
         with safe_open(path, "pt") as file:
             metadata = file.metadata() or {}
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118  it is no dict
-        facts = json.loads(metadata[_KEY])
+        facts = _checked(metadata[_KEY], tensors)
     except KeyError:
         raise ValueError(f"{path} is no checkpoint of a training run: it does not say which model it holds") from None
-    except (SafetensorError, OSError, ValueError) as error:
+    except (SafetensorError, OSError, ValueError, TypeError, RecursionError) as error:
         raise ValueError(f"{path} is damaged, or no safetensors file: {error}") from error
     return facts, tensors
 
@@ -146,11 +176,14 @@ class Checkpoints:
         ``run.load_state_dict``.
         """
         path = self.folder / STATE
-        if not run.peers.of_first("whether there is a state", path.exists):
+        if not run.peers.of_first("whether there is a state", lambda: is_file(path)):
             return False
         state = run.peers.of_first("the state", lambda: read_state(path))
         with run.peers.together("the state"):
-            run.load_state_dict(state)
+            try:
+                run.load_state_dict(state)
+            except (ValueError, LookupError, TypeError, AttributeError) as error:
+                raise ValueError(f"{path} cannot be gone on from: {error}") from error
         return True
 
     @property
@@ -176,8 +209,8 @@ class Checkpoints:
             raise OSError(f"cannot save the state in {self.folder}: {error.strerror or error}; {have}") from error
 
 
-def check_same_run(before: Settings, settings: Settings, processes: int) -> None:
-    """Raise ValueError if a state comes from a run with other settings; batch sizes are totals over processes."""
+def check_same_run(before: Settings, settings: Settings, processes: int, file: str = "the state") -> None:
+    """Raise ValueError if a file comes from a run with other settings; batch sizes are totals over processes."""
     # a schedule depends on the steps of all epochs; a partition buffer draws other batches than any other storage
     fixed = {"epochs"} if settings.optimizer.schedule != "constant" else set()
     if "partitions" in (settings.storage.kind, before.storage.kind):
@@ -186,7 +219,7 @@ def check_same_run(before: Settings, settings: Settings, processes: int) -> None
     for name, value in now.items():
         if was[name] != value and (name not in FREE or name in fixed):
             several = f" for {processes} processes" if name == "batch_size" and processes > 1 else ""
-            raise ValueError(f"the state is of a run with {name} = {was[name]!r}, got {value!r}{several}")
+            raise ValueError(f"{file} is of a run with {name} = {was[name]!r}, got {value!r}{several}")
 
 
 def check_same_parts(before: Mapping[str, str], parts: Mapping[str, str]) -> None:

@@ -19,6 +19,7 @@ from nodeflow.partitions import METHODS as CUTS
 from nodeflow.training._checkpoints import FREE
 from nodeflow.training._commands import SIDES, build, compare, evaluate, info, partition, predict
 from nodeflow.training._fields import add_option
+from nodeflow.training._models import is_own
 from nodeflow.training._reproduce import reproduce
 from nodeflow.training._result import Stopped
 from nodeflow.training._rules import where_read
@@ -61,11 +62,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     and 143 for a run that SIGTERM stopped. Options that cannot be parsed end the process with status 2. If standard
     output is closed (``| head -2``), the command goes on to its end without printing.
     """
-    if "" not in sys.path:
-        sys.path.insert(0, "")  # for a module:factory in the present folder, as with python -m
     options, unknown = _parser().parse_known_args(arguments)
     if unknown:
         _refuse(options.command, unknown[0])
+    if is_own(getattr(options, "model", None)) and "" not in sys.path:
+        sys.path.insert(0, "")  # for a module in the present folder, as with python -m; else none comes from there
     try:
         options.run(options, say)
     except KeyboardInterrupt as error:
@@ -150,9 +151,16 @@ def _add_train(one: _Parser) -> None:
 
 def _add_run(one: _Parser) -> None:
     """Add the options of commands that read a finished run."""
-    one.add_argument("folder", type=Path, metavar="FOLDER", help="the folder of a run")
+    _add_folder(one)
     one.add_argument("--data", metavar="DATA", help="another data set than that of the run, with the same features")
     one.add_argument("--device", metavar="NAME", help="where the model computes (default: that of the run)")
+
+
+def _add_folder(one: _Parser) -> None:
+    """Add the folder of a run."""
+    one.add_argument("folder", type=Path, metavar="FOLDER", help="the folder of a run")
+    text = "for a run with a model of your own, its name again: a file does not choose what is imported"
+    one.add_argument("--model", metavar="MODULE:FACTORY", help=text)
 
 
 def _add_predict(one: _Parser) -> None:
@@ -175,10 +183,6 @@ def _add_predict(one: _Parser) -> None:
 def _add_compare(one: _Parser) -> None:
     one.add_argument("folders", type=Path, nargs="+", metavar="FOLDER", help="folders of finished runs")
     one.add_argument("--output", type=Path, metavar="FILE", help="a picture of all curves, .png, .svg or .pdf")
-
-
-def _add_reproduce(one: _Parser) -> None:
-    one.add_argument("folder", type=Path, metavar="FOLDER", help="the folder of a finished run")
 
 
 def _add_info(one: _Parser) -> None:
@@ -247,7 +251,7 @@ _COMMANDS: dict[Command, tuple[str, Callable[[_Parser], None]]] = {
     evaluate: ("measure the model of a run", _add_run),
     predict: ("write the outputs of the model of a run", _add_predict),
     compare: ("compare runs", _add_compare),
-    reproduce: ("run a finished run again, and say whether it is the same", _add_reproduce),
+    reproduce: ("run a finished run again, and say whether it is the same", _add_folder),
     info: ("describe a data set", _add_info),
     build: ("build a graph folder from files of edges", _add_build),
     partition: ("write a graph as partitions for a buffer, or as parts for processes", _add_partition),

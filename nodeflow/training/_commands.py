@@ -11,24 +11,24 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 
 from nodeflow import distributed
-from nodeflow._base.checks import as_count, as_ids
+from nodeflow._base.checks import as_count, as_ids, as_number
+from nodeflow._base.files import is_file
 from nodeflow._disk.manifest import MANIFEST
 from nodeflow.building import build_graph
-from nodeflow.datasets import Dataset, has_label
+from nodeflow.datasets import Dataset, has_label, load_array
 from nodeflow.partitions import write_partitions
 from nodeflow.plot import plot_curves
 from nodeflow.training._checkpoints import read_tensors
 from nodeflow.training._data import PARTS, read_dataset, split_edges
-from nodeflow.training._folder import CHECKPOINT, LOG, RESULT, SETTINGS, Run, read_log
+from nodeflow.training._folder import CHECKPOINT, LOG, RESULT, SETTINGS, Run, check_checkpoint, read_log
 from nodeflow.training._graph import directed, stays_in_file, with_columns
 from nodeflow.training._nodes import NodeTask
 from nodeflow.training._predictions import check_predictions, write_predictions, write_top_links
 from nodeflow.training._samplers import METHODS
-from nodeflow.training._settings import Settings
+from nodeflow.training._settings import as_read
 from nodeflow.training._train_command import Say, scores_line
 from nodeflow.training._trainer import Trainer
 
@@ -57,7 +57,7 @@ def predict(options: argparse.Namespace, say: Say) -> None:
     fewer.
     """
     check_predictions(options.output)
-    of_links = Run.read(options.folder).settings.run.task == "link"
+    of_links = Run.read(options.folder, options.model).settings.run.task == "link"
     query = _query(options, of_links)
     trainer, dataset = _best(options)
     nodes = _nodes(options.nodes, dataset)
@@ -93,15 +93,16 @@ def _query(options: argparse.Namespace, of_links: bool) -> dict[str, Any]:
 def _best(options: argparse.Namespace) -> tuple[Trainer, Dataset]:
     """Return a trainer with the weights of the best epoch of a run, and the data set."""
     folder: Path = options.folder
-    run = Run.read(folder).shared_by(1)
-    if not (folder / CHECKPOINT).is_file():
+    run = Run.read(folder, options.model).shared_by(1)
+    if not is_file(folder / CHECKPOINT):
         raise FileNotFoundError(f"the run in {folder} is not finished: nodeflow train --resume {folder}")
     if run.is_of_parts and options.data is None:
         raise ValueError(
             f"the run in {folder} trained on parts of a graph: give the data set that they were cut from with --data"
         )
-    dataset = run.dataset() if options.data is None else read_dataset(options.data)
     facts, weights = read_tensors(folder / CHECKPOINT)
+    check_checkpoint(folder / CHECKPOINT, facts, run)
+    dataset = run.dataset() if options.data is None else read_dataset(options.data)
     storage = run.settings.storage.kind if stays_in_file(dataset.graph) else "memory"
     settings = run.settings.replace(
         task=facts["task"],
@@ -113,6 +114,13 @@ def _best(options: argparse.Namespace) -> tuple[Trainer, Dataset]:
     )
     as_trained = options.data is None or facts["task"] == "link"
     trainer = Trainer(dataset if as_trained else _for_outputs(dataset, facts), settings)
+    # with a partition buffer, the fingerprint has the cut of the graph in it
+    same = options.data is None and run.settings.storage.kind != "partitions"
+    if same and facts.get("fingerprint", trainer.fingerprint) != trainer.fingerprint:
+        raise ValueError(
+            f"{folder / CHECKPOINT} was not trained on data set {dataset.name!r} as {run.data} has it now; if it is "
+            f"meant to be measured on that, give --data {run.data}"
+        )
     try:
         trainer.network.load_state_dict(weights)
     except RuntimeError as error:
@@ -146,11 +154,7 @@ def _nodes(which: str, dataset: Dataset) -> torch.Tensor:
     path = Path(which)
     if path.suffix != ".npy":
         raise ValueError(f"nodes must be all, train, val, test, unlabelled or a file .npy of ids, got {which!r}")
-    try:
-        ids = np.load(path, allow_pickle=False)
-    except ValueError as error:
-        raise ValueError(f"{path} is no .npy file of ids: {error}") from error
-    return torch.from_numpy(as_ids(ids, str(path), dataset.graph.num_nodes))
+    return torch.from_numpy(as_ids(load_array(path), str(path), dataset.graph.num_nodes))
 
 
 def compare(options: argparse.Namespace, say: Say) -> None:
@@ -158,6 +162,10 @@ def compare(options: argparse.Namespace, say: Say) -> None:
     results = {str(folder): _result(folder) for folder in options.folders}
     metric = _metric_of_all(results)
     logs = {name: read_log(Path(name) / LOG, metric) for name in results}
+    for name, one in results.items():
+        if len(logs[name]) < one["best_epoch"]:
+            epochs = f"{len(logs[name])} epochs, but the best one is epoch {one['best_epoch']}"
+            raise ValueError(f"{Path(name) / LOG} was cut off, or is of another run than {RESULT}: it has {epochs}")
     settings = {name: one["settings"] for name, one in results.items()}
     names = dict.fromkeys(name for each in settings.values() for name in each)
     differing = [name for name in names if len({str(each.get(name, "-")) for each in settings.values()}) > 1]
@@ -190,14 +198,18 @@ def compare(options: argparse.Namespace, say: Say) -> None:
 def _result(folder: Path) -> dict[str, Any]:
     """Return the result of a finished run, with the settings that it read, by name."""
     path = folder / RESULT
-    if not path.is_file():
-        Run.read(folder)
+    if not is_file(path):
+        if not is_file(folder / SETTINGS):
+            Run.read(folder)  # which says that there is no run
         raise FileNotFoundError(f"the run in {folder} is not finished: nodeflow train --resume {folder}")
     try:
         result: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-        _ = [result[name] for name in ("dataset", "metric", "best_epoch", "best_val_score", "scores")]
-        settings = Settings.from_dict(result["settings"]).by_name(read=True)
-    except (ValueError, KeyError, TypeError) as error:
+        _ = [result[name] for name in ("dataset", "metric", "best_val_score")]
+        as_count(result["best_epoch"], "best_epoch")
+        for score in (score for part in ("test", "val") for score in result["scores"].get(part, {}).values()):
+            _ = score if score is None else as_number(score, "a score")
+        settings = as_read(result["settings"]).by_name(read=True)
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise ValueError(f"{path} is damaged, or no result of a run: {type(error).__name__}: {error}") from error
     return {**result, "settings": {**settings, "validate": _validation(settings)}}
 
@@ -229,7 +241,7 @@ def _validation(settings: Mapping[str, Any]) -> str:
 
 def info(options: argparse.Namespace, say: Say) -> None:
     """Describe a data set."""
-    if (Path(options.data) / SETTINGS).is_file():
+    if is_file(Path(options.data) / SETTINGS):
         raise ValueError(f"{options.data} is the folder of a run, not of data: nodeflow evaluate {options.data}")
     say(read_dataset(options.data).info())
 

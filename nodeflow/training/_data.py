@@ -11,6 +11,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
+from nodeflow._base.files import is_file
 from nodeflow._rows.rows import fetch_rows
 from nodeflow.datasets import Dataset, debian, read_folder
 from nodeflow.distributed import DistributedGraph, GraphParts
@@ -99,9 +100,11 @@ def read_parts(folder: str, *, links: bool) -> Dataset:
         torch.from_numpy(np.array([] if ids is None else ids, np.int64)) for ids in (parts.train, parts.val, parts.test)
     )
     if links:
-        if not (path / _FILE).is_file():
+        if not is_file(path / _FILE):
             raise ValueError(f"{folder} has no {_FILE}, so links cannot be learned: write it with --links")
         facts, triples = read_tensors(path / _FILE)
+        if not isinstance(facts, dict) or "relation" not in facts or triples.keys() != {*PARTS}:
+            raise ValueError(f"{path / _FILE} is damaged, or no file of links: write it with --links")
         return CutLinks(path.name, graph, train, val, test, 0, links=LinkEdges(facts["relation"], triples, graph))
     if "label" not in graph.ndata:
         raise ValueError(f"{folder} has no labels, so a model cannot be trained on it")

@@ -19,13 +19,15 @@ import numpy as np
 import tomli_w
 import torch
 
-from nodeflow._base.checks import as_count
+from nodeflow._base.checks import as_count, as_flag
+from nodeflow._base.files import is_file
 from nodeflow._base.version import __version__
 from nodeflow._disk.manifest import replace_file
 from nodeflow._peers.present import present
+from nodeflow._text.table import rows_of_words
 from nodeflow.datasets import Dataset
 from nodeflow.plot import plot_curves
-from nodeflow.training._checkpoints import STATE, Checkpoints, read_tensors, write_tensors
+from nodeflow.training._checkpoints import STATE, Checkpoints, check_same_run, read_tensors, write_tensors
 from nodeflow.training._data import read_dataset, read_parts
 from nodeflow.training._fields import check_text
 from nodeflow.training._models import ModelFacts, build_model
@@ -33,7 +35,7 @@ from nodeflow.training._network import Inputs, LinkNetwork, Network
 from nodeflow.training._nodes import NodeTask
 from nodeflow.training._processes import OwnRandom
 from nodeflow.training._result import EpochRecord, Result
-from nodeflow.training._settings import Settings, read_toml
+from nodeflow.training._settings import Settings, as_read, named_again, read_toml
 from nodeflow.training._trace import write_trace
 from nodeflow.training._trainer import Trainer
 
@@ -49,21 +51,23 @@ class Run:
     """The start of a run: the file ``run.toml`` of its folder.
 
     ``data`` is "debian", or the folder of the data set; empty where settings name the parts of a graph. ``processes``
-    share every step; the batch size of ``settings`` is that of one of them.
+    share every step; the batch size of ``settings`` is that of one of them. ``plot``: make a picture of the curves.
     """
 
     data: str
     settings: Settings
     checkpoint_every: str = "1"
     processes: int = 1
+    plot: bool = True
 
     @classmethod
     def of(cls, values: Mapping[str, Any], options: Mapping[str, Any] = MappingProxyType({})) -> Run:
         """Return the run of a file; ``options`` are settings that take the place of those in it."""
-        rest = {"data": "", "checkpoint_every": "1", "processes": 1, **values}
+        rest = {"data": "", "checkpoint_every": "1", "processes": 1, "plot": True, **values}
         data, every = (check_text(rest.pop(name), name) for name in ("data", "checkpoint_every"))
         processes = as_count(rest.pop("processes"), "processes", 1)
-        run = cls(data, Settings.from_dict(rest, **options), every, processes)
+        plot = as_flag(rest.pop("plot"), "plot")
+        run = cls(data, Settings.from_dict(rest, **options), every, processes, plot)
         if run.is_of_parts and data:
             raise ValueError(
                 f"data must be left out with parts of a graph, which hold features, labels and split; got {data!r} and "
@@ -72,13 +76,20 @@ class Run:
         return run if data or run.is_of_parts else replace(run, data="debian")
 
     @classmethod
-    def read(cls, folder: Path) -> Run:
-        """Return the run of a folder; raises FileNotFoundError where there is none, ValueError for a damaged file."""
+    def read(cls, folder: Path, model: str | None = None) -> Run:
+        """Return the run of a folder; ``model`` names a model of the user's own again, see ``Settings.from_dict``.
+
+        Raises FileNotFoundError where there is none, ValueError for a damaged file and another model, OSError.
+        """
         path = folder / SETTINGS
-        if not path.is_file():
-            raise FileNotFoundError(f"{folder} is no folder of a run: it has no {SETTINGS}")
+        if not is_file(path):
+            raise FileNotFoundError(
+                f"{folder} is no folder of a run: it has no {SETTINGS}; a run that was cut off before that was "
+                "written begins again with the nodeflow train that started it"
+            )
         try:
-            return cls.of(read_toml(path))
+            values = read_toml(path)
+            return cls.of(values, named_again(values, model))
         except (ValueError, TypeError) as error:
             raise ValueError(f"{path}: {error}") from error
 
@@ -89,7 +100,9 @@ class Run:
         """Return what ``run.toml`` holds, by name."""
         data = self.data if self.data in ("", "debian") else str(Path(self.data).resolve())
         start = {"data": data, "checkpoint_every": self.checkpoint_every}
-        return start | ({} if self.processes == 1 else {"processes": self.processes}) | self.settings.to_dict()
+        usual = {"processes": 1, "plot": True}
+        further = {name: getattr(self, name) for name in usual if getattr(self, name) != usual[name]}
+        return start | further | self.settings.to_dict()
 
     @property
     def is_of_parts(self) -> bool:
@@ -117,6 +130,16 @@ class Run:
         return read_parts(parts, links=links) if self.is_of_parts else read_dataset(self.data)
 
 
+def check_checkpoint(path: Path, facts: Mapping[str, Any], run: Run) -> None:
+    """Raise ValueError where the checkpoint at ``path`` is of another run; ``run``: its settings for one process."""
+    try:
+        settings = as_read(facts["settings"])
+        size = settings.sampler.batch_size * facts.get("processes", 1)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise ValueError(f"{path} does not say of which run it is: {error!r}") from error
+    check_same_run(settings.replace(batch_size=size), run.settings, 1, str(path))
+
+
 @contextmanager
 def output_folder(folder: Path) -> Iterator[None]:
     """Make the output folder and test that it can be written to, before training; raises OSError.
@@ -142,26 +165,26 @@ def output_folder(folder: Path) -> Iterator[None]:
 
 def begin(folder: Path, run: Run) -> bool:
     """Clear the folder and write the settings of a new run; return whether it held an earlier run."""
-    earlier = [folder / name for name in FILES if (folder / name).is_file()]
-    for path in [*earlier, *folder.glob(EVENTS)]:
-        path.unlink()
-    for unfinished in folder.glob(f"{UNFINISHED}*"):  # of a process that was killed while it saved a result
-        rmtree(unfinished)
+    earlier = [path for name in FILES if (path := folder / name).is_symlink() or is_file(path)]
+    for old in [*earlier, *folder.glob(EVENTS)]:
+        old.unlink()
     run.write(folder)
     return bool(earlier)
 
 
-def open_trainer(folder: Path | str, dataset: Dataset | None = None) -> Trainer:
+def open_trainer(folder: Path | str, dataset: Dataset | None = None, *, model: str | None = None) -> Trainer:
     """Return the trainer of an interrupted run, at its last saved state; ``run`` continues from there.
 
-    A run without a saved state starts from the beginning. ``dataset`` None reads the run's data set. Raises
-    FileNotFoundError where the folder has no run, ValueError for files that are damaged, or of another data set.
+    A run without a saved state starts from the beginning. ``dataset`` None reads the run's data set. ``model`` is
+    needed for a model "module:factory", the same name as in the file ``run.toml``: it is imported, which runs code, so
+    a file alone does not choose it. Raises FileNotFoundError where the folder has no run, ValueError for files that
+    are damaged, or of another data set.
 
     >>> open_trainer("nowhere")
     Traceback (most recent call last):
-    FileNotFoundError: nowhere is no folder of a run: it has no run.toml
+    FileNotFoundError: nowhere is no folder of a run: it has no run.toml; a run that was cut off before ...
     """
-    run = Run.read(Path(folder)).shared_by(present().size)
+    run = Run.read(Path(folder), model).shared_by(present().size)
     checkpoints = Checkpoints.every(Path(folder), run.checkpoint_every)
     trainer = Trainer(run.dataset() if dataset is None else dataset, run.settings, checkpoints=checkpoints)
     checkpoints.restore(trainer)
@@ -185,6 +208,8 @@ def save(result: Result, folder: Path | str, *, curves: str | None = None) -> li
     ['checkpoint.safetensors', 'log.csv', 'trace.csv', 'result.json'] Network
     """
     folder = Path(folder)
+    for draft in folder.glob(f"{UNFINISHED}*"):  # of a process that was killed while it saved a result
+        rmtree(draft)
     with output_folder(folder), TemporaryDirectory(dir=folder, prefix=UNFINISHED) as unfinished:
         files = _write(result, Path(unfinished))
         if curves is not None:
@@ -211,6 +236,7 @@ def _write(result: Result, folder: Path) -> list[Path]:
         "scores": {part: _without_nan(scores) for part, scores in result.scores.items()},
         "settings": result.settings.by_name(read=True),
         **({} if processes == 1 else {"processes": processes}),
+        "fingerprint": result.fingerprint,
         "versions": {"nodeflow": __version__, "torch": str(torch.__version__)},
     }
     write_tensors(folder / CHECKPOINT, result.network.state_dict(), {**facts, "network": task.network_facts()})
@@ -240,22 +266,33 @@ def write_log(path: Path, records: Sequence[EpochRecord]) -> None:
 
 
 def read_log(path: Path, metric: str) -> list[EpochRecord]:
-    """Return the records of a log, with the scores of one metric."""
-    with path.open(newline="") as file:
-        rows = list(csv.DictReader(file))
-    records = []
-    for row in rows:
-        score = float(row.get(f"val_{metric}") or math.nan)
-        rates: dict[str, Any] = {name: float(row[name]) for name in RATES}
-        records.append(EpochRecord(int(row["epoch"]), float(row["loss"]), score, **rates))
+    """Return the records of a log, with the scores of one metric; raises ValueError for a damaged file, OSError."""
+    if not is_file(path):
+        raise FileNotFoundError(f"there is no log {path}: the folder was not copied whole")
+    records: list[EpochRecord] = []
+    lines = rows_of_words(path)
+    _, titles = next(lines, (0, []))
+    if not {"epoch", "loss", *RATES} <= {*titles}:
+        raise ValueError(f"{path} is empty or damaged: its first line must name epoch, loss and {', '.join(RATES)}")
+    for line, words in lines:
+        try:
+            row = dict(zip(titles, words, strict=True))
+            score = float(row.get(f"val_{metric}") or math.nan)
+            seconds, seeds, edges = (float(row[name]) for name in RATES)
+            records.append(EpochRecord(int(row["epoch"]), float(row["loss"]), score, seconds, seeds, edges))
+            if records[-1].epoch != len(records):
+                raise ValueError(f"epoch {len(records)} is missing")
+        except ValueError as error:
+            raise ValueError(f"{path}, line {line}, is damaged: {error}") from None
     return records
 
 
-def load_model(checkpoint: Path | str) -> Network:
+def load_model(checkpoint: Path | str, *, model: str | None = None) -> Network:
     """Return the network of a checkpoint that ``save`` wrote, in evaluation mode; ``.model`` is its model.
 
     A run of task link gives a ``LinkNetwork``: its outputs are the rows that ``.decoder`` compares, and
-    without an encoder (model "none") ``.model`` is dropout alone.
+    without an encoder (model "none") ``.model`` is dropout alone. ``model`` is needed for a model "module:factory", the
+    same name as in the file: it is imported, which runs code, so a file alone does not choose it.
 
     Raises FileNotFoundError for a missing file, ValueError for one that is damaged or that ``save`` did not write, or
     that holds a model of the user's own that was not given by name.
@@ -272,14 +309,15 @@ def load_model(checkpoint: Path | str) -> Network:
     path = Path(checkpoint)
     facts, weights = read_tensors(path)
     try:
-        settings, how = Settings.from_dict(facts["settings"]), facts["network"]
+        how, values = facts["network"], facts["settings"]
+        settings = Settings.from_dict(values, **named_again(values, model))
         if how["model"] is None and settings.model.name != "none":
             raise ValueError("its model was made by its user: make it again, and load the tensors of the file")
         with OwnRandom(0, torch.device("cpu")).inside():  # the weights drawn here are replaced
             network = _network(settings, how)
         network.load_state_dict(weights)
     except (TypeError, KeyError, ValueError, RuntimeError) as error:
-        raise ValueError(f"{path} does not hold the model that it says it holds: {error}") from error
+        raise ValueError(f"{path}: the model that it holds cannot be made: {error}") from error
     return network.eval()
 
 

@@ -63,9 +63,23 @@ def kind_of(name: str) -> Kind:
     return Kind(make, own=True)
 
 
+def is_own(name: object) -> bool:
+    """Whether the setting ``model`` is "module:factory", a factory of the user's own, which is imported."""
+    return isinstance(name, str) and ":" in name and all(name.partition(":")[::2])
+
+
+def check_import(in_file: object, chosen: object) -> None:
+    """Raise ValueError where a file names a model to import and nobody has ``chosen`` one beside it (None)."""
+    if is_own(in_file) and chosen is None:
+        raise ValueError(
+            f"its model is {in_file!r}, and no file chooses what is imported, which runs code: if you trust that "
+            f"module, name it too: --model {in_file} for the command, model={in_file!r} in Python"
+        )
+
+
 def _check_model(value: object, name: str) -> str:
-    if isinstance(value, str) and ":" in value and all(value.partition(":")[::2]):
-        return value
+    if is_own(value):
+        return str(value)
     try:
         check_one_of(value, name, MODELS)
     except ValueError as error:

@@ -52,7 +52,7 @@ def reproduce(options: argparse.Namespace, say: Callable[[str], None]) -> None:
     the scores at the end. Nothing is written. The status is 0 where all are the same, to the last bit, else 1.
     """
     with process_group() as peers:
-        run = Run.read(options.folder).shared_by(peers.size)
+        run = Run.read(options.folder, options.model).shared_by(peers.size)
         steps, result = _earlier(options.folder)
         for line in _other_circumstances(result):
             say(line)

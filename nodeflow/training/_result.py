@@ -73,6 +73,7 @@ class Result:
         records: of all epochs.
         scores: by part of the split ("train", "val", "test") all metrics by name, from full neighbourhoods where the
             sampler estimates them; empty for a part without nodes.
+        fingerprint: a hash of the data set and its split, by which ``evaluate`` knows it again.
         steps: every 20th step of each epoch, with a hash of its batch.
 
     >>> from nodeflow.datasets import debian
@@ -88,6 +89,7 @@ class Result:
     metric: str
     records: list[EpochRecord] = field(default_factory=list)
     scores: dict[str, dict[str, float]] = field(default_factory=dict)
+    fingerprint: str = field(default="", repr=False)
     steps: list[TracedStep] = field(default_factory=list, repr=False)
 
     @property

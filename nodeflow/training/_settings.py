@@ -11,11 +11,12 @@ from types import MappingProxyType
 from typing import Any, get_type_hints
 
 from nodeflow._base.checks import as_int, check_type
+from nodeflow._base.files import is_file
 from nodeflow._base.sizes import as_bytes
 from nodeflow.partitions import ORDERS
 from nodeflow.training._fields import ComputedDefault, Group, count, documentation, flag, number, one_of, setting, text
 from nodeflow.training._fields import name_of as _name_of
-from nodeflow.training._models import LinkSettings, ModelSettings
+from nodeflow.training._models import LinkSettings, ModelSettings, check_import
 from nodeflow.training._optimizers import OptimizerSettings
 from nodeflow.training._rules import check_values, unread
 from nodeflow.training._samplers import SamplerSettings
@@ -216,13 +217,12 @@ class Settings:
     def from_dict(cls, values: Mapping[str, Any], **changes: object) -> Settings:
         """Return the settings of a file, by name or group, with changes; raises ValueError as ``Settings`` does.
 
-        Files of the version before have ``learning_rate``, and also settings that their run did not read.
+        A model "module:factory" is imported where it is used, which runs code: one that ``values`` name is refused,
+        unless ``changes`` name a model too. Files of the version before have ``learning_rate``, and also settings that
+        their run did not read.
         """
-        if "learning_rate" in values:
-            values = {"lr" if name == "learning_rate" else name: value for name, value in values.items()}
-            strays = _unread(values, _values(_groups(by_name(values))))
-            values = {name: value for name, value in values.items() if name not in strays}
-        return cls(values, **changes)
+        check_import(by_name(_current(values)).get("model"), by_name(changes).get("model"))
+        return cls(_current(values), **changes)
 
     def __repr__(self) -> str:
         return f"Settings({', '.join(f'{name}={value!r}' for name, value in self.chosen.items())})"
@@ -258,6 +258,29 @@ def by_name(values: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in chosen.items() if name not in {*usual}}
 
 
+def as_read(values: Mapping[str, Any]) -> Settings:
+    """Return the settings of a file, to be shown or compared; no network is made of them, so nothing is imported."""
+    return Settings(_current(values))
+
+
+def named_again(values: Mapping[str, Any], model: str | None) -> dict[str, str]:
+    """Return ``model`` as a change for ``from_dict`` of a run's settings; ValueError unless it is theirs, or None."""
+    own = by_name({name: value for name, value in values.items() if name in FIELDS or name in GROUPS})
+    trained = own.get("model", FIELDS["model"][1].default)
+    if model is not None and model != trained:
+        raise ValueError(f"its model is {trained!r}, got {model!r}; a trained run keeps its model")
+    return {} if model is None else {"model": model}
+
+
+def _current(values: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the settings of a file of this version or the one before, as this version has them."""
+    if "learning_rate" not in values:
+        return values
+    values = {"lr" if name == "learning_rate" else name: value for name, value in values.items()}
+    strays = _unread(values, _values(_groups(by_name(values))))
+    return {name: value for name, value in values.items() if name not in strays}
+
+
 def _known(name: str, value: object, names: Mapping[str, str], group: str) -> str:
     if name in names:
         return names[name]
@@ -288,9 +311,9 @@ def _unread(names: Mapping[str, object], values: Mapping[str, object]) -> dict[s
 
 def read_toml(path: Path) -> dict[str, Any]:
     """Return the contents of a TOML file; raises FileNotFoundError, or ValueError for one that is no TOML."""
+    if not is_file(path):
+        raise FileNotFoundError(f"no file of settings at {path}")
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise FileNotFoundError(f"no file of settings at {path}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:  # as TOML and Unicode raise
         raise ValueError(f"{path} is no TOML: {error}") from None

@@ -15,6 +15,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from nodeflow._base.files import is_file
 from nodeflow._peers.group import is_heard_by_all
 from nodeflow._peers.peers import Peers
 from nodeflow.training._checkpoints import FREE, Checkpoints
@@ -70,7 +71,7 @@ def _train(options: argparse.Namespace, say: Say, peers: Peers) -> None:
         # each machine counts its own restarts by torchrun, which resume a run that the folder holds
         restarts = peers.totals("restarts", int(os.environ.get("TORCHELASTIC_RESTART_COUNT") or 0))
         goes_on = restarts != [0] and peers.of_first(
-            "the run in the folder", lambda: (folder / SETTINGS).is_file() and Run.read(folder).values() == run.values()
+            "the run in the folder", lambda: is_file(folder / SETTINGS) and read_toml(folder / SETTINGS) == run.values()
         )
     with peers.together("the data set"):
         run = run.shared_by(peers.size)
@@ -92,19 +93,20 @@ def _train(options: argparse.Namespace, say: Say, peers: Peers) -> None:
             say(f"the run in {folder} is finished; its files are written again")
         elif goes_on:
             say(f"goes on after epoch {trainer.epoch} and batch {trainer.batches_done} of the next")
-        _run(trainer, run, folder, options, say)
+        _run(trainer, run, folder, say)
 
 
 def _resumed(options: argparse.Namespace, chosen: Mapping[str, Any], peers: Peers) -> Run:
-    fixed = [name for name in chosen if name not in FREE]
+    fixed = [name for name in chosen if name not in (*FREE, "model")]
     fixed += [name for name in ("data", "config", "output", "checkpoint_every") if getattr(options, name)]
     if fixed:
         raise ValueError(
             f"--resume takes the settings of its folder, but {fixed[0]} was given too; leave it out. Only "
             f"{', '.join(FREE)} may change"
         )
-    run = Run.of(peers.of_first("settings", lambda: Run.read(options.resume).values()))
-    return replace(run, settings=run.settings.replace(**chosen))
+    model = chosen.get("model")  # of the user's own, named again
+    values = peers.of_first("settings", lambda: Run.read(options.resume, model).values())
+    return Run.of({**values, "plot": False} if options.no_plot else values, chosen)
 
 
 def _new_run(options: argparse.Namespace, values: dict[str, Any], chosen: Mapping[str, Any], peers: Peers) -> Run:
@@ -113,7 +115,8 @@ def _new_run(options: argparse.Namespace, values: dict[str, Any], chosen: Mappin
             values[name] = getattr(options, name)
     with peers.together("settings"):
         try:
-            run = Run.of({"processes": peers.size, **values}, chosen)
+            plot = {"plot": False} if options.no_plot else {}
+            run = Run.of({"processes": peers.size, **values, **plot}, chosen)
             return (replace(run, processes=peers.size) if "batch_size" in chosen else run).shared_by(peers.size)
         except (ValueError, TypeError) as error:
             if options.config is None:
@@ -121,16 +124,17 @@ def _new_run(options: argparse.Namespace, values: dict[str, Any], chosen: Mappin
             raise type(error)(f"{options.config}: {error}") from error
 
 
-def _run(trainer: Trainer, run: Run, folder: Path, options: argparse.Namespace, say: Say) -> None:
+def _run(trainer: Trainer, run: Run, folder: Path, say: Say) -> None:
+    header = [*_header(trainer, run, folder)]  # on all processes, which a sampler on parts of a graph exchanges with
     if not trainer.peers.is_first:
         with _stop_on_term(trainer):
             trainer.run()
         return
     settings, metric = run.settings, trainer.task.metric.name
-    for line in _header(trainer, run, folder):
+    for line in header:
         say(line)
-    picture = not options.no_plot and find_spec("matplotlib") is not None
-    if not picture and not options.no_plot:
+    picture = run.plot and find_spec("matplotlib") is not None
+    if run.plot and not picture:
         say("no picture of the curves: it needs matplotlib (pip install matplotlib; --no-plot hides this line)")
     age = f" {'age':>7}" if trainer.task.method.has_history else ""
     score = f"{'val ' + metric:>{_width(metric)}}"
@@ -165,7 +169,8 @@ def _header(trainer: Trainer, run: Run, folder: Path) -> Iterator[str]:
     settings, sampler = run.settings, run.settings.sampler
     drawn = f", sampler {sampler.name}, fanouts {list(sampler.fanouts)}" if settings.model.name != "none" else ""
     weighted = ", means with estimator weights" if trainer.task.weighted else ""
-    yield f"run {folder}: {settings.model.name}{drawn}, seed {settings.run.seed}{weighted}"
+    begun = time.strftime("%Y-%m-%d %H:%M:%S")  # tells this run from others in the same log
+    yield f"run {folder}: {settings.model.name}{drawn}, seed {settings.run.seed}{weighted}, begun {begun}"
     yield from trainer.task.description()
     if run.processes > 1:
         yield f"{run.processes} processes share every step: {sampler.batch_size} seeds each"

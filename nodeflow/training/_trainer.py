@@ -28,7 +28,7 @@ from nodeflow.training._links import LinkTask, TopLinkOptions
 from nodeflow.training._nodes import Loss, NodeTask
 from nodeflow.training._processes import OwnRandom, find_device
 from nodeflow.training._result import EpochRecord, Result, Stopped, counts_of, record_of
-from nodeflow.training._settings import Settings
+from nodeflow.training._settings import Settings, as_read
 from nodeflow.training._task import OwnParts, Task, facts_of
 from nodeflow.training._trace import Trace
 
@@ -59,6 +59,7 @@ class Trainer:
         optimizer, scheduler, settings, checkpoints: those of the run.
         records, best_epoch: those of the finished epochs, and the number of the best one, 0 before the first.
         epoch, batches_done: the numbers of finished epochs, and of batches that the present one has had.
+        fingerprint: a hash of the data set and its split.
 
     >>> from nodeflow.datasets import debian
     >>> trainer = Trainer(debian(), Settings(fanouts=(5,), hidden=16, epochs=1))
@@ -88,11 +89,11 @@ class Trainer:
             settings.check(**facts_of(dataset, settings, self._own_parts))
             kind = LinkTask if settings.run.task == "link" else NodeTask
             self.task: Task = kind(dataset, settings, self.device, own)
-        self._fingerprint = self.task.fingerprint()
+        self.fingerprint = self.task.fingerprint()
         shapes = {name: tuple(value.shape) for name, value in self.task.network.state_dict().items()}
         facts: dict[str, Any] = {
             "parts of your own": self._own_parts,
-            "the data set": self._fingerprint,
+            "the data set": self.fingerprint,
             "the network": shapes,
         }
         facts |= self._settings_of_all().by_name()
@@ -160,8 +161,8 @@ class Trainer:
             self.network.load_state_dict(self.best_weights)
         with self._random.inside():
             scores = self.scores()
-        name, steps = self.task.metric.name, self.trace.steps
-        return Result(self.settings, self.task, self.best_epoch, name, self.records, scores, steps)
+        chosen, facts = (self.best_epoch, self.task.metric.name), (self.fingerprint, self.trace.steps)
+        return Result(self.settings, self.task, *chosen, self.records, scores, *facts)
 
     # ---- parts of a loop of your own
 
@@ -274,7 +275,7 @@ class Trainer:
         return {
             "settings": self._settings_of_all().by_name(read=True),
             "own_parts": self._own_parts,
-            "fingerprint": self._fingerprint,
+            "fingerprint": self.fingerprint,
             "network": self._last_weights or dict(self.network.state_dict()),
             "optimizer": self.optimizer.state_dict(),
             "scheduler": self.scheduler.state_dict(),
@@ -295,11 +296,11 @@ class Trainer:
         Raises ValueError for the state of another data set or of other settings, and where parts of your own have other
         names than they had: model, loss, metrics, optimiser, schedule. What they compute is not compared.
         """
-        if state["fingerprint"] != self._fingerprint:
+        if state["fingerprint"] != self.fingerprint:
             raise ValueError("the state is of another data set, or of a changed one")
         if ("cuda" in state["random"]) != (self.device.type == "cuda"):
             raise ValueError(f"the state is of a run on another kind of device than {self.device.type!r}")
-        before = Settings.from_dict(state["settings"])
+        before = as_read(state["settings"])
         check_same_run(before, self._settings_of_all(), self.peers.size)
         check_same_parts(state.get("own_parts", {}), self._own_parts)
         epochs = self.settings.run.epochs

@@ -199,7 +199,7 @@ OUT_OF_RANGE.indices = np.array([0, 1, 2, 3, 4, 5, 6, 99], dtype=np.int32)
         ("features.npz", scipy.sparse.csr_matrix(np.eye(7, 3)), "must have 8 rows, one per node, got shape .7,"),
         ("features.npz", {"x": np.eye(8)}, "must be a sparse matrix as scipy.sparse.save_npz writes it"),
         ("features.npz", b"PK\x03\x04 nothing more", "may be cut short or of another format"),
-        ("features.npz", b"no archive at all", "no numbers at all"),
+        ("features.npz", b"no archive at all", "it is no archive of arrays"),
         ("adjacency.npz", scipy.sparse.csr_matrix(np.eye(8, 9)), r"must be a square matrix.*got shape \(8, 9\)"),
         ("adjacency.npz", OUT_OF_RANGE, "may be cut short or of another format"),
         ("adjacency.npz", scipy.sparse.csr_matrix(1j * np.eye(8)), "complex128"),

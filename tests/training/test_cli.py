@@ -46,8 +46,9 @@ def test_train_prints_epochs_and_writes_the_results(data: Path, tmp_path: Path, 
     output = tmp_path / "runs" / "first"
     lines = cli.train(data, output).splitlines()
     assert lines[0] == "Dataset(two: 120 nodes, 600 edges, 4 features, 2 classes, train/val/test 60/30/30)"
-    assert lines[1:4] == [
-        f"run {output}: sage, sampler neighbor, fanouts [3, 3], seed 0",
+    begun = r", begun \d{4}-\d\d-\d\d \d\d:\d\d:\d\d"
+    assert re.fullmatch(re.escape(f"run {output}: sage, sampler neighbor, fanouts [3, 3], seed 0") + begun, lines[1])
+    assert lines[2:4] == [
         "messages along 1,188 edges, 588 of them reverses (--direction in leaves these out); "
         "a seed draws 3, and its batch has 16 nodes or fewer",
         "",
@@ -79,7 +80,7 @@ def test_train_prints_epochs_and_writes_the_results(data: Path, tmp_path: Path, 
 def test_control_variates_add_a_column_with_the_age(model: str, data: Path, tmp_path: Path, cli: Cli) -> None:
     output = tmp_path / "out"
     lines = cli.train(data, output, "--sampler", "cv", "--model", model).splitlines()
-    assert lines[1] == f"run {output}: {model}, sampler cv, fanouts [3, 3], seed 0"
+    assert lines[1].startswith(f"run {output}: {model}, sampler cv, fanouts [3, 3], seed 0, begun ")
     assert lines[4].split() == ["epoch", "loss", "val", "accuracy", "seconds", "seeds/s", "edges/s", "age"]
     rows = lines[5:7]
     assert all(re.fullmatch(r" +\d+ +[\d.]+ +0\.\d+ +[\d.]+ +[\d,]+ +[\d,]+ +\d+\.\d", row) for row in rows)

@@ -114,10 +114,10 @@ def test_predictions_for_nodes_of_a_file_and_for_nodes_without_labels(place: Pat
         ("--output x.txt", "output must end with .csv, .parquet or .npy, got 'x.txt'"),
         ("--output no/x.csv", "there is no folder no to write x.csv into"),
         ("--output x.csv --nodes some", "nodes must be all, train, val, test, unlabelled or a file .npy of ids, got "),
-        ("--output x.csv --nodes no.npy", "No such file or directory: 'no.npy'"),
+        ("--output x.csv --nodes no.npy", "there is no file no.npy"),
         ("--output x.csv --nodes far.npy", "far.npy"),
         ("--output x.csv --nodes half.npy", "half.npy"),
-        ("--output x.csv --nodes text.npy", "text.npy is no .npy file of ids"),
+        ("--output x.csv --nodes text.npy", "text.npy must be a .npy file of numbers"),
     ],
 )
 def test_what_predict_refuses(

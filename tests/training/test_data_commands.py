@@ -152,7 +152,7 @@ def test_the_model_of_the_page_weights_its_means_by_a_column(tmp_path: Path, mon
     dense = torch.zeros(60, 60, dtype=torch.float64)
     dense.index_put_((dst, src), graph.edata["weight"].double(), accumulate=True)
     mean = dense / dense.sum(1, keepdim=True).clamp(min=1e-12)
-    model = load_model(run / "checkpoint.safetensors").model.double()
+    model = load_model(run / "checkpoint.safetensors", model="weighted_by_column:make").model.double()
     first, second = model.convs
     x = graph.ndata["feat"].double()
     hidden = first.linear(torch.cat([x, mean @ x], 1)).relu()

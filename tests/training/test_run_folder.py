@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
+from _support.cli_tools import Cli
 from _support.training_tools import FAST, planted, train, without
 from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 
 import nodeflow
 from nodeflow.nn import GCN, VRGCN, FlowModel, GraphSAGE, VRGraphSAGE, VRModel
-from nodeflow.training import Network, Result, Trainer, load_model, save
+from nodeflow.training import Checkpoints, Network, Result, Trainer, load_model, save
+from nodeflow.training._checkpoints import read_tensors
 from nodeflow.training._folder import output_folder
 
 # what is saved
@@ -56,13 +60,14 @@ def test_the_files_of_a_run(result: Result, tmp_path: Path) -> None:
         "best_epoch": result.best_epoch,
         "best_val_score": max(record.score for record in result.records),
         "scores": result.scores,
+        "fingerprint": result.fingerprint,
     }
     versions = {"nodeflow": nodeflow.__version__, "torch": str(torch.__version__)}
     settings = {**FAST.by_name(read=True), "fanouts": [4, 4]}
     assert facts.pop("machine").keys() == {"numpy", "python", "system", "processor", "threads"}
     assert facts == {**expected, "settings": settings, "versions": versions}
     with safe_open(written[0], "pt") as stored:
-        metadata = json.loads(stored.metadata()["nodeflow"], parse_constant=refuse)
+        metadata = json.loads(stored.metadata()["nodeflow"], parse_constant=refuse)["facts"]
     network = {
         "inputs": {"num_nodes": 300, "features": 3, "embedding": 0, "dense": False},
         "model": {"in_features": 3, "out_features": 3, "weighted": False, "history": False},
@@ -152,9 +157,10 @@ def test_equal_runs_write_equal_files(result: Result, tmp_path: Path) -> None:
 
 
 def test_a_missing_checkpoint(tmp_path: Path) -> None:
-    for path in (tmp_path / "no.safetensors", tmp_path):
-        with pytest.raises(FileNotFoundError, match="no checkpoint at"):
-            load_model(path)
+    with pytest.raises(FileNotFoundError, match="no checkpoint at"):
+        load_model(tmp_path / "no.safetensors")
+    with pytest.raises(IsADirectoryError, match="must be a file, but it is a folder"):
+        load_model(tmp_path)
 
 
 @pytest.mark.parametrize("cut", [0, 4, 100, -1])
@@ -172,7 +178,7 @@ def test_a_checkpoint_of_something_else(result: Result, tmp_path: Path) -> None:
         load_model(other)
     checkpoint = save(result, tmp_path)[0]
     with safe_open(checkpoint, "pt") as file:
-        stored = json.loads(file.metadata()["nodeflow"])
+        stored = json.loads(file.metadata()["nodeflow"])["facts"]
     weights, settings = load_file(checkpoint), stored["settings"]
     changes = [
         (weights, "{}"),
@@ -185,7 +191,7 @@ def test_a_checkpoint_of_something_else(result: Result, tmp_path: Path) -> None:
     ]
     for tensors, facts in changes:
         save_file(tensors, other, {"nodeflow": facts})
-        with pytest.raises(ValueError, match=r"other\.safetensors does not hold the model that it says it holds"):
+        with pytest.raises(ValueError, match=r"other\.safetensors: the model that it holds cannot be made"):
             load_model(other)
 
 
@@ -194,3 +200,56 @@ def test_a_model_of_the_users_own_is_not_made_again(tmp_path: Path) -> None:
     save(result, tmp_path)
     with pytest.raises(ValueError, match="its model was made by its user"):
         load_model(tmp_path / "checkpoint.safetensors")
+
+
+# checksums, and files of another run
+
+
+def flipped(contents: bytes, bit: int) -> bytes:
+    return contents[: bit // 8] + bytes([contents[bit // 8] ^ (1 << bit % 8)]) + contents[bit // 8 + 1 :]
+
+
+@pytest.mark.parametrize("name", ["state.safetensors", "checkpoint.safetensors"])
+def test_no_bit_of_a_file_of_tensors_flips_in_silence(name: str, tmp_path: Path) -> None:
+    trainer = Trainer(planted(), FAST.replace(epochs=1, hidden=4), checkpoints=Checkpoints(tmp_path))
+    save(trainer.run(), tmp_path)
+    path, random = tmp_path / name, np.random.default_rng(3)
+    contents = path.read_bytes()
+    header = 8 * (8 + int.from_bytes(contents[:8], "little"))
+    for bits in (range(8 * 100), random.integers(0, header, 200), random.integers(0, 8 * len(contents), 200)):
+        for bit in map(int, bits):
+            path.write_bytes(flipped(contents, bit))
+            with pytest.raises(ValueError, match=re.escape(str(path))):
+                read_tensors(path)
+    path.write_bytes(contents)
+    read_tensors(path)
+
+
+def test_files_without_a_checksum_are_read_as_they_are(result: Result, tmp_path: Path) -> None:
+    path = save(result, tmp_path)[0]
+    facts, tensors = read_tensors(path)
+    save_file(tensors, path, {"nodeflow": json.dumps({k: v for k, v in facts.items() if k != "fingerprint"})})
+    assert load_model(path).state_dict().keys() == tensors.keys()
+    assert read_tensors(path)[0] == {k: v for k, v in facts.items() if k != "fingerprint"}
+
+
+def test_the_checkpoint_of_another_run_is_refused(place: Path, tmp_path: Path, cli: Cli) -> None:
+    for name, options in {"one": [], "wide": ["--hidden", "9"], "seed": ["--seed", "5"]}.items():
+        cli.train(place / "two", tmp_path / name, "--no-plot", *options)
+    own = (tmp_path / "one" / "checkpoint.safetensors").read_bytes()
+    for name, words in {"wide": "hidden = 9, got 8", "seed": "seed = 5, got 0"}.items():
+        for file in ("checkpoint.safetensors", "state.safetensors"):
+            (tmp_path / "one" / file).write_bytes((tmp_path / name / file).read_bytes())
+        for command in (["evaluate"], ["predict", "--output", tmp_path / "o.csv"], ["train", "--resume"]):
+            shown = cli.failure(*command, tmp_path / "one")
+            assert f"is of a run with {words}" in shown
+            assert str(tmp_path / "one" / ("state" if "train" in command else "checkpoint")) in shown
+    (tmp_path / "one" / "checkpoint.safetensors").write_bytes(own)
+    cli("evaluate", tmp_path / "one")
+
+
+def test_a_model_is_measured_on_the_data_that_it_was_trained_on(data: Path, tmp_path: Path, cli: Cli) -> None:
+    cli.train(data, tmp_path / "run", "--no-plot")
+    np.save(data / "features.npy", np.load(data / "features.npy") + 1)
+    assert "was not trained on data set 'two' as" in cli.failure("evaluate", tmp_path / "run")
+    cli("evaluate", tmp_path / "run", "--data", data)

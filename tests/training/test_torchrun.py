@@ -99,6 +99,7 @@ def test_two_processes_make_the_run_of_one_and_print_it_once(place: Path) -> Non
     check_close(place / "two", alone(place, "one", *SAME, "--batch-size", "20"))
 
 
+OWN = ["--model", "hurt:Hurt"]
 LINKS = ["--task", "link", "--edge-type", "kind", "--decoder", "complex", "--embedding", "8", "--negatives", "8"]
 
 
@@ -125,7 +126,7 @@ def test_parts_make_the_run_of_the_whole(place: Path, cut: list[str], options: l
 
 @pytest.mark.slow
 def test_a_stopped_run_goes_on_with_another_number_of_processes(place: Path) -> None:
-    mine = [*SAME, "--model", "hurt:Hurt", "--checkpoint-every", "0"]
+    mine = [*SAME, *OWN, "--checkpoint-every", "0"]
     code, output, errors = torchrun(
         place, "whole", *mine, "--batch-size", "10", "--output", "two", HURT_AT="9", HURT_BY="SIGTERM"
     )
@@ -133,10 +134,10 @@ def test_a_stopped_run_goes_on_with_another_number_of_processes(place: Path) -> 
     assert errors.count("nodeflow train: stopped in epoch 2 after batch 3 of 6; its state is saved") == 1
     state = read_state(place / "two" / "state.safetensors")
     assert (state["epoch"], state["done"], state["settings"]["batch_size"]) == (1, 3, 20)
-    code, output, errors = torchrun(place, "--resume", "two", "--no-plot", processes=3)
+    code, output, errors = torchrun(place, "--resume", "two", "--no-plot", *OWN, processes=3)
     assert code == 1
     assert errors.count("nodeflow train: a step of the run has 20 seeds (batch_size 10 of 2 processes)") == 1
-    code, output, errors = torchrun(place, "--resume", "two", "--no-plot", processes=1)
+    code, output, errors = torchrun(place, "--resume", "two", "--no-plot", *OWN, processes=1)
     assert (code, errors) == (0, ""), output
     assert "goes on after epoch 1 and batch 3 of the next" in output
     check_close(place / "two", alone(place, "one", *SAME, "--batch-size", "20"))
@@ -150,7 +151,7 @@ def test_a_killed_process_is_started_again_and_the_result_is_that_of_an_undistur
         cut = ["partition", str(place / "whole"), "--for", "processes", "--parts", "2", "--direction", "in"]
         assert status([*cut, "--output", str(place / "parts")]) == 0
         data = ["--partitions", "parts"]
-    mine = [*data, *RUN, "--dropout", "0.3", "--model", "hurt:Hurt", "--batch-size", "10", "--output"]
+    mine = [*data, *RUN, "--dropout", "0.3", *OWN, "--batch-size", "10", "--output"]
     assert torchrun(place, *mine, "wanted")[0] == 0
     code, output, errors = torchrun(place, *mine, "two", restarts=1, HURT_AT="15", HURT_BY="SIGKILL")
     assert code == 0, errors

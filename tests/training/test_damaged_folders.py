@@ -1,0 +1,158 @@
+"""Folders of runs that are damaged, cut off, or hold something else in the place of a file."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from _support.cli_tools import Cli, status
+
+from nodeflow.training import load_model, open_trainer
+from nodeflow.training._folder import read_log
+
+
+@pytest.fixture
+def run(place: Path, tmp_path: Path) -> Path:
+    shutil.copytree(place / "sage", tmp_path / "run")
+    return tmp_path / "run"
+
+
+PLACES: dict[str, tuple[Callable[[Path], object], str]] = {
+    "link": (lambda path: path.symlink_to("nowhere"), "is a link to nowhere, where nothing is"),
+    "FIFO": (os.mkfifo, "must be a file, but it is a FIFO"),
+    "folder": (Path.mkdir, "must be a file, but it is a folder"),
+    "device": (lambda path: path.symlink_to("/dev/zero"), "must be a file, but it is a device"),
+}
+READERS = {
+    "run.toml": ["evaluate", "train --resume", "predict --output x.csv", "compare", "info"],
+    "state.safetensors": ["train --resume"],
+    "checkpoint.safetensors": ["evaluate", "predict --output x.csv"],
+    "log.csv": ["compare"],
+    "result.json": ["compare"],
+}
+
+
+@pytest.mark.parametrize("kind", PLACES)
+@pytest.mark.parametrize("name", READERS)
+def test_what_is_no_file_is_named(name: str, kind: str, run: Path, monkeypatch: pytest.MonkeyPatch, cli: Cli) -> None:
+    monkeypatch.chdir(run.parent)
+    make, words = PLACES[kind]
+    (run / name).unlink()
+    make(run / name)
+    if name == "run.toml":
+        (run / "result.json").unlink()
+    for command in READERS[name]:
+        assert f"{run / name} {words}" in cli.failure(*command.split(), run)
+    if name == "run.toml":
+        assert f"{run / name} {words}" in cli.failure("train", "--config", run / name)
+
+
+def test_a_link_to_a_file_is_that_file(run: Path, cli: Cli) -> None:
+    for name in READERS:
+        (run / name).rename(run.parent / name)
+        (run / name).symlink_to(run.parent / name)
+    for command in ("evaluate", "compare", "train --resume"):
+        cli(*command.split(), run)
+
+
+def test_a_new_run_replaces_links_and_refuses_folders(place: Path, run: Path, cli: Cli) -> None:
+    (run / "log.csv").unlink()
+    (run / "log.csv").symlink_to("nowhere")
+    cli.train(place / "two", run, "--no-plot")
+    assert len(read_log(run / "log.csv", "accuracy")) == 2
+    (run / "state.safetensors").unlink()
+    (run / "state.safetensors").mkdir()
+    shown = cli.failure("train", place / "two", "--fanouts", "3", "3", "--hidden", "8", "--output", run)
+    assert "state.safetensors must be a file, but it is a folder" in shown
+
+
+LOG = "epoch,loss,val_accuracy,seconds,seeds_per_second,edges_per_second\n1,0.5,0.5,1,2,3\n2,0.4,0.6,1,2,3\n"
+
+
+@pytest.mark.parametrize(
+    ("contents", "words"),
+    [
+        (b"", "log.csv is empty or damaged: its first line must name epoch, loss and seconds"),
+        (b"\n\n", "log.csv is empty or damaged"),
+        (b"\x89PNG\r\n\x1a\n", "log.csv must be a text file of columns, .*line 1 has bytes that are no UTF-8"),
+        (LOG.replace("epoch", "epic").encode(), "log.csv is empty or damaged"),
+        (LOG.replace("0.4", "O.4").encode(), "log.csv, line 3, is damaged: could not convert string to float: 'O.4'"),
+        (LOG.replace("0.6,", "").encode(), "log.csv, line 3, is damaged"),
+        (LOG.replace("\n2", "\n3").encode(), "log.csv, line 3, is damaged: epoch 2 is missing"),
+        (LOG.replace("\n1", "\n1.5").encode(), "log.csv, line 2, is damaged: invalid literal"),
+        (LOG.replace("2,3\n2", "2,\0\n2").encode(), "log.csv must be .*line 2 has a NUL byte"),
+        (LOG[: LOG.index("\n1") + 1].encode(), "log.csv was cut off, or is of another run than result.json"),
+    ],
+    ids=range(10),
+)
+def test_compare_refuses_a_damaged_log(contents: bytes, words: str, run: Path, cli: Cli) -> None:
+    (run / "log.csv").write_bytes(LOG.encode())
+    facts = json.loads((run / "result.json").read_text())
+    (run / "result.json").write_text(json.dumps({**facts, "best_epoch": 2}))
+    cli("compare", run)
+    (run / "log.csv").write_bytes(contents)
+    assert re.search(words, cli.failure("compare", run))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"best_epoch": "1"}, {"best_epoch": -1}, {"best_epoch": None}, {"scores": []}, {"scores": {"val": 3}},
+        {"scores": {"test": {"accuracy": "x"}}}, {"settings": []}, {"settings": {"hidden": "x"}},
+    ],
+)  # fmt: skip
+def test_compare_refuses_a_damaged_result(change: dict[str, object], run: Path, cli: Cli) -> None:
+    facts = json.loads((run / "result.json").read_text())
+    (run / "result.json").write_text(json.dumps({**facts, **change}))
+    assert "result.json is damaged, or no result of a run" in cli.failure("compare", run)
+    (run / "result.json").write_text("[" * 100_000)
+    assert "result.json is damaged, or no result of a run" in cli.failure("compare", run)
+
+
+# runs that were cut off
+
+
+def test_drafts_of_a_killed_process_go(run: Path, cli: Cli) -> None:
+    data = tomllib.loads((run / "run.toml").read_text())["data"]
+    small = ["--fanouts", "3", "--hidden", "4", "--epochs", "1", "--output", run]
+    for command in (["--resume", run], [data, *small]):
+        (run / ".unfinished-abc").mkdir()
+        (run / ".unfinished-abc" / "log.csv").touch()
+        cli("train", *command, "--no-plot")
+        assert [path.name for path in run.iterdir() if path.name.startswith(".")] == []
+
+
+def test_no_plot_stays_when_a_run_goes_on(place: Path, tmp_path: Path, cli: Cli) -> None:
+    pytest.importorskip("matplotlib")
+    cli.train(place / "two", tmp_path / "bare", "--no-plot")
+    cli("train", "--resume", tmp_path / "bare")
+    assert not (tmp_path / "bare" / "curves.png").exists()
+    cli.train(place / "two", tmp_path / "drawn")
+    cli("train", "--resume", tmp_path / "drawn")
+    assert (tmp_path / "drawn" / "curves.png").exists()
+    assert "plot" not in (tmp_path / "drawn" / "run.toml").read_text()
+    cli("train", "--resume", tmp_path / "drawn", "--no-plot")
+    assert "plot = false" in (tmp_path / "drawn" / "run.toml").read_text()
+    (tmp_path / "drawn" / "run.toml").write_text((tmp_path / "drawn" / "run.toml").read_text().replace("false", "3"))
+    assert "plot must be True or False, got int 3" in cli.failure("evaluate", tmp_path / "drawn")
+
+
+def test_a_run_that_did_not_begin_says_what_to_do(tmp_path: Path, cli: Cli) -> None:
+    shown = cli.failure("train", "--resume", tmp_path)
+    assert "begins again with the nodeflow train that started it" in shown
+    assert status(["evaluate", str(tmp_path)]) == 2
+
+
+def test_readers_in_python_name_what_is_no_file(tmp_path: Path) -> None:
+    for name in ("run.toml", "c.safetensors"):
+        os.mkfifo(tmp_path / name)
+    with pytest.raises(OSError, match=r"run\.toml must be a file, but it is a FIFO"):
+        open_trainer(tmp_path)
+    with pytest.raises(OSError, match=r"c\.safetensors must be a file, but it is a FIFO"):
+        load_model(tmp_path / "c.safetensors")
