@@ -8,7 +8,8 @@ import os
 import stat
 import tempfile
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from io import FileIO
 from pathlib import Path
@@ -102,15 +103,15 @@ def create_array(file: Path, dtype: np.dtype[Any] | type, shape: tuple[int, ...]
     Disk space is allocated now: a write to a mapped page that the disk cannot hold would end the process. Raises
     OSError where the disk cannot hold it; then there is no file.
     """
-    file.parent.mkdir(parents=True, exist_ok=True)
-    try:
-        with file.open("wb") as opened:
-            write_header(opened, np.dtype(dtype), shape)
-            opened.flush()
-            take_room(opened.fileno(), opened.tell(), math.prod(shape) * np.dtype(dtype).itemsize)
-    except OSError:
-        file.unlink(missing_ok=True)
-        raise
+    with making(file.parent):
+        try:
+            with naming(file), file.open("wb") as opened:
+                write_header(opened, np.dtype(dtype), shape)
+                opened.flush()
+                take_room(opened.fileno(), opened.tell(), math.prod(shape) * np.dtype(dtype).itemsize)
+        except OSError:
+            file.unlink(missing_ok=True)
+            raise
     if 0 in shape:  # nothing to map
         return np.zeros(shape, dtype).view(np.memmap)
     with process.syntax_lock:
@@ -130,13 +131,38 @@ def scratch_array(folder: Path, dtype: torch.dtype, shape: tuple[int, ...]) -> T
 
     Raises OSError where the disk cannot hold it.
     """
+    with making(folder):
+        descriptor, name = tempfile.mkstemp(suffix=".npy", prefix=".scratch-", dir=folder)
+        os.close(descriptor)
+        try:
+            return from_numpy(create_array(Path(name), numpy_type(dtype), shape), dtype)
+        finally:
+            Path(name).unlink(missing_ok=True)
+
+
+@contextmanager
+def making(folder: Path) -> Iterator[None]:
+    """Make a folder with its parents; those that were missing are removed again, if empty, where the block fails."""
+    missing = [each for each in (folder, *folder.parents) if not each.exists()]
     folder.mkdir(parents=True, exist_ok=True)
-    descriptor, name = tempfile.mkstemp(suffix=".npy", prefix=".scratch-", dir=folder)
-    os.close(descriptor)
     try:
-        return from_numpy(create_array(Path(name), numpy_type(dtype), shape), dtype)
-    finally:
-        Path(name).unlink(missing_ok=True)
+        yield
+    except BaseException:
+        with suppress(OSError):  # one that is not empty, and the parents of it
+            for each in missing:
+                each.rmdir()
+        raise
+
+
+@contextmanager
+def naming(path: Path) -> Iterator[None]:
+    """Name a path in an OSError of the system that names none, as those of writes to a full disk."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno is None or error.filename is not None:
+            raise
+        raise OSError(error.errno, error.strerror, str(path)) from error
 
 
 def take_room(descriptor: int, start: int, size: int) -> None:

@@ -14,10 +14,12 @@ from pathlib import Path
 from typing import Any
 
 from nodeflow._base.checks import as_flag
-from nodeflow._disk.arrays import ArrayFile, check_array, open_file
+from nodeflow._disk.arrays import ArrayFile, check_array, naming, open_file
 from nodeflow._disk.checked import check_contents
 
 MANIFEST = "manifest.json"
+REPLACED = ".replaced-"
+"""Prefix of the name of a folder that is being replaced."""
 
 
 @dataclass(frozen=True)
@@ -76,6 +78,8 @@ class Manifest:
                 text = opened.read()
         except (FileNotFoundError, NotADirectoryError):
             why = "it has no " + MANIFEST if folder.exists() else "it does not exist"
+            if not folder.exists() and (before := folder.with_name(f"{REPLACED}{folder.name}")).exists():
+                why += f"; {before} is the one before, which a killed process had begun to replace: rename it"
             if path.is_symlink():
                 why = f"its {MANIFEST} is a link to a file that is missing"
             raise FileNotFoundError(f"{folder} has no {kind} in it: {why}") from None
@@ -121,9 +125,9 @@ def replace_file(path: Path, contents: bytes) -> None:
 
     Raises OSError where it cannot be written; then the older one stays too.
     """
-    draft = path.with_name(f".{path.name}.unfinished")
+    draft = draft_of(path)
     try:
-        with draft.open("wb") as file:
+        with naming(path), draft.open("wb") as file:
             file.write(contents)
             file.flush()
             os.fsync(file.fileno())
@@ -133,6 +137,11 @@ def replace_file(path: Path, contents: bytes) -> None:
             draft.unlink()
         raise
     sync_folder(path.parent)
+
+
+def draft_of(path: Path) -> Path:
+    """Return where ``replace_file`` writes a file first; a killed process may leave it."""
+    return path.with_name(f".{path.name}.unfinished")
 
 
 def sync_arrays(folder: Path, arrays: Iterable[ArrayFile]) -> None:
@@ -149,6 +158,7 @@ def sync_folder(folder: Path) -> None:
     except OSError:
         return
     try:
-        os.fsync(descriptor)
+        with naming(folder):
+            os.fsync(descriptor)
     finally:
         os.close(descriptor)
