@@ -5,17 +5,22 @@ from __future__ import annotations
 import errno
 import math
 import os
+import stat
 import tempfile
 import zlib
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from io import FileIO
 from pathlib import Path
+from tokenize import TokenError
 from typing import Any, BinaryIO, Literal
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from nodeflow._base.checks import check_indptr, check_range
+from nodeflow._base.checks import as_count
 from nodeflow._base.types import Array
 from nodeflow._rows.csr import csr_tensor
 from nodeflow._rows.rows import as_array, from_numpy
@@ -48,10 +53,12 @@ class ArrayFile:
         if csr is not None:
             indptr, indices = map(cls.of, csr)
             csr = indptr, indices
-        array = cls(**{**facts, "shape": tuple(int(size) for size in facts["shape"]), "csr": csr})
-        if Path(array.file).is_absolute() or ".." in Path(array.file).parts:
+        sizes = tuple(as_count(size, "a size") for size in facts["shape"])
+        array = cls(**{**facts, "shape": sizes, "csr": csr})
+        if Path(array.file).is_absolute() or ".." in Path(array.file).parts or "\0" in array.file:
             raise ValueError(f"the file {array.file!r} lies outside of the folder")
-        if not isinstance(getattr(torch, array.dtype, None), torch.dtype) or min(array.shape, default=0) < 0:
+        as_count(array.checksum, "a checksum")
+        if not isinstance(getattr(torch, array.dtype, None), torch.dtype) or _is_huge(sizes):
             raise ValueError(f"{array.file} is said to hold {array.dtype} {array.shape}")
         if csr is not None and [len(part.shape) for part in (array, *csr)] != [2, 1, 1]:
             raise ValueError(f"{array.file} is said to hold sparse rows {array.shape}")
@@ -96,15 +103,15 @@ def create_array(file: Path, dtype: np.dtype[Any] | type, shape: tuple[int, ...]
     Disk space is allocated now: a write to a mapped page that the disk cannot hold would end the process. Raises
     OSError where the disk cannot hold it; then there is no file.
     """
-    file.parent.mkdir(parents=True, exist_ok=True)
-    try:
-        with file.open("wb") as opened:
-            write_header(opened, np.dtype(dtype), shape)
-            opened.flush()
-            take_room(opened.fileno(), opened.tell(), math.prod(shape) * np.dtype(dtype).itemsize)
-    except OSError:
-        file.unlink(missing_ok=True)
-        raise
+    with making(file.parent):
+        try:
+            with naming(file), file.open("wb") as opened:
+                write_header(opened, np.dtype(dtype), shape)
+                opened.flush()
+                take_room(opened.fileno(), opened.tell(), math.prod(shape) * np.dtype(dtype).itemsize)
+        except OSError:
+            file.unlink(missing_ok=True)
+            raise
     if 0 in shape:  # nothing to map
         return np.zeros(shape, dtype).view(np.memmap)
     with process.syntax_lock:
@@ -124,13 +131,38 @@ def scratch_array(folder: Path, dtype: torch.dtype, shape: tuple[int, ...]) -> T
 
     Raises OSError where the disk cannot hold it.
     """
+    with making(folder):
+        descriptor, name = tempfile.mkstemp(suffix=".npy", prefix=".scratch-", dir=folder)
+        os.close(descriptor)
+        try:
+            return from_numpy(create_array(Path(name), numpy_type(dtype), shape), dtype)
+        finally:
+            Path(name).unlink(missing_ok=True)
+
+
+@contextmanager
+def making(folder: Path) -> Iterator[None]:
+    """Make a folder with its parents; those that were missing are removed again, if empty, where the block fails."""
+    missing = [each for each in (folder, *folder.parents) if not each.exists()]
     folder.mkdir(parents=True, exist_ok=True)
-    descriptor, name = tempfile.mkstemp(suffix=".npy", prefix=".scratch-", dir=folder)
-    os.close(descriptor)
     try:
-        return from_numpy(create_array(Path(name), numpy_type(dtype), shape), dtype)
-    finally:
-        Path(name).unlink(missing_ok=True)
+        yield
+    except BaseException:
+        with suppress(OSError):  # one that is not empty, and the parents of it
+            for each in missing:
+                each.rmdir()
+        raise
+
+
+@contextmanager
+def naming(path: Path) -> Iterator[None]:
+    """Name a path in an OSError of the system that names none, as those of writes to a full disk."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno is None or error.filename is not None:
+            raise
+        raise OSError(error.errno, error.strerror, str(path)) from error
 
 
 def take_room(descriptor: int, start: int, size: int) -> None:
@@ -154,14 +186,28 @@ def read_header(file: Path) -> tuple[np.dtype[Any], tuple[int, ...], int]:
     Raises ValueError for a file that is something else, that was cut off, or whose array is in Fortran order or holds
     anything but numbers; FileNotFoundError.
     """
-    with file.open("rb") as opened:
+    with open_file(file) as opened:
         version = np.lib.format.read_magic(opened)
         if version not in ((1, 0), (2, 0)):
             raise ValueError(f"it has version {version} of the .npy format, which is for arrays with names of columns")
         read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-        with process.syntax_lock:
-            shape, fortran, dtype = read(opened)
+        try:
+            with process.syntax_lock:
+                shape, fortran, dtype = read(opened)
+        # numpy reads a header as a literal of Python, and lets pass what the reader of literals raises
+        except (
+            SyntaxError,
+            TypeError,
+            TokenError,
+            RecursionError,
+            MemoryError,
+            OverflowError,
+            AttributeError,
+        ) as error:
+            raise ValueError(f"its header cannot be read ({error})") from None
         start = opened.tell()
+    if min(shape, default=0) < 0 or _is_huge(shape):
+        raise ValueError(f"its header says that it has the shape {list(shape)}")
     if dtype.kind not in "biufc":
         raise ValueError(f"its array has dtype {dtype}, not numbers")
     if fortran and len(shape) > 1:
@@ -172,41 +218,44 @@ def read_header(file: Path) -> tuple[np.dtype[Any], tuple[int, ...], int]:
     return dtype, shape, start
 
 
+def open_file(file: Path) -> FileIO:
+    """Open a file for reading, without a buffer; raises ValueError for a pipe or a device, which might never end."""
+    # the pipe would be waited for already when it is opened
+    opened = open(file, "rb", 0, opener=lambda path, flags: os.open(path, flags | getattr(os, "O_NONBLOCK", 0)))  # noqa: SIM115
+    if not stat.S_ISREG(os.fstat(opened.fileno()).st_mode):
+        opened.close()
+        raise ValueError("it is a pipe or a device, not a file")
+    return opened
+
+
+def _is_huge(shape: Sequence[int]) -> bool:
+    """Whether no array has this shape, not even one without numbers."""
+    return math.prod(max(size, 1) for size in shape) >= 2**59
+
+
 def checksum(file: Path) -> int:
     """Return the CRC-32 of a file."""
     value, piece = 0, bytearray(_PIECE)
-    with file.open("rb", buffering=0) as opened:
+    with open_file(file) as opened:
         while size := opened.readinto(piece):
             value = zlib.crc32(memoryview(piece)[:size], value)
     return value
 
 
-def check_array(folder: Path, array: ArrayFile, *, contents: bool) -> None:
-    """Raise ValueError unless files hold the array that its description says; ``contents`` reads all of them."""
+def check_array(folder: Path, array: ArrayFile) -> None:
+    """Raise ValueError unless files hold an array of the type and shape that its description says."""
     for plain in array.plain:
         path = folder / plain.file
         try:
             dtype, shape, _ = read_header(path)
         except FileNotFoundError:
-            raise ValueError(f"{path} is missing: the folder is damaged, or was not copied whole") from None
-        except ValueError as error:
+            what = "is a link to a file that is missing" if path.is_symlink() else "is missing"
+            raise ValueError(f"{path} {what}: the folder is damaged, or was not copied whole") from None
+        except (ValueError, IsADirectoryError) as error:
             raise ValueError(f"{path} is damaged, was cut off or is no .npy file: {error}") from None
         if dtype != numpy_type(plain.torch_type) or shape != plain.shape:
             expected = f"{plain.dtype} {list(plain.shape)}"
             raise ValueError(f"{path} holds {dtype} {list(shape)}, but the manifest says {expected}")
-        if contents and checksum(path) != plain.checksum:
-            raise ValueError(f"{path} is damaged: its contents have another checksum than when it was written")
-    if contents and array.csr is not None:
-        check_csr(folder, array, *(map_array(folder, part) for part in array.csr))
-
-
-def check_csr(folder: Path, array: ArrayFile, indptr: Array, indices: Array) -> None:
-    """Raise ValueError unless the arrays of a sparse column hold rows of it."""
-    try:
-        check_indptr(indptr, len(indices))
-        check_range(indices, "the columns of a sparse column", array.shape[1], "column")
-    except (ValueError, IndexError) as error:
-        raise ValueError(f"{folder / array.file} is damaged: {error}") from None
 
 
 def map_array(folder: Path, array: ArrayFile, mode: Literal["r", "r+"] = "r") -> Array:

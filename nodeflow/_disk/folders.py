@@ -9,50 +9,74 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from nodeflow._disk.manifest import MANIFEST, sync_folder
+from nodeflow._disk.arrays import making, naming
+from nodeflow._disk.manifest import MANIFEST, REPLACED, sync_folder
 
 if TYPE_CHECKING:
     from filelock import BaseFileLock
 
-_DRAFT, _OLD, LOCK = ".unfinished-", ".replaced-", ".lock"
+_DRAFT, LOCK = ".unfinished-", ".lock"
 
 
 @contextmanager
 def new_folder(path: Path, *, overwrite: bool = False) -> Iterator[Path]:
     """Yield a draft of a folder, empty but for its lock, which becomes ``path`` at the end of the block.
 
-    If anything raises, the draft is removed and ``path`` is as it was. A draft that a killed process left is used
-    again. ``overwrite`` replaces a folder that has a manifest. Raises FileExistsError for a path that exists,
-    BlockingIOError where another process is writing the same folder.
+    If anything raises, the draft is removed and ``path`` is as it was. Drafts that killed processes left in the folder
+    around ``path`` are removed. ``overwrite`` replaces a folder that has a manifest. Raises FileExistsError for a path
+    that exists, BlockingIOError where another process is writing the same folder, OSError where the disk is full.
     """
     path = Path(os.path.abspath(path))
     check_free(path, overwrite=overwrite)
-    draft, old = (path.with_name(f"{prefix}{path.name}") for prefix in (_DRAFT, _OLD))
-    draft.mkdir(parents=True, exist_ok=True)
-    with locked(draft, path):
-        try:
-            check_free(path, overwrite=overwrite)  # another process may have finished it in between
-            for rest in draft.iterdir():
-                if rest.name != LOCK:
-                    shutil.rmtree(rest) if rest.is_dir() else rest.unlink()
-            yield draft
-            sync_folder(draft)
-            check_free(path, overwrite=overwrite)
+    draft, old = _draft(path), _replaced(path)
+    with making(path.parent):
+        remove_drafts(path.parent)
+        draft.mkdir(exist_ok=True)
+        with naming(path), locked(draft, path):
+            try:
+                check_free(path, overwrite=overwrite)  # another process may have finished it in between
+                for rest in draft.iterdir():
+                    if rest.name != LOCK:
+                        shutil.rmtree(rest) if rest.is_dir() else rest.unlink()
+                yield draft
+                sync_folder(draft)
+                check_free(path, overwrite=overwrite)
+                shutil.rmtree(old, ignore_errors=True)
+                if path.exists():
+                    path.replace(old)
+                draft.replace(path)
+                sync_folder(path.parent)
+                with suppress(OSError):
+                    (path / LOCK).unlink()
+            finally:
+                shutil.rmtree(draft, ignore_errors=True)
             shutil.rmtree(old, ignore_errors=True)
-            if path.exists():
-                path.replace(old)
-            draft.replace(path)
-            sync_folder(path.parent)
-            with suppress(OSError):
-                (path / LOCK).unlink()
-        finally:
-            shutil.rmtree(draft, ignore_errors=True)
-        shutil.rmtree(old, ignore_errors=True)
+
+
+def remove_drafts(parent: Path) -> None:
+    """Remove what killed processes left of new folders: drafts that nobody writes, and folders that were replaced."""
+    for draft in parent.glob(f"{_DRAFT}*"):
+        if (draft / LOCK).is_file():  # else it has just been made
+            with suppress(OSError), locked(draft):
+                shutil.rmtree(draft, ignore_errors=True)
+    for old in parent.glob(f"{REPLACED}*"):
+        path = old.with_name(old.name.removeprefix(REPLACED))
+        # without the new one it is the only copy
+        if (old / MANIFEST).is_file() and (path / MANIFEST).is_file() and not _draft(path).exists():
+            shutil.rmtree(old, ignore_errors=True)
+
+
+def _draft(path: Path) -> Path:
+    return path.with_name(f"{_DRAFT}{path.name}")
+
+
+def _replaced(path: Path) -> Path:
+    return path.with_name(f"{REPLACED}{path.name}")
 
 
 def check_free(path: Path, *, overwrite: bool) -> None:
     """Raise FileExistsError where ``path`` is there and may not be replaced; an empty folder may always be."""
-    if not path.exists() or (path.is_dir() and not any(path.iterdir())):
+    if not os.path.lexists(path) or (path.is_dir() and not any(path.iterdir())):
         return
     if not overwrite:
         raise FileExistsError(f"{path} exists; pass overwrite=True to replace it, or choose another path")

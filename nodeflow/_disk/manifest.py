@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
-from collections.abc import Iterable, Mapping
+import zlib
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from nodeflow._disk.arrays import ArrayFile, check_array
+from nodeflow._base.checks import as_flag
+from nodeflow._disk.arrays import ArrayFile, check_array, naming, open_file
+from nodeflow._disk.checked import check_contents
 
 MANIFEST = "manifest.json"
+REPLACED = ".replaced-"
+"""Prefix of the name of a folder that is being replaced."""
 
 
 @dataclass(frozen=True)
@@ -30,7 +37,8 @@ class Manifest:
     def write(self, folder: Path) -> None:
         """Write the manifest, all of it or nothing, and flush it to the disk."""
         arrays = {name: array.facts() for name, array in self.arrays.items()}
-        text = json.dumps({"kind": self.kind, "version": self.version, "facts": self.facts, "arrays": arrays}, indent=1)
+        words = {"kind": self.kind, "version": self.version, "facts": self.facts, "arrays": arrays}
+        text = json.dumps({**words, "checksum": _checksum(json.loads(json.dumps(words)))}, indent=1)
         replace_file(folder / MANIFEST, text.encode())
 
     def publish(self, folder: Path, new: Iterable[ArrayFile]) -> None:
@@ -42,23 +50,49 @@ class Manifest:
         self.write(folder)
 
     @classmethod
-    def read(cls, folder: Path, kind: str, version: int, *, contents: bool = False) -> Manifest:
-        """Read the manifest of a folder and check that all files are there, whole and of the type that it says.
+    def read(
+        cls,
+        folder: Path,
+        kind: str,
+        version: int,
+        *,
+        verify: bool | None = None,
+        check: Callable[[Manifest], None] | None = None,
+        key: str = "",
+    ) -> Manifest:
+        """Read the manifest of a folder and check that all files are there, whole, and as they were written.
 
-        ``contents`` checks the checksums too, which reads all files. Raises FileNotFoundError for a folder without a
-        manifest, ValueError for another kind or version and for files that are missing, damaged or foreign.
+        ``verify``: None compares the checksums of the files that have changed since this was done last, True those of
+        all, False of none. ``check`` is called with the manifest, again when a file has changed, to see that indices
+        lie within their bounds, which compiled loops rely on, and sparse rows are checked, with any ``verify``. ``key``
+        stands for all that ``check`` depends on beside the folder.
+
+        Raises FileNotFoundError for a folder without a manifest, ValueError for another kind or version and for files
+        that are missing, damaged or foreign, and the errors of ``check``.
         """
         path = folder / MANIFEST
+        if verify is not None:
+            verify = as_flag(verify, "verify")
         try:
-            text = path.read_text()
+            with open_file(path) as opened:
+                text = opened.read()
         except (FileNotFoundError, NotADirectoryError):
             why = "it has no " + MANIFEST if folder.exists() else "it does not exist"
+            if not folder.exists() and (before := folder.with_name(f"{REPLACED}{folder.name}")).exists():
+                why += f"; {before} is the one before, which a killed process had begun to replace: rename it"
+            if path.is_symlink():
+                why = f"its {MANIFEST} is a link to a file that is missing"
             raise FileNotFoundError(f"{folder} has no {kind} in it: {why}") from None
+        except (IsADirectoryError, ValueError) as error:
+            raise ValueError(f"{path} is damaged or foreign: {error}") from None
         try:
-            words = json.loads(text)
+            words = json.loads(text, object_pairs_hook=_once)
+            # folders of before have none
+            if "checksum" in words and words.pop("checksum") != _checksum(words):
+                raise ValueError("its contents have another checksum than when it was written")
             arrays = {name: ArrayFile.of(facts) for name, facts in words["arrays"].items()}
             manifest = cls(words["kind"], words["version"], arrays, dict(words["facts"]))
-        except (ValueError, TypeError, KeyError, AttributeError) as error:
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
             raise ValueError(f"{path} is damaged or foreign: {error!r}") from None
         if manifest.kind != kind:
             raise ValueError(f"{folder} holds {manifest.kind!r}, not {kind!r}")
@@ -67,8 +101,23 @@ class Manifest:
                 f"{folder} has version {manifest.version} of the layout of {kind!r}, this nodeflow reads {version}"
             )
         for array in manifest.arrays.values():
-            check_array(folder, array, contents=contents)
+            check_array(folder, array)
+        digest = hashlib.blake2b(text + key.encode(), digest_size=16).hexdigest()
+        check_contents(folder, manifest.arrays, digest, verify, None if check is None else partial(check, manifest))
         return manifest
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return a table of JSON; raises ValueError for a name that it has twice."""
+    words = dict(pairs)
+    if len(words) < len(pairs):
+        raise ValueError("it has a name twice")
+    return words
+
+
+def _checksum(words: object) -> int:
+    """Return the CRC-32 of JSON, however it is spaced."""
+    return zlib.crc32(json.dumps(words, sort_keys=True).encode())
 
 
 def replace_file(path: Path, contents: bytes) -> None:
@@ -76,9 +125,9 @@ def replace_file(path: Path, contents: bytes) -> None:
 
     Raises OSError where it cannot be written; then the older one stays too.
     """
-    draft = path.with_name(f".{path.name}.unfinished")
+    draft = draft_of(path)
     try:
-        with draft.open("wb") as file:
+        with naming(path), draft.open("wb") as file:
             file.write(contents)
             file.flush()
             os.fsync(file.fileno())
@@ -88,6 +137,11 @@ def replace_file(path: Path, contents: bytes) -> None:
             draft.unlink()
         raise
     sync_folder(path.parent)
+
+
+def draft_of(path: Path) -> Path:
+    """Return where ``replace_file`` writes a file first; a killed process may leave it."""
+    return path.with_name(f".{path.name}.unfinished")
 
 
 def sync_arrays(folder: Path, arrays: Iterable[ArrayFile]) -> None:
@@ -104,6 +158,7 @@ def sync_folder(folder: Path) -> None:
     except OSError:
         return
     try:
-        os.fsync(descriptor)
+        with naming(folder):
+            os.fsync(descriptor)
     finally:
         os.close(descriptor)

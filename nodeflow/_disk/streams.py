@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from nodeflow._base.types import Array
-from nodeflow._disk.arrays import ArrayFile, checksum, numpy_type, write_header
+from nodeflow._disk.arrays import ArrayFile, checksum, naming, numpy_type, write_header
 from nodeflow._rows.rows import Rows, as_array, fetch_rows, from_numpy, is_sparse, row_bytes, slice_rows
 
 _PIECE = 2**20  # numbers that are converted at a time
@@ -30,7 +30,7 @@ class ArrayWriter:
         self.file, self.dtype, self.row, self.num_rows = file, dtype, row, 0
         self._total = num_rows
         file.parent.mkdir(parents=True, exist_ok=True)
-        with file.open("wb") as opened:
+        with naming(file), file.open("wb") as opened:
             write_header(opened, numpy_type(dtype), (num_rows or 0, *row))
             self._start = opened.tell()
         self._checksum = checksum(file)
@@ -57,7 +57,7 @@ class ArrayWriter:
         """Change the type of the numbers, those written before too, to one of the same width."""
         before, after = numpy_type(self.dtype), numpy_type(dtype)
         size = self.num_rows * math.prod(self.row)
-        with self.file.open("rb+") as opened:
+        with naming(self.file), self.file.open("rb+") as opened:
             for start in range(0, size, _PIECE):
                 at = self._start + start * before.itemsize
                 opened.seek(at)
@@ -74,7 +74,7 @@ class ArrayWriter:
         """
         if self._total is not None:
             self.append(np.zeros((self._total - self.num_rows, *self.row), numpy_type(self.dtype)))
-        with self.file.open("rb+") as opened:
+        with naming(self.file), self.file.open("rb+") as opened:
             if self._total is None:
                 write_header(opened, numpy_type(self.dtype), (self.num_rows, *self.row))  # of one length for any shape
                 opened.flush()

@@ -1,4 +1,4 @@
-"""Sparse CSR tensors: made of their parts or of a scipy matrix, and the entries of chosen rows."""
+"""Sparse CSR tensors: made of their parts or of a scipy matrix, checked, and the entries of chosen rows."""
 
 from __future__ import annotations
 
@@ -9,16 +9,49 @@ import torch
 from torch import Tensor
 
 from nodeflow import _kernels as kernels
+from nodeflow._base.checks import check_indptr, check_length, check_range, describe
 from nodeflow._runtime.process import ignored_warnings
+
+_SOUND = "_nodeflow_sound"
 
 
 def csr_tensor(indptr: Tensor, indices: Tensor, values: Tensor, shape: tuple[int, int]) -> Tensor:
     """Return a torch sparse CSR tensor of the given parts; torch's warning that sparse CSR is in beta is suppressed.
 
-    ``indptr`` is int64 ``[rows + 1]``, ``indices`` int64 ``[nnz]``, ``values`` ``[nnz]``. Shares their memory.
+    ``indptr`` is int64 ``[rows + 1]``, ``indices`` int64 ``[nnz]``, ``values`` ``[nnz]``. Shares their memory. They
+    must fit one another: ``check_csr`` does not look at the result again.
     """
     _silence_beta_note()
-    return torch.sparse_csr_tensor(indptr, indices, values, size=shape, check_invariants=False)
+    matrix = torch.sparse_csr_tensor(indptr, indices, values, size=shape, check_invariants=False)
+    setattr(matrix, _SOUND, True)
+    return matrix
+
+
+def check_csr(matrix: Tensor, name: str) -> Tensor:
+    """Return a sparse CSR tensor after a look, once, at whether its parts fit one another: compiled loops trust them.
+
+    Raises ValueError for one of other than two dimensions or with an ``indptr`` that does not fit, IndexError for a
+    column out of range.
+    """
+    if getattr(matrix, _SOUND, False) or matrix.device.type != "cpu":  # other devices check what they read
+        return matrix
+    values = matrix.values()
+    if matrix.ndim != 2 or values.ndim != 1:
+        raise ValueError(f"{name} must have two dimensions if it is sparse, got {describe(matrix)}")
+    try:
+        check_parts(matrix.crow_indices(), matrix.col_indices(), values, (matrix.shape[0], matrix.shape[1]))
+    except (ValueError, IndexError) as error:
+        raise type(error)(f"{name} is no sparse CSR matrix {list(matrix.shape)}: {error}") from None
+    setattr(matrix, _SOUND, True)
+    return matrix
+
+
+def check_parts(indptr: Tensor, indices: Tensor, values: Tensor, shape: tuple[int, ...]) -> None:
+    """Raise ValueError or IndexError unless the parts make a sparse CSR matrix."""
+    check_length(indptr, "indptr", shape[0] + 1, "row, and one more,")
+    check_indptr(indptr.numpy(), len(indices))
+    check_length(values, "values", len(indices), "column index")
+    check_range(indices.numpy(), "the column indices", shape[1], "column")
 
 
 @cache
@@ -35,7 +68,8 @@ def _silence_beta_note() -> None:
 def from_scipy(matrix: object) -> Tensor:
     """Return a scipy sparse matrix ``[rows, columns]`` as a torch sparse CSR tensor, usable as a frame column.
 
-    Values become float32 unless they are float64. Raises TypeError for anything that is not a scipy sparse matrix.
+    Values become float32 unless they are float64. Raises TypeError for anything that is not a scipy sparse matrix, and
+    the errors of ``check_csr``.
 
     >>> import scipy.sparse
     >>> from_scipy(scipy.sparse.eye(3, format="csr")).shape
@@ -46,10 +80,14 @@ def from_scipy(matrix: object) -> Tensor:
     if not scipy.sparse.issparse(matrix):
         raise TypeError(f"matrix must be a scipy sparse matrix, got {type(matrix).__name__}")
     csr = scipy.sparse.csr_array(matrix)
+    if csr.ndim != 2:
+        raise ValueError(f"matrix must have two dimensions, got shape {csr.shape}")
     values = csr.data if csr.data.dtype == np.float64 else csr.data.astype(np.float32)
     parts = (csr.indptr.astype(np.int64), csr.indices.astype(np.int64), values.copy())
     indptr, indices, data = (torch.from_numpy(part) for part in parts)
-    return csr_tensor(indptr, indices, data, (int(csr.shape[0]), int(csr.shape[1])))
+    made = csr_tensor(indptr, indices, data, (int(csr.shape[0]), int(csr.shape[1])))
+    setattr(made, _SOUND, False)  # scipy does not look at the parts that someone made a matrix of
+    return check_csr(made, "matrix")
 
 
 def csr_positions(indptr: Tensor, rows: Tensor) -> tuple[Tensor, Tensor]:

@@ -14,7 +14,7 @@ from torch import Tensor
 from nodeflow import _kernels as kernels
 from nodeflow._base.checks import Ints
 from nodeflow._base.types import Array
-from nodeflow._rows.csr import csr_positions, csr_tensor
+from nodeflow._rows.csr import check_csr, csr_positions, csr_tensor
 from nodeflow._runtime.mapped import remember
 from nodeflow._runtime.memory import as_tensor, reused
 from nodeflow._runtime.process import ignored_warnings
@@ -151,7 +151,7 @@ def take_rows(column: Tensor | Rows, ids: Tensor) -> Tensor:
     ids = ids.to(column.device)
     if column.layout == torch.strided:
         return column.index_select(0, ids)
-    indptr, position = csr_positions(column.crow_indices(), ids)
+    indptr, position = csr_positions(check_csr(column, "the column").crow_indices(), ids)
     shape = (len(ids), column.shape[1])
     return csr_tensor(indptr, column.col_indices()[position], column.values()[position], shape)
 
@@ -253,7 +253,7 @@ def slice_rows(column: Tensor, start: int, stop: int) -> Tensor:
     """Return the rows ``start`` to ``stop - 1`` of a dense or sparse CSR column, as a view of its entries."""
     if not is_sparse(column):
         return column[start:stop]
-    indptr = column.crow_indices()[start : stop + 1]
+    indptr = check_csr(column, "the column").crow_indices()[start : stop + 1]
     first, last = int(indptr[0]), int(indptr[-1])
     indptr = indptr - first if first else indptr
     entries = column.col_indices()[first:last], column.values()[first:last]

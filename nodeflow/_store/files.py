@@ -6,6 +6,7 @@ import math
 import os
 import shutil
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -14,11 +15,11 @@ import torch
 from torch import Tensor
 
 from nodeflow._base.checks import with_article
-from nodeflow._disk.arrays import ArrayFile, create_array, map_array, numpy_type
+from nodeflow._disk.arrays import ArrayFile, checksum, create_array, map_array, numpy_type
 from nodeflow._disk.folders import new_folder, take_lock
-from nodeflow._disk.manifest import MANIFEST, Manifest, sync_arrays
+from nodeflow._disk.manifest import MANIFEST, Manifest, draft_of, sync_arrays
 from nodeflow._peers.peers import ALONE, Peers
-from nodeflow._store.journal import Journal
+from nodeflow._store.journal import Journal, new_journal
 from nodeflow._store.store import Shapes, Store, as_rows
 
 if TYPE_CHECKING:
@@ -33,6 +34,9 @@ class FileStore(Store):
     A process that is killed at any moment leaves a folder with the rows of some whole commit: of the last one that
     ended, or the one after it. After a power cut the same holds if ``flush`` was called since the last commit; else
     rows of several commits may be mixed, since the system writes pages in an order of its own.
+
+    ``close`` writes checksums of the arrays into the manifest, which the next opening compares and takes out again:
+    what changes while no store has the folder open is found. A folder that was not closed has none.
 
     One process at a time has the store of a folder, and a child made by fork may read. Within it, several stores share
     the rows until one replaces all arrays; only one may commit at a time.
@@ -72,6 +76,9 @@ class FileStore(Store):
             self._create()
         self._lock: BaseFileLock | None = take_lock(folder.resolve(), folder, shared=True)
         self._doubt, self.number = False, self._read(words or {})
+        if self._is_alone(self._lock):
+            for rest in (draft_of(folder / MANIFEST), new_journal(folder / _JOURNAL)):  # of a killed process
+                rest.unlink(missing_ok=True)
         self.arrays, self._journal = self._map(self.number), Journal(folder / _JOURNAL)
         self._settle(counter)
 
@@ -145,9 +152,24 @@ class FileStore(Store):
 
     def close(self) -> None:
         if self._lock is not None and os.getpid() == self._process:
-            self._journal.close()
-            self._lock.release()
-            self._lock = None
+            lock, self._lock = self._lock, None
+            try:
+                self._journal.close()
+                if self._is_alone(lock) and not self._doubt and not self._journal.marked:
+                    self._seal()
+            finally:
+                lock.release()
+
+    def _is_alone(self, lock: BaseFileLock) -> bool:
+        """Whether no other store of this process has the folder open."""
+        return lock.lock_counter == 1
+
+    def _seal(self) -> None:
+        """Write checksums of the arrays into the manifest, after the rows are on the disk."""
+        manifest = Manifest.read(self.folder, self._kind, self._version)
+        sync_arrays(self.folder, manifest.arrays.values())
+        arrays = {n: replace(a, checksum=checksum(self.folder / a.file)) for n, a in manifest.arrays.items()}
+        replace(manifest, arrays=arrays).write(self.folder)
 
     def __reduce__(self) -> NoReturn:
         raise TypeError(
@@ -190,7 +212,7 @@ class FileStore(Store):
         shutil.rmtree(self.folder / str(number), ignore_errors=True)
 
     def _manifest(self, number: int) -> Manifest:
-        # no checksum: rows change
+        # no checksum while the store is open: rows change
         arrays = {
             array: ArrayFile(f"{number}/{array}.npy", str(dtype).removeprefix("torch."), tuple(shape), 0)
             for array, (shape, dtype) in self.shapes.items()
@@ -198,7 +220,7 @@ class FileStore(Store):
         return Manifest(self._kind, self._version, arrays, {**self._facts, "set": str(number)})
 
     def _read(self, words: Mapping[str, str]) -> int:
-        """Check that the manifest of the folder is of such arrays; return the number of the present set."""
+        """Check that the folder has such arrays, and take out their checksums; return the number of the present set."""
         manifest = Manifest.read(self.folder, self._kind, self._version)
         number = manifest.facts.get("set")
         if not (isinstance(number, str) and number.isdecimal()):
@@ -209,12 +231,14 @@ class FileStore(Store):
             for fact, value in self._facts.items()
             if manifest.facts.get(fact) != value
         ]
-        if manifest.arrays != expected.arrays:
+        if {name: replace(array, checksum=0) for name, array in manifest.arrays.items()} != expected.arrays:
             held, ours = ({n: [list(a.shape), a.dtype] for n, a in m.arrays.items()} for m in (manifest, expected))
             differs.append(f"with arrays {held}, not {ours}")
         if differs:
             what = f"{with_article(self._kind)} {differs[0]}"
             raise ValueError(f"{self.folder} holds {what}; choose another folder, or delete that one")
+        if manifest.arrays != expected.arrays:  # rows may change from here on
+            expected.write(self.folder)
         return int(number)
 
     def _map(self, number: int) -> dict[str, Tensor]:

@@ -71,14 +71,20 @@ class Journal:
             return
         end, length = int(self._words[_MARK]), int(self._words[_INDEX])
         if _LINE <= end <= len(self._memory) and self._words[_KIND] == _MAGIC and self._words[_SUM] == self._sum(end):
-            place = _aligned(_LINE + length)
-            for name, count in json.loads(self._memory[_LINE : _LINE + length].tobytes()):
-                array = arrays[name]
-                ids = self._block(place, torch.int64, (count,))
-                place = _aligned(place + ids.nbytes)
-                array.index_copy_(0, ids, self._block(place, array.dtype, (count, *array.shape[1:])))
-                place = _aligned(place + count * row_bytes(array))
+            try:
+                self._put_back(arrays, length)
+            except (ValueError, TypeError, KeyError, IndexError, RuntimeError) as error:
+                raise ValueError(f"{self._file} is damaged or foreign: {error!r}") from None
         self.erase()
+
+    def _put_back(self, arrays: Mapping[str, Tensor], length: int) -> None:
+        place = _aligned(_LINE + length)
+        for name, count in json.loads(self._memory[_LINE : _LINE + length].tobytes()):
+            array = arrays[name]
+            ids = self._block(place, torch.int64, (count,))
+            place = _aligned(place + ids.nbytes)
+            array.index_copy_(0, ids, self._block(place, array.dtype, (count, *array.shape[1:])))
+            place = _aligned(place + count * row_bytes(array))
 
     def erase(self) -> None:
         if len(self._words):
@@ -100,7 +106,7 @@ class Journal:
     def _grow(self, size: int) -> None:
         if size <= len(self._memory):
             return
-        draft = self._file.with_name(self._file.name + ".new")
+        draft = new_journal(self._file)
         size = max(_LEAST, _aligned(size + size // 4))
         try:
             with draft.open("wb") as opened:
@@ -120,6 +126,11 @@ class Journal:
     def _sum(self, end: int) -> np.int64:
         with np.errstate(over="ignore"):
             return np.add.reduce(self._memory[_LINE:end].view(np.int64)) + self._words[_INDEX]  # type: ignore[no-any-return]
+
+
+def new_journal(file: Path) -> Path:
+    """Return where a larger journal is made."""
+    return file.with_name(file.name + ".new")
 
 
 def _number_of(file: Path) -> int | None:

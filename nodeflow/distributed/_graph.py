@@ -55,7 +55,7 @@ class DistributedGraph(Graph):
         process.graphs[self.uid] = self
 
     @classmethod
-    def open(cls, folder: FileLike, *, timeout: float = 300.0, verify: bool = False) -> Graph:
+    def open(cls, folder: FileLike, *, timeout: float = 300.0, verify: bool | None = None) -> Graph:
         """Open the part of a graph that belongs to this process, of a folder from ``partition_graph``; collective.
 
         Rank r of the default process group holds part r. Exchanges use a gloo group of their own, so the default group
@@ -64,7 +64,7 @@ class DistributedGraph(Graph):
         Args:
             folder: the folder. On a machine that does not share it, a copy of its own files and of its part's folder.
             timeout: seconds after which an exchange that has not ended is an error, on all processes that wait for it.
-            verify: check the checksums of all files that this process reads.
+            verify: which files of this process are compared with their checksums, as for ``Graph.open``.
 
         Raises RuntimeError for several parts without a process group, ValueError for another number of processes than
         parts, for folders, versions or timeouts that differ between processes, and for files that are missing or
@@ -162,7 +162,7 @@ class DistributedGraph(Graph):
     indptr = indices = stored_edge_ids = property(_refuse)
 
 
-def open_whole(folder: FileLike, *, verify: bool) -> Graph:
+def open_whole(folder: FileLike, *, verify: bool | None) -> Graph:
     """Open a folder of one part as the graph that it is; raises RuntimeError for several parts."""
     parts = GraphParts.open(folder, verify=verify)
     if parts.num_parts != 1:
@@ -177,7 +177,7 @@ def open_whole(folder: FileLike, *, verify: bool) -> Graph:
     return Graph(np.cumsum(indptr), part.src, edge_ids=part.edge_ids, ndata=part.ndata, edata=edata)
 
 
-def open_part(folder: FileLike, timeout: float, *, verify: bool) -> tuple[GraphParts, GraphPart, PeerGroup]:
+def open_part(folder: FileLike, timeout: float, *, verify: bool | None) -> tuple[GraphParts, GraphPart, PeerGroup]:
     """Return a folder of parts, the part of this process, and the processes; see ``DistributedGraph.open``."""
     seconds = as_number(timeout, "timeout", above=0)
     peers = new_group(str(next(process.openings)), seconds)

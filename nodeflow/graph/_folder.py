@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from torch import Tensor
 
-from nodeflow._base.checks import check_indptr, check_range
 from nodeflow._base.types import Array, FileLike
 from nodeflow._disk.arrays import ArrayFile, check_array, map_array, map_tensor
+from nodeflow._disk.checked import check_ends, check_ids, check_sparse
 from nodeflow._disk.manifest import Manifest
 from nodeflow._disk.streams import stream_array, stream_column
 from nodeflow._edges.stored import permutation
@@ -72,53 +75,73 @@ def write_graph(graph: Graph, draft: Path) -> Contents:
     return contents
 
 
-def read_manifest(folder: FileLike, *, verify: bool = False) -> Manifest:
-    """Return the manifest of a graph folder; see ``Graph.open`` for what it raises."""
-    return Manifest.read(Path(folder), KIND, VERSION, contents=verify)
+def read_manifest(folder: FileLike, *, verify: bool | None = None) -> Manifest:
+    """Return the manifest of a graph folder; see ``Graph.open`` for what it checks and raises."""
+    path = Path(folder)
+    return Manifest.read(path, KIND, VERSION, verify=verify, check=partial(_check, path, verify))
 
 
-def open_graph(
-    folder: Path, manifest: Manifest, *, verify: bool
-) -> tuple[tuple[Array, Array, Array | None], GraphFrame, GraphFrame]:
-    """Map the arrays of a graph folder, and the columns of nodes and edges; see ``Graph.open``.
-
-    Without ``verify`` only sizes, types and the two ends of ``indptr`` are looked at.
-    """
+def _check(folder: Path, verify: bool | None, manifest: Manifest) -> None:
+    """Check what compiled loops rely on: where rows of edges begin, and the ids of nodes and edges."""
     arrays = manifest.arrays
     if not {"indptr", "indices"} <= set(arrays):
         raise ValueError(f"{folder} is damaged: its manifest must name the arrays indptr and indices")
+    indptr, indices, edge_ids = arrays["indptr"], arrays["indices"], arrays.get("edge_ids")
+    size = math.prod(indices.shape)
+    shapes = {array.shape for array in (indices, edge_ids) if array is not None}
+    if indptr.dtype != "int64" or len(indptr.shape) != 1 or not all(indptr.shape) or shapes != {(size,)}:
+        raise ValueError(f"{folder} is damaged: indptr, indices and edge_ids in its manifest do not make a graph")
+    check_ends(folder, indptr, size)
+    check_ids(folder, indices, indptr.shape[0] - 1)
+    if edge_ids is not None:
+        check_ids(folder, edge_ids, size, "edge")
+        if verify:  # takes a byte per edge of memory, and no compiled loop relies on it
+            try:
+                permutation(map_array(folder, edge_ids), size)
+            except ValueError as error:
+                raise ValueError(f"{folder / edge_ids.file} is damaged: {error}") from None
+    for kind in ("ndata", "edata"):
+        for _, column in _columns(folder, manifest, kind):
+            check_sparse(folder, column)
+
+
+def open_graph(folder: Path, manifest: Manifest) -> tuple[tuple[Array, Array, Array | None], GraphFrame, GraphFrame]:
+    """Map the arrays of a graph folder, and the columns of nodes and edges; see ``Graph.open``."""
+    arrays = manifest.arrays
     indptr, indices = (map_array(folder, arrays[name]) for name in ("indptr", "indices"))
     ids = map_array(folder, arrays["edge_ids"]) if "edge_ids" in arrays else None
-    kinds = [(indptr, ("int64",)), (indices, ("int32", "int64")), (ids, ("int32", "int64"))]
-    wrong = any(a is not None and (a.dtype.name not in kind or a.ndim != 1) for a, kind in kinds)
-    size = len(indices)
-    if wrong or not len(indptr) or indptr[0] != 0 or indptr[-1] != size or (ids is not None and len(ids) != size):
-        raise ValueError(f"{folder} is damaged: indptr, indices and edge_ids in its manifest do not make a graph")
-    if verify:
-        try:
-            check_indptr(indptr, size)
-            check_range(indices, "indices", len(indptr) - 1, "node")
-            if ids is not None:
-                permutation(ids, size)
-        except (ValueError, IndexError) as error:
-            raise ValueError(f"{folder} is damaged: {error}") from None
     ndata, edata = (
-        _frame(folder, manifest, kind, rows, verify=verify)
-        for kind, rows in (("ndata", len(indptr) - 1), ("edata", size))
+        _frame(folder, manifest, kind, rows) for kind, rows in (("ndata", len(indptr) - 1), ("edata", len(indices)))
     )
     return (indptr, indices, ids), ndata, edata
 
 
-def _frame(folder: Path, manifest: Manifest, kind: str, num_rows: int, *, verify: bool) -> GraphFrame:
-    columns: dict[str, Tensor] = {}
-    try:
+def _frame(folder: Path, manifest: Manifest, kind: str, num_rows: int) -> GraphFrame:
+    described = _columns(folder, manifest, kind)
+    with _blamed(folder, kind):
+        columns = {name: map_tensor(folder, array) for name, array in described}
+        if len(columns) < len(described):
+            raise ValueError("two have one name")
+        return GraphFrame(num_rows, columns)
+
+
+def _columns(folder: Path, manifest: Manifest, kind: str) -> list[tuple[str, ArrayFile]]:
+    """Return the names and arrays of the columns of a frame."""
+    columns = []
+    with _blamed(folder, kind):
         for one in manifest.facts.get(kind, []):
             *ends, array = (manifest.arrays[name] for name in one["arrays"])
             if one["width"] is not None:  # an earlier version named the arrays of a sparse column one by one
                 indptr, indices = ends
                 array = replace(array, shape=(indptr.shape[0] - 1, int(one["width"])), csr=(indptr, indices))
-                check_array(folder, array, contents=verify)
-            columns[one["name"]] = map_tensor(folder, array)
-        return GraphFrame(num_rows, columns)
-    except (KeyError, TypeError, ValueError, IndexError) as error:
+                check_array(folder, array)
+            columns.append((one["name"], array))
+    return columns
+
+
+@contextmanager
+def _blamed(folder: Path, kind: str) -> Iterator[None]:
+    try:
+        yield
+    except (AttributeError, KeyError, TypeError, ValueError, IndexError) as error:
         raise ValueError(f"{folder} is damaged: its manifest describes wrong columns in {kind}: {error}") from None

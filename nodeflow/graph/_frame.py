@@ -14,7 +14,7 @@ from nodeflow._base.types import ColumnLike, ColumnsLike
 from nodeflow._display.columns import column_table
 from nodeflow._display.html import page
 from nodeflow._rows.base import summary
-from nodeflow._rows.csr import from_scipy
+from nodeflow._rows.csr import check_csr, from_scipy
 from nodeflow._rows.packing import Piece, Pool, restored
 from nodeflow._rows.rows import Rows, from_numpy
 
@@ -216,7 +216,7 @@ class Frame(MutableMapping[str, Tensor]):
         check_type(column, f"column {name!r}", Tensor, "a tensor, an array or a sparse matrix")
         if column.layout not in (torch.strided, torch.sparse_csr):
             raise TypeError(f"column {name!r} must be dense or sparse CSR, got layout {column.layout}")
-        return column
+        return column if column.layout == torch.strided else check_csr(column, f"column {name!r}")
 
 
 class GraphFrame(Frame):

@@ -223,20 +223,22 @@ class Graph(Frozen):
             write_graph(self, draft).write(draft)
 
     @classmethod
-    def open(cls, folder: FileLike, *, verify: bool = False) -> Graph:
+    def open(cls, folder: FileLike, *, verify: bool | None = None) -> Graph:
         """Open a graph that ``save`` or ``building.build_graph`` wrote. Arrays and columns map the files, read-only.
 
-        Opening takes no time that depends on the size: sizes and types of files are checked, their contents are not.
+        Files that have changed since they were last checked are read once, and compared with their checksums; indices
+        are compared with their bounds. The file ``.checked`` in the folder remembers that, where it can be written.
         Every opened graph has an identity (``uid``) of its own. A pickle of it names the files, and keeps the identity.
 
         Args:
             folder: the folder.
-            verify: read all files, and check their checksums and the structure as the constructor does.
+            verify: None checks files that have changed. True reads all files, and also checks that the edge ids are a
+                permutation. False trusts the files, and compares indices with their bounds only, once.
 
         Raises FileNotFoundError for a folder without a graph, ValueError for files that are missing, damaged, or of
         another kind or version.
         """
-        arrays, ndata, edata = open_graph(Path(folder), read_manifest(folder, verify=verify), verify=verify)
+        arrays, ndata, edata = open_graph(Path(folder), read_manifest(folder, verify=verify))
         return cls._trusted([array if array is None else read_only(array) for array in arrays], ndata, edata)
 
     @property

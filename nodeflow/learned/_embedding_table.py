@@ -361,7 +361,7 @@ class EmbeddingTable(RowsBase):
             self._store.flush()
 
     def close(self) -> None:
-        """Release the folder for other processes. Nothing may be written afterwards."""
+        """Release the folder for other processes, with checksums of its files. Nothing may be written afterwards."""
         with self._lock:
             self._store.close()
 

@@ -11,6 +11,7 @@ from torch import Tensor
 
 import nodeflow.ops._compiled as native
 from nodeflow._base.checks import describe
+from nodeflow._rows.csr import check_csr
 from nodeflow.ops._autograd import Op, Spmm
 from nodeflow.ops._structure import Structure
 from nodeflow.ops._torch_state import is_transforming
@@ -49,6 +50,7 @@ def sparse_linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tens
         return F.linear(x, weight, bias)
     if x.requires_grad:
         raise TypeError("x is sparse and requires a gradient, which sparse features do not get: pass x.detach()")
+    check_csr(x, "x")
     parts = x.crow_indices().to(torch.int64), x.col_indices().to(torch.int64)
     structure = Structure(*parts, x.shape[1])
     low = _autocast_type((weight, x.values(), *([] if bias is None else [bias])))

@@ -15,7 +15,7 @@ from torch import Tensor
 from nodeflow._base.checks import Ints, as_ids
 from nodeflow._base.types import IdsLike
 from nodeflow._disk.arrays import map_array
-from nodeflow._disk.manifest import Manifest
+from nodeflow._disk.manifest import MANIFEST, Manifest, draft_of
 from nodeflow._runtime.workers import Workers
 from nodeflow.graph import Graph
 from nodeflow.partitions._orders import Order
@@ -294,7 +294,8 @@ def seed_states(partitions: Partitions, order: Order, train: Ints, key: tuple[in
 
 
 def remove_strays(partitions: Partitions, manifest: Manifest) -> None:
-    """Remove files of node columns that the manifest does not name."""
+    """Remove files of node columns that the manifest does not name, and what a killed process left of a manifest."""
+    draft_of(partitions.folder / MANIFEST).unlink(missing_ok=True)
     named = {plain.file for array in manifest.arrays.values() for plain in array.plain}
     folder = partitions.folder / NODES
     for path in folder.iterdir() if folder.is_dir() else ():

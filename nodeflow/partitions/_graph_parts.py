@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from torch import Tensor
 
-from nodeflow._base.checks import Ints, as_index
+from nodeflow._base.checks import Ints, as_count, as_index
 from nodeflow._base.frozen import Frozen
 from nodeflow._base.types import Array
-from nodeflow._disk.arrays import map_array, map_tensor
+from nodeflow._disk.arrays import ArrayFile, map_array, map_tensor
+from nodeflow._disk.checked import check_ends, check_ids
 from nodeflow._disk.manifest import Manifest
 from nodeflow.graph import SPLIT
 from nodeflow.partitions._partitions import CutGraph, check_shapes, sound
+
+_PIECE = 2**22  # ids that are looked at together
 
 
 class GraphParts(CutGraph):
@@ -58,6 +62,30 @@ class GraphParts(CutGraph):
             book |= {"original_nodes": nodes, "original_edges": edges}
         return {"mirrors": (count, count), **book}
 
+    @classmethod
+    def _check(cls, folder: Path, manifest: Manifest) -> None:
+        arrays = manifest.arrays
+        with sound(folder):
+            facts = manifest.facts
+            sizes = {kind: [as_count(size, kind) for size in facts["sizes"][kind]] for kind in ("masters", "edges")}
+            num_nodes, num_edges = (sum(of_parts) for of_parts in sizes.values())
+            if facts["renumbered"]:
+                begin = {kind: arrays[f"{kind}_begin"] for kind in ("node", "edge")}
+            else:
+                book = [(arrays[f"{kind}owner"], arrays[f"{kind}place"]) for kind in ("", "edge_")]
+        if facts["renumbered"]:
+            check_ends(folder, begin["node"], num_nodes)
+            check_ends(folder, begin["edge"], num_edges)
+        else:
+            for (owner, place), of_parts in zip(book, sizes.values(), strict=True):
+                _check_places(folder, owner, place, np.array(of_parts, np.int64))
+        for name, upper in {
+            **dict.fromkeys((*SPLIT, "original_nodes"), num_nodes),
+            "original_edges": num_edges,
+        }.items():
+            if name in arrays:
+                check_ids(folder, arrays[name], upper, "edge" if "edge" in name else "node")
+
     def _take_arrays(self) -> None:
         self._set(**{name: self._arrays.get(name) for name in ("mirrors", *SPLIT, "original_nodes", "original_edges")})
 
@@ -80,8 +108,7 @@ class GraphParts(CutGraph):
         cut.
         """
         k = as_index(number, "part", self.num_parts)
-        sizes = [self.manifest.facts["sizes"][name][k] for name in ("masters", "edges")]
-        return GraphPart(part_folder(self.folder, k), k, self.identity, *sizes, verify=self._verify)
+        return GraphPart(self, k, verify=self._verify)
 
     def report(self) -> PartsReport:
         """Return the sizes of the parts, the cut and the replication factor; printed, it is a table."""
@@ -95,6 +122,33 @@ class GraphParts(CutGraph):
         grid = "" if self.grid is None else f" {self.grid[0]} x {self.grid[1]}"
         sizes = f"{self.num_parts} parts", f"{self.num_nodes} nodes", f"{self.num_edges} edges"
         return self._shown(*sizes, f"edges: {self.edges}{grid}")
+
+
+def _check_places(folder: Path, owner: ArrayFile, place: ArrayFile, sizes: Ints) -> None:
+    """Raise ValueError unless every place is one of the part that owns it, of which ``sizes`` has the number."""
+    owners, places = map_array(folder, owner), map_array(folder, place)
+    for start in range(0, len(owners), _PIECE):
+        own, at = owners[start : start + _PIECE], places[start : start + _PIECE]
+        if own.min() < 0 or own.max() >= len(sizes):
+            raise ValueError(f"{folder / owner.file} is damaged: it names a part beyond the {len(sizes)}")
+        if at.min() < 0 or (at >= sizes[own]).any():
+            raise ValueError(f"{folder / place.file} is damaged: it names a place that its part does not have")
+
+
+def _check_part(whole: GraphParts, part: int, folder: Path, manifest: Manifest) -> None:
+    """Raise ValueError for a part of another cut, and for ids out of bounds."""
+    facts, arrays = manifest.facts, manifest.arrays
+    if (facts.get("part"), facts.get("identity")) != (part, whole.identity):
+        raise ValueError(
+            f"{folder} holds part {facts.get('part')} of cut {facts.get('identity')}, and not part {part} of "
+            f"{whole.identity}: it comes from another folder"
+        )
+    with sound(folder):
+        masters, rows, src, edge_ids, indptr = (arrays[n] for n in ("masters", "rows", "src", "edge_ids", "indptr"))
+    for array in (masters, rows, src):
+        check_ids(folder, array, whole.num_nodes)
+    check_ids(folder, edge_ids, whole.num_edges, "edge")
+    check_ends(folder, indptr, whole.manifest.facts["sizes"]["edges"][part])
 
 
 def part_folder(folder: Path, part: int) -> Path:
@@ -132,19 +186,18 @@ class GraphPart(Frozen):
     ndata: dict[str, Tensor]
     edata: dict[str, Tensor]
 
-    def __init__(
-        self, folder: Path, part: int, identity: str, num_masters: int, num_edges: int, *, verify: bool = False
-    ) -> None:
+    def __init__(self, whole: GraphParts, part: int, *, verify: bool | None = None) -> None:
+        folder, identity = part_folder(whole.folder, part), whole.identity
+        num_masters, num_edges = (whole.manifest.facts["sizes"][name][part] for name in ("masters", "edges"))
         try:
-            manifest = Manifest.read(folder, *self.layout, contents=verify)
+            check, key = (
+                partial(_check_part, whole, part, folder),
+                f"{part} {identity} {whole.num_nodes} {whole.num_edges} {num_edges}",
+            )
+            manifest = Manifest.read(folder, *self.layout, verify=verify, check=check, key=key)
         except FileNotFoundError as error:
             raise ValueError(f"part {part} is missing: {error}; copy its folder there") from None
-        facts, arrays = manifest.facts, manifest.arrays
-        if (facts.get("part"), facts.get("identity")) != (part, identity):
-            raise ValueError(
-                f"{folder} holds part {facts.get('part')} of cut {facts.get('identity')}, and not part {part} of "
-                f"{identity}: it comes from another folder"
-            )
+        arrays = manifest.arrays
         kinds = {"ndata": (num_masters,), "edata": (num_edges,)}
         frames = {kind: [name for name in arrays if name.startswith(f"{kind}/")] for kind in kinds}
         with sound(folder):

@@ -47,6 +47,7 @@ class PartitionBuffer:
         writable: names of the node columns that are written back.
         prefetch: read in the background; else between the states.
         page_cache: let the system cache files in free memory. Without it every read goes to the disk.
+        verify: which files are compared with their checksums, as for ``Partitions.open``.
 
     ``partitions`` is the folder, as committed last, ``epoch`` the number of the next epoch, ``slots`` the number of
     parts in memory; ``counters`` has what was read, written and waited for. In memory are ``slots`` parts and
@@ -83,8 +84,9 @@ class PartitionBuffer:
         writable: Sequence[str] = (),
         prefetch: bool = True,
         page_cache: bool = True,
+        verify: bool | None = None,
     ) -> None:
-        parts = Partitions.open(folder)
+        parts = Partitions.open(folder, verify=verify)
         self._ndata = chosen_columns(parts.ndata, ndata, "ndata", "the folder")
         self._edata = chosen_columns(parts.edata, edata, "edata", "the folder")
         self._writable = chosen_columns(self._ndata, writable, "writable", "the buffer")
@@ -104,7 +106,7 @@ class PartitionBuffer:
         self._close = weakref.finalize(self, self._held.close)
         if self._writable:
             self._held.enter_context(locked(parts.folder))
-            self.partitions = Partitions.open(folder)  # as it is now that no other process changes it
+            self.partitions = Partitions.open(folder, verify=verify)  # as it is now that no other process changes it
             if epoch is None:
                 self.epoch = self.partitions.epoch
             remove_strays(self.partitions, self.partitions.manifest)
@@ -211,7 +213,7 @@ class PartitionBuffer:
             yield from run.states(start)
             run.commit()
             if self._writable:
-                self.partitions = Partitions.open(self.partitions.folder)
+                self.partitions = Partitions.open(self.partitions.folder, verify=False)  # the rows are its own
             self.epoch = epoch + 1
             self.counters.epochs += 1
         finally:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -12,10 +13,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nodeflow._base.checks import Ints, as_count, as_ids, check_indptr, describe
+from nodeflow._base.checks import Ints, as_count, as_ids, describe
 from nodeflow._base.frozen import Frozen
 from nodeflow._base.types import Array, FileLike, IdsLike
 from nodeflow._disk.arrays import ArrayFile, map_array, map_tensor
+from nodeflow._disk.checked import check_ends, check_ids
 from nodeflow._disk.manifest import Manifest
 from nodeflow._rows.base import RowsBase
 from nodeflow._rows.rows import fetch_rows, put_rows
@@ -42,11 +44,11 @@ class CutGraph(Frozen):
     edata: list[str]
     train: Ints | None
     _arrays: dict[str, Array]
-    _verify: bool
+    _verify: bool | None
 
-    def __init__(self, folder: FileLike, *, verify: bool = False) -> None:
+    def __init__(self, folder: FileLike, *, verify: bool | None = None) -> None:
         path = Path(folder).absolute()
-        manifest = Manifest.read(path, *self.layout, contents=verify)
+        manifest = Manifest.read(path, *self.layout, verify=verify, check=partial(self._check, path))
         facts = manifest.facts
         self._set(folder=path, manifest=manifest, _verify=verify)
         with sound(path):
@@ -54,7 +56,10 @@ class CutGraph(Frozen):
             count = facts["num_partitions" if "num_partitions" in facts else "num_parts"]
             self._set(num_nodes=int(facts["num_nodes"]), num_edges=int(facts["num_edges"]), num_parts=int(count))
             for kind in ("ndata", "edata"):
-                self._set(**{kind: [name if isinstance(name, str) else name["name"] for name in facts[kind]]})
+                names = [str(name if isinstance(name, str) else name["name"]) for name in facts[kind]]
+                if len(set(names)) < len(names):
+                    raise ValueError(kind)
+                self._set(**{kind: names})
             self._set(method=str(facts["method"]))
             check_shapes(manifest.arrays, self._read(facts))
         arrays = {name: map_array(path, array) for name, array in manifest.arrays.items() if "/" not in name}
@@ -62,14 +67,20 @@ class CutGraph(Frozen):
         self._take_arrays()
 
     @classmethod
-    def open(cls, folder: FileLike, *, verify: bool = False) -> Self:
+    def open(cls, folder: FileLike, *, verify: bool | None = None) -> Self:
         """Open a folder.
 
-        Sizes and types of all files are checked; ``verify`` checks the checksums too, which reads everything. Folders
-        of parts are checked when ``part`` opens them. Raises FileNotFoundError for a folder without a manifest,
-        ValueError for one of another kind or version and for files that are missing, damaged or foreign.
+        Files are checked as by ``Graph.open``: ``verify`` None compares the checksums of those that have changed, True
+        of all, False of none. Folders of parts are checked when ``part`` opens them. Raises FileNotFoundError for a
+        folder without a manifest, ValueError for one of another kind or version and for files that are missing, damaged
+        or foreign.
         """
         return cls(folder, verify=verify)
+
+    @classmethod
+    @abstractmethod
+    def _check(cls, folder: Path, manifest: Manifest) -> None:
+        """Check the arrays that say where something lies: raises ValueError for numbers out of bounds."""
 
     @abstractmethod
     def _read(self, facts: Mapping[str, Any]) -> dict[str, tuple[int, ...]]:
@@ -89,7 +100,7 @@ def sound(folder: Path) -> Iterator[None]:
     """Raise one ValueError for whatever a damaged manifest causes in its reader."""
     try:
         yield
-    except (KeyError, TypeError, ValueError, IndexError):
+    except (AttributeError, KeyError, TypeError, ValueError, IndexError):
         raise ValueError(f"{folder} has a manifest whose sizes and arrays do not fit together: it is damaged") from None
 
 
@@ -133,9 +144,22 @@ class Partitions(CutGraph):
             **dict.fromkeys(["src", "dst", "edge_ids", *(f"edata/{name}" for name in self.edata)], (self.num_edges,)),
         }
 
+    @classmethod
+    def _check(cls, folder: Path, manifest: Manifest) -> None:
+        # ends of edges are checked as they are read
+        with sound(folder):
+            facts, arrays = manifest.facts, manifest.arrays
+            num_nodes = as_count(facts["num_nodes"], "num_nodes")
+            rows = as_count(facts["num_partitions"], "num_partitions") * as_count(facts["size"], "size")
+            needed = [arrays[name] for name in ("rows", "parents", "bucket_ptr")]
+        check_ids(folder, needed[0], rows, "row")
+        check_ids(folder, needed[1], num_nodes, lower=-1)
+        check_ends(folder, needed[2], facts["num_edges"])
+        if "train" in arrays:
+            check_ids(folder, arrays["train"], num_nodes)
+
     def _take_arrays(self) -> None:
         self._set(**{name: self._arrays[name] for name in ("rows", "parents", "bucket_ptr")})
-        check_indptr(self.bucket_ptr, self.num_edges)
         self._set(bucket_sizes=np.diff(self.bucket_ptr).reshape(self.num_parts, self.num_parts).T.copy())
 
     @property

@@ -17,8 +17,9 @@ from torch import Tensor
 from nodeflow import _kernels as kernels
 from nodeflow._base.checks import Ints
 from nodeflow._base.types import Array
-from nodeflow._disk.arrays import ArrayFile, check_csr, map_csr, numpy_type, read_header
+from nodeflow._disk.arrays import ArrayFile, map_csr, numpy_type, read_header
 from nodeflow._disk.streams import ArrayWriter
+from nodeflow._rows.csr import check_parts
 from nodeflow._rows.rows import as_array, concat_rows, from_numpy
 from nodeflow.graph import Graph
 from nodeflow.partitions._partitions import Partitions
@@ -67,7 +68,10 @@ def read_sparse(folder: Path, array: ArrayFile, *, page_cache: bool = True) -> T
     parts = [torch.empty(plain.shape, dtype=plain.torch_type) for plain in array.plain]
     for part, plain in zip(parts, array.plain, strict=True):
         read_rows(folder / plain.file, as_array(part), page_cache=page_cache)
-    check_csr(folder, array, *(part.numpy() for part in parts[:2]))
+    try:
+        check_parts(parts[0], parts[1], parts[2], array.shape)
+    except (ValueError, IndexError) as error:
+        raise ValueError(f"{folder / array.file} is damaged: {error}") from None
     return map_csr(folder, array, *parts)
 
 

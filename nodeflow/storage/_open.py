@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Sequence
+import os
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -12,9 +13,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nodeflow._base.checks import as_count, check_indptr, check_type, describe
+from nodeflow._base.checks import as_count, as_flag, check_type, describe
 from nodeflow._base.types import FileLike
-from nodeflow._disk.arrays import create_array, map_array, numpy_type, read_header
+from nodeflow._disk.arrays import create_array, map_array, numpy_type, open_file, read_header
 from nodeflow._disk.folders import new_folder
 from nodeflow._disk.manifest import Manifest
 from nodeflow._disk.streams import stream_column
@@ -47,6 +48,7 @@ def open(
     offset: int = 0,
     direct: bool = False,
     threads: int = 8,
+    verify: bool | None = None,
 ) -> FileRows | SparseFileRows:
     """Open a column in a file: rows are read when they are fetched, and only those.
 
@@ -60,9 +62,11 @@ def open(
         direct: read past the page cache of the operating system, so that a measurement is of the disk, and other files
             stay in the cache. Reads are whole blocks of 512 or 4,096 bytes then, so that small rows cost more.
         threads: how many read at a time; more than one gains nothing on a hard disk with one head.
+        verify: for a folder, which files are compared with their checksums, as for ``Graph.open``.
 
     Raises FileNotFoundError and OSError where the file cannot be opened, ValueError for a file that is damaged or cut
-    off, that holds no such tensor, or whose numbers do not fit ``shape`` and ``dtype``, and for a tensor in memory.
+    off, that holds no such tensor, or whose size is not that of ``shape`` and ``dtype``, and for a tensor in memory,
+    TypeError for an argument that this kind of file does not take.
 
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
@@ -72,29 +76,40 @@ def open(
     tensor([[4., 5.],
             [0., 1.]], dtype=torch.float64)
     """
-    rows = partial(FileRows, direct=bool(direct), threads=as_count(threads, "threads", 1))
+    rows = partial(FileRows, direct=as_flag(direct, "direct"), threads=as_count(threads, "threads", 1))
+    if (shape is None) != (dtype is None):
+        raise TypeError("shape and dtype belong together: pass both for raw numbers, or neither")
+    raw = {"shape": shape, "dtype": dtype, "offset": offset or None}
     if isinstance(path, Tensor):
-        if name is not None or shape is not None or dtype is not None or offset:
-            raise TypeError("name, shape, dtype and offset are those of a file: leave them out for a tensor")
+        _refuse({"name": name, **raw, "verify": verify}, "a tensor")
         if (column := opened(path, rows)) is None:
             raise ValueError(f"path is a tensor in memory, {describe(path)}: only one that maps a file can be opened")
         return column
     place = Path(path).absolute()
-    if (shape is None) != (dtype is None):
-        raise TypeError("shape and dtype belong together: pass both for raw numbers, or neither")
     if place.is_dir():
-        return _sparse_folder(place, rows)
-    if shape is not None and dtype is not None:
-        extent = _raw_extent(place, shape, dtype, as_count(offset, "offset"))
-    elif place.suffix == ".safetensors":
+        _refuse({"name": name, **raw}, "a folder")
+        return _sparse_folder(place, rows, verify)
+    if place.suffix == ".safetensors":
+        _refuse({**raw, "verify": verify}, "a .safetensors file, which says itself what it holds")
         extent = _safetensors_extent(place, name)
     elif place.suffix == ".npy":
+        _refuse({"name": name, **raw, "verify": verify}, "a .npy file, which says itself what it holds")
         extent = _npy_extent(place)
+    elif shape is not None and dtype is not None:
+        _refuse({"name": name, "verify": verify}, "a file of raw numbers")
+        extent = _raw_extent(place, shape, dtype, as_count(offset, "offset"))
     else:
         raise ValueError(f"{place.name} must end in .npy or .safetensors; for raw numbers pass shape and dtype")
     if not extent[1]:
         raise ValueError(f"{place} holds a single number, not rows")
     return rows(place, extent)
+
+
+def _refuse(arguments: Mapping[str, object], what: str) -> None:
+    """Raise TypeError for the first argument that is not None."""
+    for name, value in arguments.items():
+        if value is not None:
+            raise TypeError(f"{name} is no argument for {what}: leave it out")
 
 
 def opened(column: Tensor, rows: Callable[[Path, Extent], FileRows] = FileRows) -> FileRows | SparseFileRows | None:
@@ -113,15 +128,11 @@ def _mapped(column: Tensor, rows: Callable[[Path, Extent], FileRows]) -> FileRow
     return None if part is None else rows(Path(part.file), (part.offset, tuple(column.shape), column.dtype))
 
 
-def _sparse_folder(folder: Path, rows: Callable[[Path, Extent], FileRows]) -> SparseFileRows:
-    array = Manifest.read(folder, _KIND, _VERSION).arrays.get("rows")
+def _sparse_folder(folder: Path, rows: Callable[[Path, Extent], FileRows], verify: bool | None) -> SparseFileRows:
+    array = Manifest.read(folder, _KIND, _VERSION, verify=verify).arrays.get("rows")
     if array is None or array.csr is None:
         raise ValueError(f"{folder} has a manifest without sparse rows: it is damaged")
     indptr = np.array(map_array(folder, array.plain[0]))
-    try:
-        check_indptr(indptr, array.plain[1].shape[0])
-    except ValueError as error:
-        raise ValueError(f"{folder} is damaged: {error}") from None
     indices, values = (  # of the type in the manifest: numpy does not know bfloat16
         rows(folder / part.file, (*_npy_extent(folder / part.file)[:2], part.torch_type)) for part in array.plain[1:]
     )
@@ -142,23 +153,31 @@ def _raw_extent(path: Path, shape: tuple[int, ...], dtype: torch.dtype, start: i
     check_type(dtype, "dtype", torch.dtype, "a torch.dtype")
     numpy_type(dtype)
     sizes = tuple(as_count(size, "shape") for size in shape)
-    expected, size = start + math.prod(sizes) * dtype.itemsize, path.stat().st_size
-    if size < expected:
+    expected, size = start + math.prod(sizes) * dtype.itemsize, _size_of(path)
+    if size != expected:
         raise ValueError(f"{path} has {size} bytes, but {dtype} {list(sizes)} from byte {start} on takes {expected}")
     return start, sizes, dtype
+
+
+def _size_of(path: Path) -> int:
+    try:
+        with open_file(path) as file:
+            return os.fstat(file.fileno()).st_size
+    except ValueError as error:
+        raise ValueError(f"{path} cannot be read: {error}") from None
 
 
 def _safetensors_extent(path: Path, name: str | None) -> Extent:
     """Return where a tensor lies in a ``.safetensors`` file, by default its only one."""
     try:
-        with path.open("rb") as file:
+        with open_file(path) as file:
             begin = 8 + int.from_bytes(file.read(8), "little")
             if begin > path.stat().st_size:
                 raise ValueError("its header is longer than the file")
             header = json.loads(file.read(begin - 8))
             if not isinstance(header, dict):
                 raise ValueError("its header is no table")
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ValueError(f"{path} is damaged, was cut off or is no .safetensors file: {error}") from None
     if name is None and "columns" in header.pop("__metadata__", {}):
         raise ValueError(
@@ -173,13 +192,13 @@ def _safetensors_extent(path: Path, name: str | None) -> Extent:
         raise ValueError(f"{path} has no tensor {chosen!r}; it has {', '.join(names) or 'none'}")
     try:
         facts = header[chosen]
-        kind, shape = _SAFETENSORS.get(facts["dtype"]), tuple(int(size) for size in facts["shape"])
-        first, last = (int(place) for place in facts["data_offsets"])
+        kind, shape = _SAFETENSORS.get(facts["dtype"]), tuple(as_count(size, "a size") for size in facts["shape"])
+        first, last = (as_count(place, "an offset") for place in facts["data_offsets"])
     except (KeyError, TypeError, ValueError) as error:
         raise ValueError(f"{path} is damaged: its header does not describe the tensor {chosen!r} ({error!r})") from None
     if kind is None:
         raise ValueError(f"{path}: numbers of type {facts['dtype']} cannot be read")
-    if last - first != math.prod(shape) * kind.itemsize or begin + last > path.stat().st_size or first < 0:
+    if last - first != math.prod(shape) * kind.itemsize or begin + last > path.stat().st_size:
         raise ValueError(f"{path} was cut off or is damaged: it does not hold all of the tensor {chosen!r}")
     return begin + first, shape, kind
 

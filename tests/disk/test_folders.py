@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -38,7 +39,7 @@ def written(folder: Path) -> Path:
 
 def test_a_folder_comes_back(tmp_path: Path) -> None:
     folder = written(tmp_path / "a" / "b")
-    manifest = Manifest.read(folder, "thing", 3, contents=True)
+    manifest = Manifest.read(folder, "thing", 3, verify=True)
     assert manifest.facts == {"name": "papers"}
     assert map_tensor(folder, manifest.arrays["x"]).tolist() == np.arange(12).reshape(4, 3).tolist()
     assert map_tensor(folder, manifest.arrays["half"]).dtype == torch.bfloat16
@@ -137,9 +138,10 @@ def test_a_flipped_bit_is_found_by_the_checksum(
     contents = bytearray(file.read_bytes())
     contents[at] ^= 4
     file.write_bytes(contents)
-    Manifest.read(tmp_path / "a", "thing", 3)
-    with pytest.raises(ValueError, match="checksum"):
-        Manifest.read(tmp_path / "a", "thing", 3, contents=True)
+    Manifest.read(tmp_path / "a", "thing", 3, verify=False)
+    for verify in (None, True):
+        with pytest.raises(ValueError, match=r"x\.npy.*checksum"):
+            Manifest.read(tmp_path / "a", "thing", 3, verify=verify)
 
 
 @pytest.mark.parametrize(
@@ -155,7 +157,9 @@ def test_a_flipped_bit_is_found_by_the_checksum(
 )
 def test_foreign_manifests_are_refused(tmp_path: Path, change: object, message: str) -> None:
     file = written(tmp_path / "a") / MANIFEST
-    file.write_text(json.dumps(change(json.loads(file.read_text()))))  # type: ignore[operator]
+    words = json.loads(file.read_text())
+    del words["checksum"]
+    file.write_text(json.dumps(change(words)))  # type: ignore[operator]
     with pytest.raises(ValueError, match=message):
         Manifest.read(tmp_path / "a", "thing", 3)
 
@@ -209,3 +213,67 @@ def test_one_thread_at_a_time_reads_the_header_of_a_file(tmp_path: Path) -> None
             assert thread.is_alive()
         thread.join(timeout=10)
         assert not thread.is_alive()
+
+
+def test_drafts_of_killed_processes_are_removed(tmp_path: Path) -> None:
+    for name in (".unfinished-b", ".unfinished-living", ".unfinished-new", ".replaced-a", ".replaced-lost"):
+        (tmp_path / name).mkdir()
+    for name in (".unfinished-b", ".unfinished-living"):
+        (tmp_path / name / ".lock").touch()
+    for name in (".replaced-a", ".replaced-lost"):
+        (tmp_path / name / MANIFEST).write_text("{}")
+    written(tmp_path / "a")
+    with locked(tmp_path / ".unfinished-living"):
+        written(tmp_path / "c")
+    # one that is being made, the only copy of a folder, and one that someone writes stay
+    kept = {".unfinished-living", ".unfinished-new", ".replaced-lost", "a", "c"}
+    assert {path.name for path in tmp_path.iterdir()} == kept
+    with pytest.raises(FileNotFoundError, match=r"\.replaced-lost is the one before"):
+        Manifest.read(tmp_path / "lost", "thing", 3)
+
+
+@pytest.mark.parametrize("name", ["x.npy", MANIFEST])
+@pytest.mark.parametrize("how", ["pipe", "folder", "link", "loop", "empty"])
+def test_what_is_no_file_is_named(tmp_path: Path, name: str, how: str) -> None:
+    file = written(tmp_path / "a") / name
+    file.unlink()
+    if how == "pipe":
+        os.mkfifo(file)
+    elif how == "folder":
+        file.mkdir()
+    elif how == "empty":
+        file.touch()
+    else:
+        file.symlink_to(file if how == "loop" else tmp_path / "nowhere")
+    with pytest.raises((ValueError, OSError), match=re.escape(str(file)) if how != "link" else "is a link to a file"):
+        Manifest.read(tmp_path / "a", "thing", 3)
+
+
+@pytest.mark.parametrize("text", [b"\xff\xfe", b"[" * 100_000, b'{"kind": "a", "kind": "b"}', b"3"])
+def test_what_is_no_manifest_is_named(tmp_path: Path, text: bytes) -> None:
+    file = written(tmp_path / "a") / MANIFEST
+    file.write_bytes(text)
+    with pytest.raises(ValueError, match=re.escape(f"{file} is damaged or foreign")):
+        Manifest.read(tmp_path / "a", "thing", 3)
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        "{'descr': '<f4', 'fortran_order': False, 'shape': (-4, -4)}",
+        "{'descr': '<f4', 'fortran_order': False, 'shape': (0, 9999999999999999999)}",
+        "{'descr': '<f4', 'fortran_order': False, 'shape': (4,",
+        "{'descr': '<f4', 'fortran_order': False, 'shape': (4L, 4)} '",
+        "{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (8,)}",
+        "{'descr': '<f4', 'fortran_order': False, 'shape': (4, 4), 1: 2}",
+        "{[]: 1}",
+        "\0",
+        "(" * 5000,
+    ],
+)
+def test_a_damaged_header_is_a_value_error(tmp_path: Path, header: str) -> None:
+    file = tmp_path / "x.npy"
+    size = len(header) + 1
+    file.write_bytes(np.lib.format.magic(2, 0) + size.to_bytes(4, "little") + header.encode() + b"\n" + bytes(64))
+    with pytest.raises(ValueError):  # noqa: PT011
+        read_header(file)

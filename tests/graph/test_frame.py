@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import gc
 import pickle
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +13,10 @@ import numpy as np
 import pytest
 import scipy.sparse
 import torch
+from torch import Tensor
 
-from nodeflow import Frame, FullSampler, Graph, NodeFlow, create_full_node_flow, fn
-from nodeflow._rows.rows import is_read_only
+from nodeflow import Frame, FullSampler, Graph, NodeFlow, create_full_node_flow, fn, ops, storage
+from nodeflow._rows.rows import is_read_only, take_rows
 from nodeflow._runtime.mapped import find_map
 
 
@@ -323,3 +325,42 @@ def test_wrong_initializers() -> None:
         frame.set_initializer(wrong)
         with pytest.raises(ValueError, match="initializer of column 'h' must return"):
             frame.initial("h", 2, like)
+
+
+def wrong_matrices() -> dict[str, Tensor]:
+    """Sparse CSR tensors that torch makes without a look at their parts."""
+    parts: dict[str, tuple[list[int], list[int], list[float]]] = {
+        "column": ([0, 1, 2, 2], [0, 5], [1.0, 1.0]),
+        "negative column": ([0, 1, 2, 2], [0, -1], [1.0, 1.0]),
+        "falling rows": ([0, 2, 1, 2], [0, 1], [1.0, 1.0]),
+        "rows beyond": ([0, 1, 2, 9], [0, 1], [1.0, 1.0]),
+    }
+    return {
+        name: torch.sparse_csr_tensor(*(torch.tensor(part) for part in of), size=(3, 2), check_invariants=False)
+        for name, of in parts.items()
+    }
+
+
+@pytest.mark.parametrize("name", list(wrong_matrices()))
+def test_a_sparse_matrix_whose_parts_do_not_fit_is_no_column(name: str, tmp_path: Path) -> None:
+    matrix = wrong_matrices()[name]
+    graph = Graph.from_edges([0, 1], [1, 2])
+    calls: list[Callable[[], object]] = [
+        lambda: graph.ndata.update(x=matrix),
+        lambda: ops.sparse_linear(matrix, torch.ones(4, 2)),
+        lambda: storage.save_sparse(tmp_path / "x", matrix),
+        lambda: take_rows(matrix, torch.tensor([1])),
+    ]
+    for call in calls:
+        with pytest.raises((ValueError, IndexError), match="is no sparse CSR matrix"):
+            call()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_scipy_matrix_whose_parts_do_not_fit_is_no_column(tmp_path: Path) -> None:
+    matrix = scipy.sparse.csr_matrix((3, 2))
+    matrix.indptr, matrix.indices, matrix.data = np.array([0, 1, 2, 2]), np.array([0, 5]), np.ones(2, np.float32)
+    with pytest.raises(IndexError, match=r"column indices\[1\] is 5"):
+        Graph.from_edges([0, 1], [1, 2], ndata={"x": matrix})
+    with pytest.raises(IndexError, match=r"column indices\[1\] is 5"):
+        storage.save_sparse(tmp_path / "x", matrix)

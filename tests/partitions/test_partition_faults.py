@@ -104,8 +104,11 @@ def test_a_file_that_is_damaged_between_states_is_named(parts: Partitions, prefe
     file.write_bytes(whole)
     edges = np.load(parts.folder / "src.npy", mmap_mode="r+")
     edges[:] = -3
+    edges.flush()
+    with pytest.raises(ValueError, match=r"src.npy is damaged: its contents have another checksum"):
+        PartitionBuffer(parts.folder, 2, ndata=[])
     with pytest.raises(ValueError, match=r"src.npy is damaged: edge \d+ ends at row -3 of a part that has 4"):
-        list(PartitionBuffer(parts.folder, 2, ndata=[]))
+        list(PartitionBuffer(parts.folder, 2, ndata=[], verify=False))
 
 
 KILLED = """

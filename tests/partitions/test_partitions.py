@@ -178,14 +178,14 @@ def test_faults_in_a_folder_are_named(tmp_path: Path) -> None:
     parts = written(random_graph(20, 30), tmp_path / "a", 3)
     folder = parts.folder
 
-    def broken(file: str, new: bytes | None, match: str, **options: bool) -> None:
+    def broken(file: str, new: bytes | None, match: str) -> None:
         whole = (folder / file).read_bytes()
         if new is None:
             (folder / file).unlink()
         else:
             (folder / file).write_bytes(new)
         with pytest.raises(ValueError, match=match):
-            Partitions.open(folder, **options)
+            Partitions.open(folder)
         (folder / file).write_bytes(whole)
 
     file = parts.node_array("x", 1).file
@@ -193,8 +193,10 @@ def test_faults_in_a_folder_are_named(tmp_path: Path) -> None:
     broken(file, None, "missing|is not there")
     broken(file, whole[:-1], "damaged|cut off")
     broken(file, b"PK not an array", "damaged|no .npy")
-    broken(file, whole[:-1] + bytes([whole[-1] ^ 1]), "another checksum", verify=True)
+    broken(file, whole[:-1] + bytes([whole[-1] ^ 1]), "another checksum")
     text = json.loads((folder / "manifest.json").read_text())
+    broken("manifest.json", json.dumps({**text, "version": 9}).encode(), "another checksum")
+    del text["checksum"]
     broken("manifest.json", json.dumps({**text, "version": 9}).encode(), "version 9")
     broken("manifest.json", json.dumps({**text, "kind": "graph"}).encode(), "holds 'graph'")
     broken("manifest.json", b"{", "damaged or foreign")

@@ -216,7 +216,7 @@ def test_a_mapped_column_of_an_opened_graph(tmp_path: Path, column: Tensor) -> N
         assert storage.open(mapped.ndata[name][5:]).fetch(torch.tensor([2])).equal(graph.ndata[name][[7]])
     with pytest.raises(ValueError, match="in memory"):
         storage.open(column)
-    with pytest.raises(TypeError, match="leave them out"):
+    with pytest.raises(TypeError, match="leave it out"):
         storage.open(mapped.ndata["x"], "x")
 
 
