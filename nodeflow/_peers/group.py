@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import pickle
 import threading
 import zlib
@@ -27,6 +28,7 @@ from nodeflow._peers.peers import MANY, Facts, Peers
 from nodeflow._peers.routes import Routes
 from nodeflow._peers.transport import Bytes, GroupTransport, PeerError
 from nodeflow._rows.rows import as_array, fetch_rows, from_arrays, from_numpy, new_rows, take_rows, to_arrays
+from nodeflow._runtime import process
 
 _T = TypeVar("_T")
 _E = TypeVar("_E", bound=Exception)
@@ -62,11 +64,15 @@ class PeerGroup(Peers):
         super().__init__()
         self.rank, self.size, self._connect = rank, size, connect  # called for the first exchange
         self.book = book  # the folder of the parts, known once all processes have agreed on what they open
-        self._state = _State()
+        self._state, self._process = _State(), os.getpid()
 
     @property
     def broken(self) -> bool:
         return bool(self._transport.broken)
+
+    @property
+    def inherited(self) -> bool:
+        return os.getpid() != self._process
 
     def owners(self, ids: Ints, kind: str = "node") -> Ints:
         owners: Ints = self.book.owners(ids, kind)
@@ -174,6 +180,7 @@ class PeerGroup(Peers):
 
     @property
     def _transport(self) -> GroupTransport:
+        process.check_same(self._process, "the connections to other processes")
         return self._state.channel or self._first
 
     @cached_property

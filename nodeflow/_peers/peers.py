@@ -68,6 +68,11 @@ class Peers:
         """Whether an exchange did not end, so that the processes must be started again."""
         return False
 
+    @property
+    def inherited(self) -> bool:
+        """Whether this is a child, made by fork, of the process that is one of them: no exchange is possible in it."""
+        return False
+
     def owners(self, ids: Ints, kind: str = "node") -> Ints:
         """Return the process that owns each node, and draws for it, or ("edge") that holds each edge."""
         return np.zeros(len(ids), np.int64)

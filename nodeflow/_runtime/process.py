@@ -60,6 +60,15 @@ def ignored_warnings(message: str = "") -> Iterator[None]:
         yield
 
 
+def check_same(number: int, what: str) -> None:
+    """Raise RuntimeError in a child made by fork: unless this is the process ``number``, which made ``what``."""
+    if os.getpid() != number:
+        raise RuntimeError(
+            f"{what} were made in another process, {number}, and do not live on in process {os.getpid()}, its child "
+            "made by fork: make them in the child, or start it with the method 'spawn'"
+        )
+
+
 def _renew() -> None:
     global warnings_lock, metis_lock, syntax_lock
     # a thread that only the parent has may hold the old ones

@@ -22,8 +22,6 @@ from nodeflow._runtime.workers import Workers
 
 _Called = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)
 _forked = False
-_team_ran = False
-"""Whether this process has run work on OpenMP's threads. A child made by fork would wait for them."""
 
 
 def run_all(run: Callable[[int], None], count: int, threads: int | None = None) -> None:
@@ -53,8 +51,6 @@ def run_all(run: Callable[[int], None], count: int, threads: int | None = None) 
     if team <= 1:
         work()
     elif process.torch_threads and team <= torchs and not _forked and (library := _openmp()) is not None:
-        global _team_ran
-        _team_ran = True
         # all of torch's threads come, even if some have nothing to do: a smaller team would end those left out
         called = _Called(work)
         plan = (ctypes.c_int64 * (3 + team))(_address(called), _address(library.omp_get_thread_num), team)
@@ -92,9 +88,10 @@ def _address(function: Any) -> int:
 
 def _after_fork() -> None:
     global _forked
-    _forked = True  # threads do not live on in a forked process, and OpenMP waits for them for ever
-    if _team_ran:
-        torch.set_num_threads(1)  # torch's own operations wait for them too, unless they need no other thread
+    # threads do not live on in a forked process, and OpenMP, which torch's own operations use too, waits for them for
+    # ever. Whether the parent had started them cannot be told: the child may set more where it had not
+    _forked = True
+    torch.set_num_threads(1)
 
 
 if hasattr(os, "register_at_fork"):

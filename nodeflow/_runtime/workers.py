@@ -17,6 +17,8 @@ from queue import SimpleQueue
 from threading import Thread
 from typing import Any, TypeVar
 
+from nodeflow._runtime import process
+
 Result = TypeVar("Result")
 
 
@@ -31,7 +33,11 @@ class Workers:
         _running.add(self)
 
     def submit(self, task: Callable[[], Result]) -> Callable[[], Result]:
-        """Have a task run; return a function that waits for its result, and returns or raises it."""
+        """Have a task run; return a function that waits for its result, and returns or raises it.
+
+        Both raise RuntimeError in a child made by fork, which has none of the threads.
+        """
+        self._check()
         outcome: SimpleQueue[tuple[Any, BaseException | None]] = SimpleQueue()
         self._tasks.put((task, outcome))
         if self._begun < self._count:
@@ -39,12 +45,16 @@ class Workers:
             self._begun += 1  # after an interrupt between the two lines ``stop`` waits for one thread less
 
         def wait() -> Result:
+            self._check()
             result, error = outcome.get()
             if error is not None:
                 raise error
             return result  # type: ignore[no-any-return]
 
         return wait
+
+    def _check(self) -> None:
+        process.check_same(self._process, f"the threads {self._name!r}, which an open iteration may have,")
 
     def stop(self) -> None:
         """Drop the tasks that no thread has begun, and wait until the others have ended."""

@@ -30,7 +30,7 @@ from nodeflow.loader._checks import (
     transformed,
 )
 from nodeflow.loader._epochs import Epochs, Pass
-from nodeflow.loader._shares import Owner, Share, join, shares_of
+from nodeflow.loader._shares import Owner, Share, as_facts, join, shares_of, sharing
 from nodeflow.loader._weights import draw, running_sums
 from nodeflow.loader._workers import Timed, Timings, draw_ahead, draw_on_request
 from nodeflow.random import Random, derive_key, hash_ids
@@ -45,8 +45,8 @@ class NodeFlowLoader(Epochs):
 
     The batches are the same, bit for bit, for any number of workers. These are threads of this process: compiled
     samplers run in parallel with the training step, and nothing is copied. They end when the iteration ends or is left
-    early; with ``prefetch=0`` there are none. A child process made by ``fork`` after torch has used several threads
-    must call ``torch.set_num_threads(1)`` first; one made by ``spawn`` need not.
+    early; with ``prefetch=0`` there are none. A child process made by ``fork`` begins iterations of its own, with
+    one thread of torch; in one that its parent has begun it has no threads, and RuntimeError is raised.
 
     Args:
         sampler: makes a NodeFlow of the seeds of a batch.
@@ -103,14 +103,19 @@ class NodeFlowLoader(Epochs):
     is part of the loader's. Workers draw while it changes, so draws must read it from ``inputs`` alone (docs/loader.md
     has an example). With ``inputs_ahead`` above 0, inputs of batches that the caller has not got yet are part of it.
 
+    An iteration begins on all processes that share steps together: they compare its epoch and their arguments. With a
+    ``rank`` and ``world_size`` that are not those of torch's default group, such as 0 and 1 for an evaluation on one
+    process, nothing is compared.
+
     With several processes, ``batch_size`` is that of one, ``len`` the number of steps, the same in all, and ``inputs``,
     ``transform`` and columns see the process's own seeds. ``state_dict`` is that of all: another number of processes
     goes on with it where ``batch_size * world_size`` is the same (docs/loader.md says which draws stay the same).
 
     ``timings`` has the seconds of sampling, fetching columns and waiting by batch, of the newest iteration so far.
 
-    Raises TypeError, ValueError or IndexError for wrong arguments, and TypeError when ``transform`` returns anything
-    but a NodeFlow. An exception in a worker reaches the caller with its type and message.
+    Raises TypeError, ValueError or IndexError for wrong arguments, ValueError for processes that differ, and TypeError
+    when ``transform`` returns anything but a NodeFlow. An exception in a worker reaches the caller with its type and
+    message.
 
     >>> from nodeflow import Graph, NeighborSampler
     >>> graph = Graph.from_edges([0, 1, 2], [1, 2, 0])
@@ -275,9 +280,16 @@ class NodeFlowLoader(Epochs):
 
         ``fill`` is called in the caller's thread, batch after batch, before ``transform``; it sets further columns.
         """
+        self._compare()
         # a copy: an older iteration keeps the inputs that were made for it
         self._inputs, self.timings = dict(self._inputs) if self._goes_on else {}, Timings()
         return self._iterate(self.begin(), self._inputs, ndata, fill)
+
+    def _compare(self) -> None:
+        """Raise ValueError, on all processes that share the steps, unless all begin the same iteration."""
+        start = {"epoch": self.next_epoch, "first batch": self._next if self._goes_on else 0}
+        peers = sharing(self.sampler.graph, self._shares)
+        peers.agree("iterations of NodeFlowLoader", lambda: as_facts({**start, **self.settings()}, self._shares))
 
     def _iterate(
         self, this: Pass, inputs: dict[int, Any], ndata: NamesLike, fill: Callable[[NodeFlow], None] | None

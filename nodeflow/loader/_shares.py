@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, NamedTuple, TypeAlias
 
@@ -12,7 +12,7 @@ from torch import Tensor
 
 from nodeflow._base.checks import Ints, as_array, as_count, as_int, check_one_of, describe, first_true
 from nodeflow._base.types import IdsLike
-from nodeflow._peers.peers import Peers
+from nodeflow._peers.peers import ALONE, Peers
 from nodeflow._peers.present import peers_of
 from nodeflow.graph import Graph
 from nodeflow.random import hash_ids
@@ -92,6 +92,22 @@ def as_group(rank: int | None, world_size: int | None, graph: Graph) -> tuple[in
     return number, size
 
 
+def sharing(graph: Graph, shares: Shares) -> Peers:
+    """Return the processes that share the steps of a loader, as far as they can be asked.
+
+    Those of the graph or of torch's default group; of others, whose numbers a user has passed, nothing is known.
+    """
+    peers = peers_of(graph)
+    shared = (peers.rank, peers.size) == (shares.rank, shares.world_size) and not peers.inherited
+    return peers if shared else ALONE
+
+
+def as_facts(settings: Mapping[str, Any], shares: Shares, **more: int) -> dict[str, str]:
+    """Return what must be the same on all processes that share steps, as text."""
+    owner = None if shares.owner is None else f"hash {hash_ids(shares.owner):#018x}"
+    return {name: repr(value) for name, value in {**settings, **more, "owner": owner}.items()}
+
+
 def join(peers: Peers, shares: Shares, settings: Callable[[], dict[str, Any]], workers: tuple[int, int]) -> object:
     """Make sure that all processes draw the same batches in the same order; return a channel for a thread that does."""
     num_workers, prefetch = workers
@@ -101,13 +117,8 @@ def join(peers: Peers, shares: Shares, settings: Callable[[], dict[str, Any]], w
             f"num_workers must be 0 or 1 for a graph that lies on several processes, which draw each batch together, "
             f"got {num_workers}"
         )
-
-    def facts() -> dict[str, str]:
-        owner = None if shares.owner is None else f"hash {hash_ids(shares.owner):#018x}"
-        arguments = {**settings(), "num_workers": num_workers, "prefetch": prefetch, "owner": owner}
-        return {name: repr(value) for name, value in arguments.items()}
-
-    peers.agree("arguments of NodeFlowLoader", facts)
+    work = {"num_workers": num_workers, "prefetch": prefetch}
+    peers.agree("arguments of NodeFlowLoader", lambda: as_facts(settings(), shares, **work))
     return peers.channel() if num_workers and prefetch else None
 
 

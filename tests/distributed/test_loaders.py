@@ -122,6 +122,19 @@ def test_loaders_that_differ_between_ranks_are_refused(graph: Graph, rank: int) 
         storage.Lookahead(loader, memory=3)
 
 
+@PARTS.on_every_rank
+def test_iterations_that_differ_between_ranks_are_refused(graph: Graph, rank: int) -> None:
+    loader = NodeFlowLoader(NeighborSampler(graph, [2]), np.arange(12), 1)
+    loader.set_epoch(rank)
+    with pytest.raises(ValueError, match=r"iterations of NodeFlowLoader must .* epoch is 0 on rank 0 and 1 on rank 1"):
+        iter(loader)
+    loader.load_state_dict({**loader.state_dict(), "epoch": 4, "batch_number": 1 + (rank == 2)})
+    with pytest.raises(ValueError, match="first batch is 1 on rank 0 and 2 on rank 2"):
+        iter(loader)
+    loader.set_epoch(4)
+    assert (len(list(loader)), loader.epoch) == (4, 4)
+
+
 @pytest.mark.parametrize("share", ["even", "owned"])
 def test_link_batches(share: str) -> None:
     def links(graph: Graph, **options: int) -> NodeFlowLoader:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -138,6 +139,44 @@ def test_what_the_work_held_is_free_afterwards_without_collecting_circles(kind):
         assert gone() is None
     finally:
         gc.enable()
+
+
+IN_A_CHILD = """
+import os, signal, sys
+import torch
+from nodeflow import Graph, NeighborSampler, NodeFlowLoader
+
+torch.set_num_threads(2)
+matrix = torch.ones(1000, 1000)
+matrix @ matrix  # on the threads of torch alone
+loader = NodeFlowLoader(NeighborSampler(Graph.from_edges([0, 1, 2], [1, 2, 0]), [1]), "all", 1, num_workers=workers)
+opened = iter(loader)
+next(opened)
+child = os.fork()
+if child == 0:
+    signal.alarm(20)  # ends a child that waits for ever
+    matrix @ matrix
+    assert len(list(loader)) == 3
+    try:
+        print(len(list(opened)))
+    except RuntimeError as error:
+        print(error)
+    sys.stdout.flush()
+    os._exit(0)
+assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+assert len(list(opened)) == 2
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system starts no processes by fork")
+@pytest.mark.parametrize(
+    ("workers", "words"), [(0, "2\n"), (1, "the threads .* were made in another process, .* make")]
+)
+def test_a_child_made_by_fork_goes_on_without_the_threads_of_its_parent(workers, words):
+    code = f"workers = {workers}\n{IN_A_CHILD}"
+    done = subprocess.run([sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert re.match(words, done.stdout)
 
 
 AFTER_A_FORK = """
