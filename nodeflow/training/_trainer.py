@@ -13,7 +13,6 @@ from typing import Any, Unpack
 
 import torch
 from torch import Tensor, nn
-from tqdm import tqdm
 
 from nodeflow._base.checks import check_one_of
 from nodeflow._base.types import IdsLike
@@ -27,6 +26,7 @@ from nodeflow.training._data import PARTS
 from nodeflow.training._links import LinkTask, TopLinkOptions
 from nodeflow.training._nodes import Loss, NodeTask
 from nodeflow.training._processes import OwnRandom, find_device
+from nodeflow.training._progress import Progress
 from nodeflow.training._result import EpochRecord, Result, Stopped, counts_of, record_of
 from nodeflow.training._settings import Settings, as_read
 from nodeflow.training._task import OwnParts, Task, facts_of
@@ -115,7 +115,7 @@ class Trainer:
         self._sums: defaultdict[str, float] = defaultdict(int)  # of the present epoch, see ``record_of``
         self._waiting = 0  # batches since the last step
         self._stop = False
-        self._bar_start: tuple[float, float] | None = None  # time and batches of the whole run at the first bar
+        self._progress = Progress()
 
     def __repr__(self) -> str:
         names = f"{type(self.network.model).__name__} for {self.task.metric.name}"
@@ -329,7 +329,8 @@ class Trainer:
         if self.batches_done:
             self.batches.load_state_dict({**self.batches.state_dict(), "batch_number": self.batches_done})
         total = len(self.batches)
-        with self._bar(epoch) as bar:
+        batches_of_epochs = [self.task.num_batches(number) for number in range(self.settings.run.epochs)]
+        with self._progress.bar(batches_of_epochs, epoch, self.batches_done, shown=self.peers.is_first) as bar:
             start = time.perf_counter()
             if self.batches_done < total:
                 batch: Any
@@ -357,23 +358,6 @@ class Trainer:
                     bar.set_postfix_str(f"loss {value:.3f}, {rate:,.0f} seeds/s", refresh=self.batches_done == total)
                     bar.update()
                     self._between_steps(stop > 0, save > 0)
-
-    def _bar(self, epoch: int) -> Any:
-        # of all batches of the run, so that it shows the time left of all epochs; on a terminal only
-        counts = [self.task.num_batches(number) for number in range(self.settings.run.epochs)]
-        bar = tqdm(
-            total=sum(counts),
-            initial=sum(counts[: epoch - 1]) + self.batches_done,
-            unit="batch",
-            smoothing=0,
-            desc=f"epoch {epoch}/{self.settings.run.epochs}",
-            leave=False,
-            disable=None if self.peers.is_first else True,
-        )
-        if not bar.disable:  # the time left counts validation too, which lies between the bars of two epochs
-            start = self._bar_start = self._bar_start or (bar.start_t, bar.initial)
-            bar.start_t, bar.initial = start
-        return bar
 
     def _between_steps(self, stop: bool, save: bool) -> None:
         """Save if due, and stop if requested; never while accumulated gradients wait for a step."""
