@@ -157,7 +157,7 @@ class Table:
                 for field in fields:
                     if not (is_integer(field) if whole else is_number(field)):
                         raise ValueError(f"{self.path}, line {line}: expected {what}, got {short(field)}") from None
-                    if not whole and np.isinf(np.dtype(dtype).type(field)) and not is_infinite(field):
+                    if not whole and abs(float(field)) > float(np.finfo(dtype).max) and not is_infinite(field):
                         why = f"{short(field)} is beyond the largest {np.dtype(dtype)}"
                         raise ValueError(f"{self.path}, line {line}: {why}") from None
             if values is not None:  # infinite as written

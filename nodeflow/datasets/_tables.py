@@ -298,7 +298,7 @@ def labels_of(table: Words) -> tuple[Array, int, tuple[str, ...] | None]:
     """
     words, codes = numbered(table.columns["label"])
     if any(";" in word for word in words):
-        return _several_labels(words, codes)
+        return _several_labels(table, words, codes)
     present = [word for word in words if word and word.lower() != "nan"]
     if not all(map(is_number, present)):
         number = {word: at for at, word in enumerate(present)}
@@ -316,13 +316,15 @@ def labels_of(table: Words) -> tuple[Array, int, tuple[str, ...] | None]:
     return label, int(label.max(initial=-1)) + 1, None
 
 
-def _several_labels(words: list[str], codes: Ints) -> tuple[NDArray[np.float32], int, tuple[str, ...] | None]:
+def _several_labels(
+    table: Words, words: list[str], codes: Ints
+) -> tuple[NDArray[np.float32], int, tuple[str, ...] | None]:
     lists = [[label for part in word.split(";") if (label := part.strip())] for word in words]
     names = list(dict.fromkeys(chain.from_iterable(lists)))
     whole = all(is_integer(name) and int(name) >= 0 for name in names)
     number = {name: int(name) if whole else at for at, name in enumerate(names)}
     width = max(number.values(), default=-1) + 1
-    check_memory(4 * len(codes) * width, f"a matrix of labels [{len(codes)}, {width}]")
+    check_memory(4 * len(codes) * width, f"{table.path}: a matrix of labels [{len(codes)}, {width}]")
     rows = np.zeros((len(words), width), np.float32)
     for row, labels in enumerate(lists):
         rows[row, [number[label] for label in labels]] = 1

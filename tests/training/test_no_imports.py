@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+import io
+import pickle
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
+import torch
 from _support.cli_tools import SMALL, Cli, status, two_communities
+from _support.training_tools import FAST, planted
 
-from nodeflow.datasets import read_folder
-from nodeflow.training import Settings, Trainer, load_model, open_trainer
+from nodeflow import storage
+from nodeflow.building import build_graph
+from nodeflow.datasets import read_edge_list, read_folder
+from nodeflow.training import Checkpoints, Settings, Trainer, load_model, open_trainer, save
+from nodeflow.training._folder import Run
 
 NAME = "module_that_a_file_names:make"
 MODULE = NAME.partition(":")[0]
@@ -92,3 +102,99 @@ def test_the_command_finds_modules_of_the_present_folder_only_for_a_model_that_i
     assert "" not in sys.path
     cli("evaluate", run, "--model", NAME)
     assert "" in sys.path
+
+
+# everything else that is read
+
+
+class Payload:
+    """An object whose pickle makes a file when it is loaded."""
+
+    def __init__(self, marker: Path) -> None:
+        self.marker = marker
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Path.touch, (self.marker,)
+
+
+def hostile(marker: Path) -> dict[str, bytes]:
+    """Contents that run code in a reader that unpickles, evaluates or imports what it reads."""
+    objects = np.empty(2, object)
+    objects[:] = [Payload(marker)] * 2
+    files = {"pickle": pickle.dumps(Payload(marker))}
+    writers: dict[str, Callable[[io.BytesIO], object]] = {
+        "npy": lambda file: np.save(file, objects, allow_pickle=True),
+        "npz": lambda file: np.savez(file, src=objects, dst=objects, data=objects, indices=objects, format=objects),
+        "torch": lambda file: torch.save(Payload(marker), file),
+    }
+    for name, write in writers.items():
+        write(file := io.BytesIO())
+        files[name] = file.getvalue()
+    code = f"__import__('pathlib').Path({str(marker)!r}).touch()"
+    words = f'"!!python/object/apply:{MODULE}.make []"'
+    files |= {"code": code.encode(), "json": f'{{"kind": {words}, "dtype": "{NAME}"}}'.encode()}
+    header = f"{{'descr': {code}, 'fortran_order': False, 'shape': (2,)}}\n".encode()
+    files["header"] = b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header
+    files["toml"] = f'model = "sage"\nmodel_options = {{activation = "{NAME}", norm = {words}}}\n'.encode()
+    return files
+
+
+def calls(place: Path) -> dict[str, Callable[[Path], object]]:
+    """Every file that something of this package reads, and a call that reads it."""
+    planted().save(place / "graph")
+    two_communities(place / "data")
+    save(Trainer(planted(), FAST.replace(epochs=1), checkpoints=Checkpoints(place / "run")).run(), place / "run")
+    Run("debian", FAST).write(place / "run")
+    folder = dict.fromkeys(("edges.npz", "adjacency.npz", "features.npy", "labels.npy", "train.npy"), "data")
+    folder |= dict.fromkeys(("features.npz", "labels.npz", "edges.csv", "edges.csv.gz", "nodes.csv"), "data")
+    own = {f"data/{name}": lambda path: read_folder(path.parent) for name in folder}
+    stored = [path.relative_to(place) for path in (place / "graph").rglob("*") if path.is_file()]
+    own |= {str(path): lambda _: read_folder(place / "graph") for path in stored}
+    return own | {
+        "run/run.toml": lambda path: open_trainer(path.parent, planted()),
+        "run/state.safetensors": lambda path: open_trainer(path.parent, planted()),
+        "run/checkpoint.safetensors": load_model,
+        "run/result.json": lambda path: expect_success(["compare", str(path.parent)]),
+        "run/log.csv": lambda path: expect_success(["compare", str(path.parent)]),
+        "rows.npy": storage.open,
+        "rows.safetensors": lambda path: storage.open(path, name="x"),
+        "list.csv": read_edge_list,
+        "list.npy": lambda path: build_graph([path], place / "built"),
+        "list.parquet": lambda path: build_graph([path], place / "built"),
+    }
+
+
+def expect_success(words: list[str]) -> None:
+    if status(words):
+        raise ValueError(words)
+
+
+def test_nothing_that_is_read_runs_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    marker = tmp_path / "code was run"
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / f"{MODULE}.py").write_text(f"open({str(marker)!r}, 'w').close()\n")
+    for name, call in calls(tmp_path).items():
+        path = tmp_path / name
+        before = path.read_bytes() if path.exists() else None
+        hidden = [path.with_name(other) for other in RIVALS.get(path.name, ()) if path.with_name(other).exists()]
+        for other in hidden:
+            other.rename(tmp_path / other.name)
+        for kind, contents in hostile(marker).items():
+            path.write_bytes(contents)
+            with suppress(ValueError, OSError, KeyError, ImportError):
+                call(path)
+            assert not marker.exists(), (name, kind)
+            assert MODULE not in sys.modules, (name, kind)
+        path.unlink()
+        if before is not None:
+            path.write_bytes(before)
+        for other in hidden:
+            (tmp_path / other.name).rename(other)
+
+
+RIVALS = {
+    **dict.fromkeys(("adjacency.npz", "edges.csv", "edges.csv.gz"), ("edges.npz",)),
+    **dict.fromkeys(("features.npz", "labels.npz"), ("features.npy", "labels.npy")),
+}
+"""Files that would be refused beside one."""

@@ -1,0 +1,219 @@
+"""Files that are damaged, hostile or no files: the number that was written, or an error with file and line."""
+
+from __future__ import annotations
+
+import os
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.sparse
+import torch
+
+from nodeflow.building import build_graph
+from nodeflow.datasets import read_edge_list, read_folder, read_ogb
+
+PLACES: dict[str, tuple[Callable[[Path], object], str]] = {
+    "link": (lambda path: path.symlink_to("nowhere"), "is a link to nowhere, where nothing is"),
+    "FIFO": (os.mkfifo, "must be a file, but it is a FIFO"),
+    "folder": (Path.mkdir, "must be a file, but it is a folder"),
+    "device": (lambda path: path.symlink_to("/dev/zero"), "must be a file, but it is a device"),
+}
+ARRAYS = ["features.npz", "labels.npy", "val.npy", "adjacency.npz", "feat.npy"]
+
+
+@pytest.mark.parametrize("kind", PLACES)
+@pytest.mark.parametrize("name", [*ARRAYS, "nodes.csv", "edges.csv.gz", "manifest.json"])
+def test_what_is_no_file_is_named(name: str, kind: str, folder: Path) -> None:
+    make, words = PLACES[kind]
+    (folder / name).unlink(missing_ok=True)
+    if name == "manifest.json":
+        (folder / "adjacency.npz").unlink()
+    make(folder / name)
+    with pytest.raises(OSError, match=f"{name} {words}"):
+        read_folder(folder)
+
+
+@pytest.mark.parametrize("kind", PLACES)
+def test_lists_of_edges_that_are_no_files(kind: str, tmp_path: Path) -> None:
+    make, words = PLACES[kind]
+    make(tmp_path / "edges.csv")
+    (tmp_path / "raw").mkdir()
+    make(tmp_path / "raw" / "num-node-list.csv.gz")
+    with pytest.raises(OSError, match=f"edges.csv {words}"):
+        read_edge_list(tmp_path / "edges.csv")
+    with pytest.raises(OSError, match=f"edges.csv {words}"):
+        build_graph([tmp_path / "edges.csv"], tmp_path / "graph")
+    with pytest.raises(OSError, match=f"num-node-list.csv.gz {words}"):
+        read_ogb(tmp_path)
+
+
+# text
+
+DIGITS = "9" * 100_000
+EDGES = {
+    "0,1,99999999999999999999": "column 'w' has '99999999999999999999', beyond 64 bits",
+    f"0,1,{DIGITS}": "column 'w' has '9{30}'... of 100,000 characters, beyond 64 bits",
+    "0,1,1e400": "column 'w' has '1e400', beyond 64 bits",
+    "0,1,-9223372036854775809": "column 'w' has '-9223372036854775809', beyond 64 bits",
+    f"0,{DIGITS},1": "dst must be an integer from 0, got '9{30}'... of 100,000 characters",
+    "0,1,2\0": "line 3 has a NUL byte",
+    "0,1,\ufeff2": "line 3 has a byte order mark",
+    "0,1,\udcff2": "line 3 has bytes that are no UTF-8",
+}
+
+
+@pytest.mark.parametrize("first", ["5", "5.5"])
+@pytest.mark.parametrize(("line", "words"), EDGES.items(), ids=range(len(EDGES)))
+def test_a_list_of_edges_keeps_numbers_or_names_the_line(line: str, words: str, first: str, tmp_path: Path) -> None:
+    file = tmp_path / "edges.csv"
+    file.write_bytes(f"src,dst,w\n1,0,{first}\n{line}\n".encode("utf-8", "surrogateescape"))
+    with pytest.raises(ValueError, match=rf"edges.csv.*{words}") as caught:
+        read_edge_list(file, header=True)
+    assert "line 3" in str(caught.value)
+    with pytest.raises(ValueError, match=rf"edges.csv.*{words}"):
+        build_graph([file], tmp_path / "graph")
+    file.write_bytes(f"src,dst,w\n1,0,{line.split(',')[2]}\n".encode("utf-8", "surrogateescape"))
+    if "dst" not in words:
+        with pytest.raises(ValueError, match=r"edges.csv.*line 2"):
+            read_edge_list(file, header=True)
+
+
+@pytest.mark.parametrize(("line", "words"), EDGES.items(), ids=range(len(EDGES)))
+def test_a_table_of_edges_keeps_numbers_or_names_the_line(line: str, words: str, tmp_path: Path) -> None:
+    if "dst must" in words:
+        return  # any word is a name here
+    for first in ("5", "5.5"):
+        (tmp_path / "edges.csv").write_bytes(f"src,dst,w\n1,0,{first}\n{line}\n".encode("utf-8", "surrogateescape"))
+        with pytest.raises(ValueError, match=r"edges.csv.*line 3.*(beyond 64 bits|has a|has bytes)"):
+            read_folder(tmp_path, labels=False)
+    (tmp_path / "edges.csv").write_text("a,b\n0,1\n1,0\n")
+    (tmp_path / "nodes.csv").write_bytes(
+        f"id,w\n0,{first}\n1,{line.split(',')[2]}\n".encode("utf-8", "surrogateescape")
+    )
+    with pytest.raises(ValueError, match=r"nodes.csv.*line 3.*(beyond 64 bits|has a|has bytes)"):
+        read_folder(tmp_path, labels=False)
+
+
+def test_numbers_that_fit_stay_as_they_are(tmp_path: Path) -> None:
+    words = ["9223372036854775807", "-9223372036854775808", "+0000000000000000000000000007"]
+    lines = [f"0,1,{word}" for word in words]
+    (tmp_path / "edges.csv").write_text("\n".join(["src,dst,w", *lines]))
+    expected = torch.tensor([2**63 - 1, -(2**63), 7])
+    assert torch.equal(read_edge_list(tmp_path / "edges.csv", header=True).edata["w"], expected)
+    assert torch.equal(read_folder(tmp_path, labels=False).graph.edata["w"], expected)
+    (tmp_path / "edges.csv").write_bytes("\n".join(["\ufeffsrc,dst,w", "0,1,1e300", "0,1,-inf", "0,1,1e19"]).encode())
+    for graph in (read_edge_list(tmp_path / "edges.csv", header=True), read_folder(tmp_path, labels=False).graph):
+        assert graph.edata["w"].tolist() == [1e300, -np.inf, 1e19]
+
+
+@pytest.mark.parametrize(
+    ("labels", "words"),
+    [
+        (["1", "9" * 30], "beyond 64 bits"),
+        (["1", "1e30"], "line 3: label must be a class in 64 bits"),
+        (["0.5", "1e39"], "column 'label' holds 1e\\+39 in entry 1, beyond the largest float32"),
+        (["1", "1e400"], "beyond 64 bits"),
+        (["1;2", "3;1000000000000000"], "a matrix of labels .* takes .*, and this machine has"),
+    ],
+)
+def test_labels_that_cannot_be_kept(labels: list[str], words: str, tmp_path: Path) -> None:
+    (tmp_path / "edges.csv").write_text("src,dst\n0,1\n1,0\n")
+    (tmp_path / "nodes.csv").write_text("id,label\n" + "".join(f"{v},{label}\n" for v, label in enumerate(labels)))
+    with pytest.raises(ValueError, match=f"nodes.csv.*{words}"):
+        read_folder(tmp_path)
+
+
+def test_a_class_is_not_rounded(tmp_path: Path) -> None:
+    (tmp_path / "edges.csv").write_text("src,dst\n0,1\n1,0\n")
+    (tmp_path / "nodes.csv").write_text(f"id,label\n0,{2**53 + 1}\n1,\n")
+    assert read_folder(tmp_path).graph.ndata["label"].tolist() == [2**53 + 1, -1]
+
+
+def test_numbers_of_ogb_are_not_infinite(tmp_path: Path) -> None:
+    files = {"raw/edge": "0,1\n", "raw/node-label": "1\n0\n", "raw/num-node-list": "2\n", "raw/node-feat": "1\n1e39\n"}
+    for name, text in {**files, "split/a/train": "0\n", "split/a/valid": "1\n", "split/a/test": ""}.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / f"{name}.csv").write_text(text)
+    with pytest.raises(ValueError, match=r"node-feat.csv, line 2: '1e39' is beyond the largest float32"):
+        read_ogb(tmp_path)
+    (tmp_path / "raw" / "node-feat.csv").write_text("1\ninf\n")
+    assert read_ogb(tmp_path).graph.ndata["feat"].tolist() == [[1.0], [np.inf]]
+
+
+# arrays
+
+
+def npy(header: bytes, data: bytes = b"") -> bytes:
+    return b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header + data
+
+
+HEADERS = {
+    "cut": (b"{'descr': '<i8', 'fortran_order': False, 'shape': (8,", "cannot be read"),
+    "strange": (b"{'descr': '<i8', 'fortran_order': False, 'shape': (8,), \\\n", "cannot be read"),
+    "text": (b"('" + b"\n" * 20, "cannot be read"),
+    "deep": (b"(" * 5000, "cannot be read"),
+    "call": (b"__import__('os').abort()\n", "cannot be read"),
+    "large": (b"{'descr': '<i8', 'fortran_order': False, 'shape': (1000000000000,), }\n", "takes 8,000,000,000,"),
+    "negative": (b"{'descr': '<i8', 'fortran_order': False, 'shape': (-8,), }\n", "array int64 .-8. takes"),
+    "longer": (b"{'descr': '<i8', 'fortran_order': False, 'shape': (7,), }\n", "array int64 .7. takes"),
+}
+
+
+@pytest.mark.parametrize(("header", "words"), HEADERS.values(), ids=HEADERS.keys())
+def test_headers_that_are_damaged_or_lie(header: bytes, words: str, folder: Path) -> None:
+    contents = npy(header, np.arange(8).tobytes())
+    (folder / "labels.npy").write_bytes(contents)
+    with pytest.raises(ValueError, match=rf"labels\.npy must be .*{words}"):
+        read_folder(folder)
+    np.save(folder / "labels.npy", np.zeros(8, np.int64))
+    (folder / "adjacency.npz").unlink()
+    with zipfile.ZipFile(folder / "edges.npz", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("src.npy", contents)
+    with pytest.raises(ValueError, match=rf"edges\.npz must be .*{words}"):
+        read_folder(folder)
+    (folder / "edges.npz").rename(folder / "adjacency.npz")
+    with pytest.raises(ValueError, match=rf"adjacency\.npz must be .*{words}"):
+        read_folder(folder)
+
+
+def test_arrays_larger_than_memory_are_refused_before_they_are_read(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder / "adjacency.npz").unlink()
+    np.savez_compressed(folder / "edges.npz", src=np.zeros(10**7, np.int64), dst=np.zeros(10**7, np.int64))
+    assert (folder / "edges.npz").stat().st_size < 10**6
+    np.save(folder / "labels.npy", np.zeros(2000, np.int64))
+    monkeypatch.setattr(os, "sysconf", lambda name: 10**4)
+    with pytest.raises(ValueError, match=r"edges\.npz .*takes 160 MB, and this machine has 100 MB of memory; .* build"):
+        read_folder(folder)
+    monkeypatch.setattr(os, "sysconf", lambda name: 10**2)
+    with pytest.raises(ValueError, match=r"labels\.npy .*takes 16.1 kB, and this machine has 10 kB of memory"):
+        read_folder(folder)
+
+
+def test_a_matrix_of_labels_larger_than_memory(folder: Path) -> None:
+    (folder / "labels.npy").unlink()
+    scipy.sparse.save_npz(folder / "labels.npz", scipy.sparse.csr_matrix((8, 2**50), dtype=np.float32))
+    with pytest.raises(ValueError, match=r"labels\.npz: a dense matrix .* takes .*nodeflow build"):
+        read_folder(folder)
+
+
+@pytest.mark.parametrize("kind", ["csr", "csc", "bsr"])
+def test_indices_outside_of_a_matrix(kind: str, folder: Path) -> None:
+    matrix = scipy.sparse.csr_matrix(np.eye(8)).asformat(kind)
+    matrix.indices[3] = 99
+    scipy.sparse.save_npz(folder / "adjacency.npz", matrix)
+    with pytest.raises(ValueError, match=r"adjacency\.npz must be a sparse matrix"):
+        read_folder(folder)
+
+
+@pytest.mark.parametrize("name", ["labels.npy", "feat.npy"])
+def test_arrays_that_float32_does_not_hold(name: str, folder: Path) -> None:
+    (folder / "features.npz").unlink()
+    array = np.full(8, 1e300) if name == "labels.npy" else np.full((8, 1), 1e300, np.longdouble)
+    np.save(folder / name, array)
+    with pytest.raises(ValueError, match=rf"{name} holds 1e\+300 in entry 0, beyond the largest float32"):
+        read_folder(folder)
