@@ -205,6 +205,9 @@ def changed(folder: Path, change: Any) -> None:
         (lambda m: m["facts"].update(ndata=m["facts"]["edata"] + [{"name": 3}]), "wrong columns in ndata"),
         (lambda m: m["facts"].update(edata=[{"name": "x", "width": None, "arrays": ["indptr"]}]), "wrong columns"),
         (lambda m: m["arrays"][m["facts"]["ndata"][-1]["arrays"][0]]["csr"].reverse(), "rows of|holds|indptr|indices"),
+        (lambda m: m["facts"]["ndata"].append(m["facts"]["ndata"][0]), "wrong columns in ndata: two have one name"),
+        (lambda m: m["arrays"][m["facts"]["ndata"][-1]["arrays"][0]].update(shape=[4, 1]), "column ids go from 0 to 0"),
+        (lambda m: m["arrays"]["indices"].update(shape=[-4]), "at least 0"),
         (lambda m: m.update(version=2), "version 2"),
     ],
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pickle
 from multiprocessing import get_context
@@ -280,3 +281,61 @@ def test_sparse_mistakes_are_named(tmp_path: Path) -> None:
     ids.flush()
     with pytest.raises(ValueError, match=r"rows\.indices.* is damaged: it names columns outside of 0 to 2"):
         rows.fetch(torch.tensor([1]))
+
+
+@pytest.mark.parametrize(
+    ("file", "options", "error", "message"),
+    [
+        ("x.npy", {"shape": (2, 2), "dtype": torch.float32}, TypeError, "shape is no argument for a .npy file"),
+        ("x.npy", {"offset": 128}, TypeError, "offset is no argument"),
+        ("x.npy", {"name": "x"}, TypeError, "name is no argument"),
+        ("x.npy", {"verify": False}, TypeError, "verify is no argument"),
+        ("x.npy", {"direct": "no"}, TypeError, "direct must be True or False"),
+        ("x.safetensors", {"offset": 8}, TypeError, "offset is no argument"),
+        ("x.raw", {"shape": (2, 2), "dtype": torch.float32, "name": "x"}, TypeError, "name is no argument"),
+        ("x.raw", {"shape": (1, 2), "dtype": torch.float32}, ValueError, r"x\.raw has 16 bytes, but .* takes 8"),
+        ("sparse", {"name": "x"}, TypeError, "name is no argument for a folder"),
+        ("sparse", {"offset": 3}, TypeError, "offset is no argument for a folder"),
+    ],
+)
+def test_arguments_that_a_file_does_not_take_are_refused(
+    tmp_path: Path, file: str, options: dict[str, Any], error: type[Exception], message: str
+) -> None:
+    rows = torch.ones(2, 2)
+    np.save(tmp_path / "x.npy", rows.numpy())
+    (tmp_path / "x.raw").write_bytes(rows.numpy().tobytes())
+    save_file({"x": rows}, tmp_path / "x.safetensors")
+    storage.save_sparse(tmp_path / "sparse", rows.to_sparse_csr())
+    storage.open(tmp_path / "sparse", verify=True)
+    with pytest.raises(error, match=message):
+        storage.open(tmp_path / file, **options)
+
+
+@pytest.mark.parametrize("shape", [[-4, -4], [4, 2.0], [True, 16], 16])
+def test_a_shape_that_is_none_in_a_safetensors_header_is_refused(tmp_path: Path, shape: Any) -> None:
+    header = json.dumps({"x": {"dtype": "F32", "shape": shape, "data_offsets": [0, 64]}}).encode()
+    (tmp_path / "x.safetensors").write_bytes(len(header).to_bytes(8, "little") + header + bytes(64))
+    with pytest.raises(ValueError, match=r"x\.safetensors is damaged"):
+        storage.open(tmp_path / "x.safetensors")
+
+
+@pytest.mark.parametrize("name", ["x.npy", "x.safetensors", "x.raw"])
+def test_a_pipe_is_refused(tmp_path: Path, name: str) -> None:
+    os.mkfifo(tmp_path / name)
+    options: dict[str, Any] = {"shape": (1, 1), "dtype": torch.float32} if name == "x.raw" else {}
+    with pytest.raises(ValueError, match=f"{name}.*it is a pipe or a device"):
+        storage.open(tmp_path / name, **options)
+
+
+@pytest.mark.parametrize("part", ["indptr", "indices", "values"])
+def test_a_flipped_bit_of_sparse_rows_is_found(tmp_path: Path, part: str) -> None:
+    storage.save_sparse(tmp_path / "x", torch.eye(5).to_sparse_csr())
+    (file,) = (tmp_path / "x").glob(f"*{part}*")
+    data = bytearray(file.read_bytes())
+    data[-3] ^= 16
+    file.write_bytes(data)
+    with pytest.raises(ValueError, match=file.name):
+        storage.open(tmp_path / "x")
+    if part != "values":  # which no loop relies on
+        with pytest.raises(ValueError, match=file.name):
+            storage.open(tmp_path / "x", verify=False)
