@@ -1,21 +1,14 @@
-"""Exchanges over torch.distributed: bytes between processes, and signs of life that tell which of them is missing.
-
-An exchange that breaks off says only that a connection was closed, or that it took too long. Signs of life tell a
-process that has ended or is stopped from one that is late; without them ``tests/distributed/test_processes.py
-test_all_end_with_an_error_that_names_the_one_that_is_missing`` fails.
-"""
+"""Exchanges over torch.distributed: bytes between processes; ``watch`` says which of them is missing."""
 
 from __future__ import annotations
 
-import atexit
-import json
-import threading
+import ctypes
 import time
+import warnings
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from datetime import timedelta
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -25,14 +18,12 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from nodeflow._base.checks import Ints
+from nodeflow._peers import watch as watched
+from nodeflow._peers.watch import Watch
 from nodeflow._rows.rows import new_rows
 
 Bytes = NDArray[np.uint8]
-PERIOD = 1.0
-"""Seconds between two signs of life."""
-_CHANNELS = 64  # a sign of life lists this many of the newest channels
 _LOST = ("gloo", "NCCL", "Connection closed")  # words of torch's errors when communication fails
-_threads = weakref.WeakKeyDictionary[threading.Thread, threading.Event]()
 
 
 class PeerError(RuntimeError):
@@ -49,6 +40,8 @@ class GroupTransport:
     def __init__(self, watch: Watch, timeout: float) -> None:
         self.rank, self.size, self.broken = watch.rank, watch.size, ""
         self._watch, self._timeout, self._channel = watch, timeout, watch.channel()
+        self._warned = False
+        self._come_together()
         try:
             self._group = dist.new_group(backend="gloo", timeout=timedelta(seconds=timeout))
         except RuntimeError as error:
@@ -60,7 +53,7 @@ class GroupTransport:
         """Send row r of ``words`` ``[size, k]`` to process r; return what each process sent, ``[size, k]``."""
         heard = np.empty_like(words)
         mine, theirs = torch.from_numpy(words).view(-1), torch.from_numpy(heard).view(-1)
-        self._run(lambda: dist.all_to_all_single(theirs, mine, group=self._group))
+        self._run(lambda: [dist.all_to_all_single(theirs, mine, group=self._group, async_op=True)])
         return heard
 
     def send(self, parcels: Sequence[Bytes], sizes: Sequence[int]) -> list[Bytes]:
@@ -68,23 +61,18 @@ class GroupTransport:
         sent = [len(parcel) for parcel in parcels]
         mine, theirs = (new_rows(size, (), torch.uint8) for size in (sum(sent), sum(sizes)))
         np.concatenate(parcels, out=mine.numpy())
-        self._run(lambda: dist.all_to_all_single(theirs, mine, list(sizes), sent, group=self._group))
+        split = list(sizes), sent
+        self._run(lambda: [dist.all_to_all_single(theirs, mine, *split, group=self._group, async_op=True)])
         return [part.numpy() for part in theirs.split(list(sizes))]
 
     def add_up(self, tensors: Sequence[Tensor]) -> None:
         """Replace each tensor by its sum over the processes, always added in the same order."""
-
-        def add_up() -> None:
-            # begun together, because most are small
-            for work in [dist.all_reduce(each, group=self._group_of(each), async_op=True) for each in tensors]:
-                work.wait()
-
-        self._run(add_up)
+        # begun together, because most are small
+        self._run(lambda: [dist.all_reduce(each, group=self._group_of(each), async_op=True) for each in tensors])
 
     def copy_first(self, tensors: Sequence[Tensor]) -> None:
         """Give the tensors the values that they have on the first process."""
-        for each in tensors:
-            self._run(partial(dist.broadcast, each, 0, group=self._group_of(each)))
+        self._run(lambda: [dist.broadcast(each, 0, group=self._group_of(each), async_op=True) for each in tensors])
 
     def _group_of(self, tensor: Tensor) -> Any:
         """The group whose backend moves a tensor: for those on a GPU the default group's, None."""
@@ -97,103 +85,62 @@ class GroupTransport:
     def enter(self, what: str) -> None:
         self._watch.enter(self._channel, what)
 
-    def _run(self, operation: Callable[[], object]) -> None:
+    def _run(self, begin: Callable[[], Iterable[Any]]) -> None:
+        """Begin operations, and wait until all have ended."""
         if self.broken:
             raise PeerError(self.broken)
         try:
-            operation()
+            for work in begin():
+                self._wait(work)
         except RuntimeError as error:
             # others, such as a lack of memory, are errors of this process
-            if not (isinstance(error, dist.DistError) or any(word in str(error) for word in _LOST)):
+            if isinstance(error, PeerError) or not (
+                isinstance(error, dist.DistError) or any(word in str(error) for word in _LOST)
+            ):
                 raise
             why = f"an exchange between processes broke off: {self._watch.missing(self._channel)}"
             self.broken = f"{why}; the processes must be started again"
             raise PeerError(f"{why} ({str(error).splitlines()[0]})") from error
 
+    def _wait(self, work: Any) -> None:
+        """Wait for an operation; raises PeerError as soon as it is known that it will not end."""
+        while True:
+            try:
+                work.wait(timedelta(seconds=watched.LOOK))
+                return
+            except RuntimeError:
+                if work.is_completed():  # it has failed, or has ended just now
+                    work.wait()
+                    return
+            if why := self._look():
+                self.broken = f"{why}; the processes must be started again"
+                # gloo's thread still waits in the operation, and the group's end would wait for the thread
+                ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._group))
+                raise PeerError(why)
+
+    def _come_together(self) -> None:
+        """Wait until all processes make this channel; gloo itself would wait for the whole timeout without a word."""
+        begun = looked = time.monotonic()
+        pause = 0.001
+        while not self._watch.have_come(self._channel):
+            now = time.monotonic()
+            if now - begun > self._timeout:
+                raise PeerError(f"processes did not come together: {self._watch.missing(self._channel)}")
+            if now - looked > watched.LOOK:
+                looked = now
+                if why := self._look():
+                    raise PeerError(why)
+            time.sleep(pause := min(2 * pause, 0.1))
+
+    def _look(self) -> str:
+        """Return why an exchange that has lasted for long will not end; "" where it may, with a warning, once."""
+        why, late = self._watch.look(self._channel)
+        if late and not why and not self._warned:
+            self._warned = True
+            warnings.warn(f"an exchange between processes waits: {late}", RuntimeWarning, stacklevel=2)
+        return f"an exchange between processes will not end: {why}" if why else ""
+
 
 def _release(group: Any) -> None:
     with suppress(Exception):  # the group may already be gone
         dist.destroy_process_group(group)
-
-
-class Watch:
-    """Writes a sign of life into the store of the processes every second, and reads those of the others.
-
-    A sign is the number of the sign, and for every channel the number of its last exchange and what that was of. A
-    thread writes them, so a process whose main thread computes for long lives, and one that is stopped does not.
-    """
-
-    def __init__(self, store: Any, rank: int, size: int) -> None:
-        self.store, self.rank, self.size = store, rank, size
-        self._beat, self._last = 0, list[tuple[int, str]]()
-        self.beat()
-        over = threading.Event()
-        thread = threading.Thread(target=_beats, args=(weakref.ref(self), over), name="nodeflow-watch", daemon=True)
-        _threads[thread] = over
-        thread.start()
-
-    def channel(self) -> int:
-        self._last.append((0, "the start"))
-        return len(self._last) - 1
-
-    def enter(self, channel: int, what: str) -> None:
-        self._last[channel] = (self._last[channel][0] + 1, what)
-
-    def beat(self) -> None:
-        self._beat += 1
-        first = max(0, len(self._last) - _CHANNELS)
-        self.store.set(f"sign/{self.rank}", json.dumps([self._beat, first, self._last[first:]]))
-
-    def missing(self, channel: int) -> str:
-        """Return which process is missing in the exchange where this one is, after some seconds of watching."""
-        try:
-            self.beat()
-            before = self._signs()
-            time.sleep(2.5 * PERIOD)
-            self.beat()
-            after = self._signs()
-        except Exception as error:
-            return f"rank 0, which keeps the store of the processes, does not answer ({type(error).__name__})"
-        others = [r for r in range(self.size) if r != self.rank]
-        last = {r: after[r][1].get(channel, (0, "the start")) for r in others}
-        where = {r: f"its last exchange was number {number}, {what}" for r, (number, what) in last.items()}
-        silent = [r for r in others if after[r][0] == before[r][0]]
-        if silent:
-            return "; ".join(
-                f"rank {r} does not answer: its process has ended or is stopped ({where[r]})" for r in silent
-            )
-        own = self._last[channel][0]
-        late = [r for r in others if last[r][0] < own]
-        if late:
-            return "; ".join(f"rank {r} lives, but has not come to exchange {own}: {where[r]}" for r in late)
-        return "all other processes live and came to this exchange, but a connection broke"
-
-    def _signs(self) -> list[tuple[int, dict[int, tuple[int, str]]]]:
-        """The number of the last sign of each process, 0 of one that has written none, and its channels."""
-        signs = []
-        for key in (f"sign/{r}" for r in range(self.size)):
-            beat, first, last = json.loads(self.store.get(key)) if self.store.check([key]) else (0, 0, [])
-            signs.append((beat, dict(enumerate(last, first))))
-        return signs
-
-
-def _beats(watch: weakref.ref[Watch], over: threading.Event) -> None:
-    """Write signs until the watch or the store is gone."""
-    while not over.wait(PERIOD):
-        alive = watch()
-        if alive is None:
-            return
-        try:
-            alive.beat()
-        except Exception:  # the store ends with the processes
-            return
-        del alive
-
-
-@atexit.register
-def _end_threads() -> None:
-    """End all threads: one that the interpreter ends while it is inside the store aborts the process."""
-    for over in list(_threads.values()):
-        over.set()
-    for thread in list(_threads):
-        thread.join(timeout=10 * PERIOD)  # not for ever: the process that keeps the store may be gone

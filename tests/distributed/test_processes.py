@@ -114,7 +114,7 @@ def test_faults_that_a_process_survives_are_errors_on_all_and_the_next_draw_is_r
     ("fault", "words"),
     [
         ("killed", "rank 1 does not answer: its process has ended or is stopped (its last exchange was number"),
-        ("raises", "rank 1 does not answer: its process has ended or is stopped"),
+        ("raises", "rank 1 has ended with ValueError: a mistake of the user (its last exchange was number"),
         ("stopped", "rank 1 does not answer: its process has ended or is stopped"),
         ("late", "rank 1 lives, but has not come to exchange"),
     ],

@@ -180,7 +180,7 @@ def test_runs_that_several_processes_cannot_share_are_refused_on_all(found: list
     reasons = [
         "'saint' .* several processes: a batch is one subgraph", "'cluster' .* several", "'cv' .* the history",
         r"batch normalisation", "batch normalisation", r"share .* with a part of the graph",
-        "runs must be the same .* seed is 0 on rank 0 and 1 on",
+        "must be the same .* seed is 0 on rank 0 and 1 on",
         "training nodes",
     ]  # fmt: skip
     assert len(found[0][1]) == len(reasons)
