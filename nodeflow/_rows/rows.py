@@ -14,7 +14,7 @@ from torch import Tensor
 from nodeflow import _kernels as kernels
 from nodeflow._base.checks import Ints
 from nodeflow._base.types import Array
-from nodeflow._rows.csr import csr_positions, csr_tensor
+from nodeflow._rows.csr import check_csr, csr_positions, csr_tensor, is_checked
 from nodeflow._runtime.mapped import remember
 from nodeflow._runtime.memory import as_tensor, reused
 from nodeflow._runtime.process import ignored_warnings
@@ -153,7 +153,8 @@ def take_rows(column: Tensor | Rows, ids: Tensor) -> Tensor:
         return column.index_select(0, ids)
     indptr, position = csr_positions(column.crow_indices(), ids)
     shape = (len(ids), column.shape[1])
-    return csr_tensor(indptr, column.col_indices()[position], column.values()[position], shape)
+    entries = column.col_indices()[position], column.values()[position]
+    return csr_tensor(indptr, *entries, shape, checked=is_checked(column))
 
 
 def fetch_rows(column: Tensor | Rows, ids: Tensor) -> Tensor:
@@ -183,6 +184,8 @@ def _fetched(column: Rows, ids: Tensor) -> Tensor:
     shape = (len(ids), *column.shape[1:])
     if rows.shape != shape:
         raise ValueError(f"{name} must return {list(shape)} for {len(ids)} ids, got {list(rows.shape)}")
+    if is_sparse(rows):
+        check_csr(rows, f"what {name} returned")
     return rows
 
 
@@ -257,7 +260,7 @@ def slice_rows(column: Tensor, start: int, stop: int) -> Tensor:
     first, last = int(indptr[0]), int(indptr[-1])
     indptr = indptr - first if first else indptr
     entries = column.col_indices()[first:last], column.values()[first:last]
-    return csr_tensor(indptr, *entries, (stop - start, column.shape[1]))
+    return csr_tensor(indptr, *entries, (stop - start, column.shape[1]), checked=is_checked(column))
 
 
 def concat_rows(parts: Sequence[Tensor]) -> Tensor:
@@ -269,7 +272,8 @@ def concat_rows(parts: Sequence[Tensor]) -> Tensor:
     indptr = [part.crow_indices()[1:] + end for part, end in zip(parts, ends[:-1], strict=True)]
     indices, values = (torch.cat(of) for of in zip(*((p.col_indices(), p.values()) for p in parts), strict=True))
     shape = (sum(len(part) for part in parts), parts[0].shape[1])
-    return csr_tensor(torch.cat([indptr[0].new_zeros(1), *indptr]), indices, values, shape)
+    starts = torch.cat([indptr[0].new_zeros(1), *indptr])
+    return csr_tensor(starts, indices, values, shape, checked=all(map(is_checked, parts)))
 
 
 def zero_rows(column: Tensor | Rows, count: int) -> Tensor:
@@ -279,7 +283,8 @@ def zero_rows(column: Tensor | Rows, count: int) -> Tensor:
     if not is_sparse(column):
         return torch.zeros(shape, dtype=column.dtype, device=device)
     indptr = torch.zeros(count + 1, dtype=torch.int64, device=device)
-    return csr_tensor(indptr, indptr[:0], torch.empty(0, dtype=column.dtype, device=device), (count, shape[1]))
+    values = torch.empty(0, dtype=column.dtype, device=device)
+    return csr_tensor(indptr, indptr[:0], values, (count, shape[1]), checked=True)
 
 
 def to_arrays(rows: Tensor) -> list[Array]:

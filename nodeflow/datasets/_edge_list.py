@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
+from nodeflow._base.calls import checked
 from nodeflow._base.checks import as_count
 from nodeflow._base.types import FileLike
 from nodeflow._text.edges import FAILURES, EdgeTable, layout
@@ -14,6 +15,7 @@ from nodeflow._text.table import Table
 from nodeflow.graph import Graph
 
 
+@checked
 def read_edge_list(
     path: FileLike,
     *,

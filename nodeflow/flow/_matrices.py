@@ -35,7 +35,7 @@ def to_torch_sparse(flow: Flow, weight: Tensor | None = None) -> Tensor:
 
     It shares memory with the flow: do not write to it. Raises ValueError for a weight of another shape.
     """
-    return csr_tensor(flow.indptr, flow.indices, _entries(flow, weight), (flow.num_dst, flow.num_src))
+    return csr_tensor(flow.indptr, flow.indices, _entries(flow, weight), (flow.num_dst, flow.num_src), checked=True)
 
 
 def _entries(flow: Flow, weight: Tensor | None) -> Tensor:
@@ -57,4 +57,4 @@ def incidence(flow: Flow, end: str) -> Tensor:
     values = torch.ones(size, device=device)
     by, edges = flow.structure.grouped("v" if end == "in" else "u")
     edges = torch.arange(size, device=device) if edges is None else edges
-    return csr_tensor(by.indptr, edges, values, (by.num_dst, size))
+    return csr_tensor(by.indptr, edges, values, (by.num_dst, size), checked=True)

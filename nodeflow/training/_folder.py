@@ -17,6 +17,7 @@ from typing import Any
 import tomli_w
 import torch
 
+from nodeflow._base.calls import checked
 from nodeflow._base.checks import as_count
 from nodeflow._base.version import __version__
 from nodeflow._disk.manifest import replace_file
@@ -147,6 +148,7 @@ def begin(folder: Path, run: Run) -> bool:
     return bool(earlier)
 
 
+@checked
 def open_trainer(folder: Path | str, dataset: Dataset | None = None) -> Trainer:
     """Return the trainer of an interrupted run, at its last saved state; ``run`` continues from there.
 
@@ -164,6 +166,7 @@ def open_trainer(folder: Path | str, dataset: Dataset | None = None) -> Trainer:
     return trainer
 
 
+@checked
 def save(result: Result, folder: Path | str, *, curves: str | None = None) -> list[Path]:
     """Write a result into ``folder``, which is made if needed: all files, or none if one cannot be written.
 
@@ -238,6 +241,7 @@ def read_log(path: Path, metric: str) -> list[EpochRecord]:
     return records
 
 
+@checked
 def load_model(checkpoint: Path | str) -> Network:
     """Return the network of a checkpoint that ``save`` wrote, in evaluation mode; ``.model`` is its model.
 
