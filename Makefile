@@ -5,13 +5,14 @@ BIN := $(VENV)/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help train test test-slow test-tools docs lint types format notebooks clean
+.PHONY: help train test test-slow test-bounds test-tools docs lint types format notebooks clean
 
 help:
 	@echo "make train      train GraphSAGE on the bundled data set, into runs/debian"
 	@echo "make test       run the tests, also those that run the documentation"
 	@echo "make test-slow  run what takes long: statistics, soak tests, scripts that make figures"
 	@echo "make test-tools  run the examples with other libraries, which it installs"
+	@echo "make test-bounds  run the tests of compiled loops with every index checked"
 	@echo "make docs       build the documentation site, build/docs/index.html"
 	@echo "make lint       check style and format; make format fixes what it can"
 	@echo "make types      run mypy, strict"
@@ -30,6 +31,11 @@ test-slow: $(VENV)/.dev
 test-tools: $(VENV)/.dev
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev,tools]'
 	$(BIN)/python -m pytest -m slow tests/docs/test_readme.py -k other_tools
+
+# compiled again in a folder of their own, because the checks are part of the code
+test-bounds: $(VENV)/.dev
+	NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=$(CURDIR)/build/bounds $(BIN)/python -m pytest -n auto --maxprocesses 4 \
+		tests/kernels tests/ops tests/edges tests/flow tests/graph tests/sampling
 
 docs: $(VENV)/.docs
 	$(BIN)/python scripts/make_docs.py

@@ -38,7 +38,7 @@ class MessageFunction:
     out: str
 
     def __post_init__(self) -> None:
-        _check_names(self, ("lhs", "out") if self.op == "copy" else ("lhs", "rhs", "out"))
+        _check_names(self, ("op", "lhs_kind", "lhs", "out", *(() if self.op == "copy" else ("rhs_kind", "rhs"))))
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class ReduceFunction:
     out: str
 
     def __post_init__(self) -> None:
-        _check_names(self, ("message", "out"))
+        _check_names(self, ("reduce", "message", "out"))
 
 
 class _MessageMaker(Protocol):

@@ -15,6 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from nodeflow._base.calls import checked
 from nodeflow._base.checks import Ints, as_array, as_ids, as_int, check_one_of, describe, first_true
 from nodeflow._base.types import EdgeFilter, IdsLike, NumbersLike
 from nodeflow._edges.columns import edge_mask, edge_numbers
@@ -41,6 +42,7 @@ DEGREES: Final = (IN_DEGREE, OUT_DEGREE)
 """Names of the node columns with the degrees of destinations and of sources: see ``degrees``."""
 
 
+@checked
 def reverse(graph: Graph) -> Graph:
     """Return the graph with every edge turned round; edge ids, node and edge columns stay.
 
@@ -51,6 +53,7 @@ def reverse(graph: Graph) -> Graph:
     return Graph.from_edges(dst, src, num_nodes=graph.num_nodes, ndata=graph.ndata, edata=graph.edata)
 
 
+@checked
 def add_reverse_edges(graph: Graph, *, mark: str | None = None) -> Graph:
     """Return the graph with the reverse of every edge added, so that messages go both ways.
 
@@ -72,6 +75,7 @@ def add_reverse_edges(graph: Graph, *, mark: str | None = None) -> Graph:
     return _with_edges(graph, dst[added], src[added], added, mark)
 
 
+@checked
 def add_self_loops(graph: Graph, *, mark: str | None = None, edata: Mapping[str, float] | None = None) -> Graph:
     """Return the graph with an edge from every node to itself added, also for nodes that have such an edge already.
 
@@ -96,6 +100,7 @@ def add_self_loops(graph: Graph, *, mark: str | None = None, edata: Mapping[str,
     return with_loops
 
 
+@checked
 def edge_norm(
     graph: Graph, norm: str = "both", *, direction: str = "in", edge_filter: EdgeFilter | None = None
 ) -> Tensor:
@@ -135,6 +140,7 @@ def edge_norm(
     return torch.where(kept > 0, entries, 0.0).float()
 
 
+@checked
 def degrees(
     graph: Graph, *, weight: str | None = None, direction: str = "in", edge_filter: EdgeFilter | None = None
 ) -> dict[str, Tensor]:
@@ -169,6 +175,7 @@ def degrees(
     return {name: torch.from_numpy(column.astype(np.float32)) for name, column in zip(DEGREES, sums, strict=True)}
 
 
+@checked
 def is_symmetric(graph: Graph) -> bool:
     """Whether every edge u -> v comes with an edge v -> u (as often, where edges are repeated).
 
@@ -180,6 +187,7 @@ def is_symmetric(graph: Graph) -> bool:
     return torch.equal(src[by_dst], dst[by_src]) and torch.equal(dst[by_dst], src[by_src])
 
 
+@checked
 def subgraph(graph: Graph, nodes: IdsLike) -> Graph:
     """Return the subgraph that some nodes induce: these nodes, and all edges between two of them.
 
@@ -211,6 +219,7 @@ def subgraph(graph: Graph, nodes: IdsLike) -> Graph:
     return Graph.from_edges(src[kept], dst[kept], num_nodes=len(ids), ndata=ndata, edata=edata)
 
 
+@checked
 def filter_edges(graph: Graph, mask: EdgeFilter) -> Graph:
     """Return the graph with some of its edges and all of its nodes.
 
@@ -238,6 +247,7 @@ def filter_edges(graph: Graph, mask: EdgeFilter) -> Graph:
     return Graph.from_edges(src, dst, num_nodes=graph.num_nodes, ndata=graph.ndata, edata=edata)
 
 
+@checked
 def reorder(graph: Graph, order: IdsLike) -> Graph:
     """Return the graph with its nodes numbered anew: node i of the result is ``order[i]``.
 
@@ -260,6 +270,7 @@ def reorder(graph: Graph, order: IdsLike) -> Graph:
     return Graph.from_edges(src, dst, num_nodes=graph.num_nodes, ndata=ndata, edata=graph.edata)
 
 
+@checked
 def random_split(
     graph: Graph,
     fractions: NumbersLike | None = None,

@@ -9,6 +9,7 @@ from functools import cache
 from itertools import pairwise
 
 import nodeflow
+from _site.errors_page import errors_page
 from _site.public_names import (
     PublicName,
     first_line,
@@ -28,7 +29,7 @@ def reference_pages() -> dict[str, bytes]:
     found = {f"{public.page}.rst": page_of_name(public) for public in public_names()}
     found |= {f"reference/nodeflow.{room}.rst": page_of_room(room) for room in rooms()}
     found |= {"reference.rst": page_of_all(), "reference/types.rst": page_of_types()}
-    found |= {"reference/settings.md": settings_page()}
+    found |= {"reference/settings.md": settings_page(), "reference/errors.md": errors_page()}
     return {place: text.encode() for place, text in found.items()}
 
 
@@ -100,7 +101,7 @@ def page_of_all() -> str:
         ".. toctree::",
         "   :hidden:",
         "",
-        *(f"   {place}" for place in [*outer, "reference/settings", "reference/types"]),
+        *(f"   {place}" for place in [*outer, "reference/settings", "reference/errors", "reference/types"]),
     ]
     return "\n".join([*lines, ""])
 

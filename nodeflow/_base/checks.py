@@ -5,13 +5,15 @@ from __future__ import annotations
 import contextlib
 import operator
 import sys
-from collections.abc import Iterable, Sequence, Sized
+from collections.abc import Iterable, Iterator, Sequence, Sized
 from types import UnionType
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+
+T = TypeVar("T")
 
 Ints = NDArray[np.int64]
 """A one-dimensional int64 array."""
@@ -44,11 +46,9 @@ def as_ids(value: object, name: str, upper: int, what: str = "node", *, lower: i
     bool mask and floats are the usual mistakes), ValueError for a wrong shape, IndexError for the first id out of
     range.
     """
-    if not isinstance(value, torch.Tensor | np.ndarray):  # which most ids are
-        if not isinstance(value, Iterable) or isinstance(value, (str, bytes, dict)):
-            raise TypeError(f"{name} must be a tensor, an array or a list of {what} ids, got {describe(value)}")
-        if isinstance(value, (set, frozenset)):
-            raise TypeError(f"{name} must be ordered, got a set; pass sorted({name})")
+    usual = isinstance(value, torch.Tensor | np.ndarray)
+    if not usual and (not isinstance(value, Iterable) or isinstance(value, (str, bytes, dict))):
+        raise TypeError(f"{name} must be a tensor, an array or a list of {what} ids, got {describe(value)}")
     array = as_array(value, name)
     if array.dtype == np.bool_:
         raise TypeError(
@@ -68,20 +68,24 @@ def as_ids(value: object, name: str, upper: int, what: str = "node", *, lower: i
 def as_array(value: Any, name: str, what: str = "integers") -> NDArray[Any]:
     """Return a tensor, array, pandas Series or list as an array, which shares memory where it can.
 
-    Raises TypeError or ValueError for values that do not make an array of numbers; the error says that they must be
-    ``what``.
+    An iterator is read to its end. Raises TypeError or ValueError for values that do not make an array of numbers, and
+    for sets, which have no order; the error says that they must be ``what``.
     """
     if isinstance(value, torch.Tensor):
+        if value.device.type == "meta":
+            raise TypeError(f"{name} must be {what}, got a tensor on the meta device, which has no numbers")
         if value.layout != torch.strided or value.dtype == torch.bfloat16:  # these numpy does not know
             raise TypeError(f"{name} must be dense {what}, got {describe(value)} and layout {value.layout}")
         array: NDArray[Any] = value.detach().cpu().numpy()
         return array
     if isinstance(value, np.ndarray):
-        return value
+        return plain_array(value, name)
+    if isinstance(value, (set, frozenset)):
+        raise TypeError(f"{name} must be ordered, got a set; pass sorted({name})")
     if hasattr(value, "to_numpy"):  # a pandas Series
         value = value.to_numpy()
         if isinstance(value, np.ndarray) and value.dtype != object:
-            return value
+            return plain_array(value, name)
     items = list(value) if isinstance(value, Iterable) else value
     # numpy would read True among integers as 1
     if isinstance(items, list) and not {bool, np.bool_}.isdisjoint(map(type, items)):
@@ -90,6 +94,23 @@ def as_array(value: Any, name: str, what: str = "integers") -> NDArray[Any]:
         return np.asarray(items)
     except ValueError:
         raise ValueError(f"{name} must be one-dimensional, got a list of lists of several lengths") from None
+
+
+def lasting(value: T) -> T | list[Any]:
+    """Return a value that can be read several times: the entries of an iterator as a list, else the value itself."""
+    return list(value) if isinstance(value, Iterator) else value
+
+
+def plain_array(array: NDArray[Any], name: str) -> NDArray[Any]:
+    """Return an array as compiled loops and torch take it: a copy of one that is big-endian or runs backwards.
+
+    Raises TypeError for a masked array, whose masked entries would count.
+    """
+    if isinstance(array, np.ma.MaskedArray):
+        raise TypeError(f"{name} must have no missing entries, got a masked array; fill it with .filled(value) first")
+    if not array.dtype.isnative:
+        return array.astype(array.dtype.newbyteorder("="))
+    return array.copy() if min(array.strides, default=0) < 0 else array
 
 
 def check_range(ids: NDArray[Any], name: str, upper: int, what: str, *, lower: int = 0) -> None:
@@ -203,6 +224,22 @@ def as_index(value: object, name: str, size: int) -> int:
         bounds = f"there are {size}, so it goes from {-size} to {size - 1}" if size else "there are none"
         raise IndexError(f"{name} {index} is out of range: {bounds}")
     return index % size
+
+
+def as_device(value: object, name: str = "device") -> torch.device:
+    """Return ``value`` as a device that is there; raises TypeError for what names none, ValueError for a missing one.
+
+    >>> as_device("cpu")
+    device(type='cpu')
+    """
+    if not isinstance(value, (torch.device, str, int)) or isinstance(value, bool):
+        raise TypeError(f"{name} must be a device of torch, such as 'cpu' or 'cuda:0', got {describe(value)}")
+    try:
+        device = torch.device(value)
+        torch.empty(0, device=device)
+    except (RuntimeError, AssertionError, NotImplementedError) as error:
+        raise ValueError(f"{name} {value!r} is not there; torch says: {str(error).splitlines()[0]}") from None
+    return device
 
 
 def check_type(value: object, name: str, kind: type | UnionType, words: str) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+from functools import cache
 
 from nodeflow._base.checks import as_count, describe
 
@@ -27,6 +29,20 @@ def as_bytes(value: object, name: str, least: int = 1) -> int:
     return as_count(int(float(match[1]) * _UNITS[match[2]]), name, least)
 
 
+def check_memory(size: float, what: str, remedy: str) -> None:
+    """Raise ValueError for an amount of bytes beyond the memory of this machine, before it is asked for."""
+    if size > _machine():
+        raise ValueError(f"{what} takes {bytes_text(size)} of memory, and this machine has less; {remedy}")
+
+
+@cache
+def _machine() -> float:
+    try:
+        return float(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+    except (AttributeError, ValueError, OSError):  # systems that do not tell
+        return 2.0**40
+
+
 def bytes_text(size: float) -> str:
     """Return an amount of memory as text, in decimal units with three digits.
 
@@ -34,7 +50,7 @@ def bytes_text(size: float) -> str:
     ('999 B', '1.54 kB', '256 MB')
     """
     unit, scale = "B", 1.0
-    for name in ("kB", "MB", "GB", "TB"):
+    for name in ("kB", "MB", "GB", "TB", "PB", "EB"):
         if size < 999.5 * scale:
             break
         unit, scale = name, 1000 * scale

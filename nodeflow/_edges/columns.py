@@ -36,7 +36,7 @@ def edge_numbers(graph: HeldGraph, name: str, argument: str, *, signed: bool = T
     """Return an edge column of finite numbers as float32 or float64 ``[num_edges]``, shared where it is one already.
 
     Raises ValueError for a value that is not finite or, unless ``signed``, negative; the error names the first such
-    edge. Numbers of a float64 column must be 0 or have sizes from 1e-30 to 1e30; those without sign, 1e-280 to 1e280.
+    edge. Numbers must be 0 or have sizes from 1e-30 to 1e30; those without sign, 1e-280 to 1e280.
     """
     column = edge_column(graph, name, argument)
     if column.dtype.kind not in "biuf":
@@ -46,7 +46,7 @@ def edge_numbers(graph: HeldGraph, name: str, argument: str, *, signed: bool = T
     wrong = ~np.isfinite(column) if signed else ~(np.isfinite(column) & (column >= 0))
     rule = "finite" if signed else "finite and not negative"
     check_edges(graph, column, wrong, f"{argument}: the edge column {name!r} must be {rule}")
-    if column.dtype == np.float64:
+    if signed or column.dtype == np.float64:
         least, most, sums = 1e-280, 1e280, "quotients and products of two"
         if signed:  # layers and full passes round weighted sums to the type of the rows, which is float32 as a rule
             least, most, sums = 1e-30, 1e30, "weighted sums of float32 rows"

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from nodeflow import _kernels as kernels
+from nodeflow._base.calls import checked
 from nodeflow._base.checks import Ints, as_count, check_indptr, check_length, check_one_of, check_range
 from nodeflow._base.frozen import Frozen, Lazy
 from nodeflow._base.types import Array, IdsLike
@@ -219,6 +220,7 @@ class Patch(Frozen):
         return self._copied.get()[1]
 
 
+@checked
 def edges_along(graph: HeldGraph, direction: str) -> Edges:
     """Return the edge arrays of ``graph`` along which neighbours are looked up: "in", "out" or "both", else ValueError.
 

@@ -85,9 +85,9 @@ def from_scipy(matrix: object) -> Tensor:
     values = csr.data if csr.data.dtype == np.float64 else csr.data.astype(np.float32)
     parts = (csr.indptr.astype(np.int64), csr.indices.astype(np.int64), values.copy())
     indptr, indices, data = (torch.from_numpy(part) for part in parts)
-    made = csr_tensor(indptr, indices, data, (int(csr.shape[0]), int(csr.shape[1])))
-    setattr(made, _SOUND, False)  # scipy does not look at the parts that someone made a matrix of
-    return check_csr(made, "matrix")
+    result = csr_tensor(indptr, indices, data, (int(csr.shape[0]), int(csr.shape[1])))
+    setattr(result, _SOUND, False)  # scipy does not look at the parts that someone made a matrix of
+    return check_csr(result, "matrix")
 
 
 def csr_positions(indptr: Tensor, rows: Tensor) -> tuple[Tensor, Tensor]:

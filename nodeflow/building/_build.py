@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 from tqdm import tqdm
 
+from nodeflow._base.calls import checked
 from nodeflow._base.checks import Ints, as_count, as_ids
 from nodeflow._base.files import is_file
 from nodeflow._base.sizes import as_bytes
@@ -26,6 +27,7 @@ from nodeflow.building._sorting import Spool, sorted_by_destination
 from nodeflow.graph import NAMES, SPLIT, Contents, Graph, GraphFrame, read_manifest
 
 
+@checked
 def build_graph(
     edges: EdgeFile | Iterable[EdgeFile],
     folder: FileLike,
@@ -126,6 +128,7 @@ def build_graph(
     return Graph.open(folder)
 
 
+@checked
 def node_names(folder: FileLike) -> Sequence[str] | None:
     """Return the names of the nodes of a graph folder, by id, read on access; None where it has none.
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from torch import Tensor
 
+from nodeflow._base.calls import checked
 from nodeflow._rows.rows import is_sparse
 from nodeflow.flow import Flow, FullFlow, Layer
 
 
+@checked
 def neighbor_sampling(flow: Flow, h: Tensor) -> Tensor:
     """Estimate the full propagation of ``h`` by the weighted sum over the drawn edges, without history.
 
@@ -30,6 +32,7 @@ def neighbor_sampling(flow: Flow, h: Tensor) -> Tensor:
     return flow.aggregate(h, "sum", weight=flow.weight.to(h.dtype))
 
 
+@checked
 def control_variate(flow: Flow, h: Tensor) -> Tensor:
     """Estimate the full propagation of ``h`` with the history as control variate (Chen, Zhu, Song 2018, equation 5).
 
@@ -74,6 +77,7 @@ def control_variate(flow: Flow, h: Tensor) -> Tensor:
     return neighbor_sampling(flow, h - history.to(h.dtype)) + sums.to(h.dtype)
 
 
+@checked
 def control_variate_dropout(flow: Flow, h: Tensor, mean: Tensor) -> tuple[Tensor, Tensor]:
     """Estimate the propagation of ``h``, rows under dropout, and of ``mean``, their means (Chen, Zhu, Song 2018, CVD).
 
@@ -107,6 +111,7 @@ def control_variate_dropout(flow: Flow, h: Tensor, mean: Tensor) -> tuple[Tensor
     return noise + estimate, estimate
 
 
+@checked
 def exact_sums(flow: Flow) -> Tensor:
     """Return the sums of the inputs over all neighbours, ``[num_dst, width]``, of a history with ``inputs``.
 

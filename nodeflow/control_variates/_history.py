@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TypedDict
@@ -10,7 +11,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nodeflow._base.checks import Ints, as_count, as_ids, check_one_of, check_type, describe
+from nodeflow._base.checks import Ints, as_count, as_device, as_ids, check_one_of, check_type, describe
+from nodeflow._base.sizes import check_memory
 from nodeflow._base.types import EdgeFilter, FileLike, IdsLike
 from nodeflow._display.columns import column_table
 from nodeflow._display.html import page
@@ -121,8 +123,12 @@ class History(KeptRows):
                 shapes[f"written_{i}"] = ((size,), torch.int64)
                 if self.stored:
                     shapes[f"agg_h_{i}"] = ((size, width), torch.promote_types(dtype, torch.float32))
-            if folder is not None and device is not None and torch.device(device).type != "cpu":
+            device = None if device is None else as_device(device)
+            if folder is not None and device is not None and device.type != "cpu":
                 raise ValueError("a history in files lies on the CPU; leave out folder or device")
+            size_of = sum(math.prod(shape) * kind.itemsize for shape, kind in shapes.values())
+            if folder is None:
+                check_memory(size_of, f"a history of widths {self.widths}", "pass folder= to keep it in files")
             if inputs is not None and 0 in self.widths:
                 raise ValueError("layer 0 has a history of its own in widths; leave it out, or leave out inputs")
             self._staged: dict[int, tuple[Ints, Tensor]] = {}

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from nodeflow._base.checks import as_count, check_type, describe
+from nodeflow._base.checks import as_count, as_flag, check_type, describe
 from nodeflow._base.types import FileLike
 from nodeflow._rows.rows import Rows, first_not_finite, take_rows
 from nodeflow.control_variates._history import History
@@ -72,7 +72,7 @@ class Updater:
         self.model, self.history, self.x = model, history, x
         self.every = None if every is None else as_count(every, "every", 1)
         self.chunk_size = None if chunk_size is None else as_count(chunk_size, "chunk_size", 1)
-        self.progress = bool(progress)
+        self.progress = as_flag(progress, "progress")
         self.folder = None if folder is None else Path(folder)
         # as full passes do: see ``FullPass``
         if folder is not None and history.graph.peers.size > 1:

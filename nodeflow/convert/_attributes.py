@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from nodeflow._base.calls import checked
 from nodeflow._base.checks import Ints, _All, check_type, describe
 from nodeflow._rows.rows import whole_column
 from nodeflow.convert._columns import chosen, library
@@ -26,6 +27,7 @@ _Part: TypeAlias = tuple[list[Any], dict[str, list[Any]]]
 """Keys of nodes, or of the two ends of edges, with attributes."""
 
 
+@checked
 def from_networkx(
     graph: networkx.Graph, *, node_columns: Attributes = (), edge_columns: Attributes = (), keys_are_ids: bool = False
 ) -> tuple[Graph, list[Any]]:
@@ -49,6 +51,8 @@ def from_networkx(
     >>> from_networkx(networkx.path_graph(["a", "b"]))
     (Graph(2 nodes, 2 edges), ['a', 'b'])
     """
+    if not hasattr(graph, "nodes") or not hasattr(graph, "is_directed"):
+        raise TypeError(f"graph must be a networkx graph, got {describe(graph)}")
     nodes = list(graph.nodes)
     number = {node: i for i, node in enumerate(nodes)}
     pairs = [(u, v) for u, v in graph.edges()]
@@ -62,6 +66,7 @@ def from_networkx(
     return Graph.from_edges(src, dst, num_nodes=len(nodes), edge_ids=edge_ids, ndata=ndata, edata=edata), nodes
 
 
+@checked
 def to_networkx(
     graph: Graph | NodeFlow, *, node_columns: Sequence[str] | _All = (), edge_columns: Sequence[str] | _All = ()
 ) -> networkx.MultiDiGraph:
@@ -184,6 +189,7 @@ def from_igraph(graph: igraph.Graph, *, node_columns: Attributes = (), edge_colu
     return Graph.from_edges(src, dst, num_nodes=graph.vcount(), ndata=ndata, edata=edata)
 
 
+@checked
 def to_igraph(
     graph: Graph, *, node_columns: Sequence[str] | _All = (), edge_columns: Sequence[str] | _All = ()
 ) -> igraph.Graph:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
+from nodeflow._base.calls import checked
 from nodeflow._base.checks import LARGEST, as_ids, check_type, describe
 from nodeflow._rows.rows import take_rows, whole_column
 from nodeflow.convert._columns import by_destination, library, merged
@@ -29,6 +30,8 @@ def from_dgl(graph: dgl.DGLGraph) -> Graph:
 
     Raises TypeError for a graph with several types of nodes or edges: pass ``dgl.to_homogeneous(graph)``.
     """
+    if not hasattr(graph, "is_homogeneous"):
+        raise TypeError(f"graph must be a graph of DGL, got {describe(graph)}")
     if getattr(graph, "is_block", False):
         raise TypeError("graph is a block of DGL; from_dgl_blocks makes a NodeFlow of a list of them")
     if not graph.is_homogeneous:
@@ -38,6 +41,7 @@ def from_dgl(graph: dgl.DGLGraph) -> Graph:
     return Graph.from_edges(src, dst, num_nodes=graph.num_nodes(), ndata=ndata, edata=edata)
 
 
+@checked
 def to_dgl(graph: Graph) -> dgl.DGLGraph:
     """Return a homogeneous DGL graph with the same ids of nodes and edges, and all columns.
 
@@ -86,6 +90,7 @@ def from_dgl_blocks(blocks: Sequence[dgl.DGLGraph], *, parent: Graph | None = No
     return NodeFlow(layers, flows, parent=parent)
 
 
+@checked
 def to_dgl_blocks(batch: NodeFlow) -> list[dgl.DGLGraph]:
     """Return the flows of a NodeFlow as DGL's message-flow graphs, inputs first.
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
+from nodeflow._base.calls import checked
 from nodeflow._base.checks import describe
 from nodeflow._base.types import ColumnsLike
 from nodeflow._rows.rows import whole_column
@@ -50,6 +51,7 @@ def from_scipy(
     return Graph.from_edges(coo.row, coo.col, num_nodes=coo.shape[0], ndata=ndata, edata=edata)
 
 
+@checked
 def to_scipy(graph: Graph, *, weight: str | None = None) -> scipy.sparse.coo_array:
     """Return the adjacency as a scipy COO array ``[num_nodes, num_nodes]``: entry (i, j) is the edge i -> j.
 
@@ -100,6 +102,7 @@ def from_torch_sparse(matrix: Tensor, *, weight: str | None = None, ndata: Colum
     return Graph.from_edges(src, dst, num_nodes=matrix.shape[0], ndata=ndata, edata=edata)
 
 
+@checked
 def to_torch_sparse(graph: Graph, *, weight: str | None = None) -> Tensor:
     """Return the adjacency as a sparse COO tensor ``[num_nodes, num_nodes]``: entry (i, j) is the edge i -> j.
 

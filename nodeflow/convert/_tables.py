@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from nodeflow._base.calls import checked
 from nodeflow._base.checks import ALL, _All, check_length, check_type, describe
 from nodeflow._base.types import Array
 from nodeflow._rows.rows import whole_column
@@ -65,6 +66,7 @@ def from_edge_table(
     return Graph.from_named_edges(*ends, names=table.array(name).tolist(), ndata=ndata, edata=edata)
 
 
+@checked
 def to_edge_table(
     graph: Graph,
     names: NodeNames | Sequence[Hashable] | None = None,
@@ -97,6 +99,7 @@ def to_edge_table(
     return ends | _columns(graph.edata, columns, set(ends))
 
 
+@checked
 def to_node_table(
     graph: Graph,
     names: NodeNames | Sequence[Hashable] | None = None,

@@ -10,7 +10,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nodeflow._base.checks import as_count, as_ids
+from nodeflow._base.calls import checked
+from nodeflow._base.checks import as_count, as_ids, check_type
 from nodeflow._base.types import FileLike
 from nodeflow._disk.folders import new_folder
 from nodeflow._disk.streams import stream_array
@@ -71,9 +72,15 @@ class Dataset:
     unread_files: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
+        check_type(self.name, "name", str, "a str")
+        check_type(self.graph, "graph", Graph, "a nodeflow.Graph")
         for part in ("train", "val", "test"):
             ids = as_ids(getattr(self, part), part, self.graph.num_nodes)
             object.__setattr__(self, part, torch.from_numpy(ids))
+        for one, other in (("train", "val"), ("train", "test"), ("val", "test")):
+            shared = np.intersect1d(getattr(self, one).numpy(), getattr(self, other).numpy())
+            if len(shared):
+                raise ValueError(f"{one} and {other} must not share nodes, but node {shared[0]} is in both")
         as_count(self.num_classes, "num_classes")
         features = self.graph.ndata.get("feat")
         sizes = {
@@ -102,6 +109,7 @@ class Dataset:
         """The name of each relation, ``category_names["relation"]``, or None."""
         return self.category_names.get("relation")
 
+    @checked
     def save(self, folder: FileLike, *, overwrite: bool = False) -> None:
         """Write the data set into a graph folder, which ``read_folder`` and ``nodeflow train`` read.
 

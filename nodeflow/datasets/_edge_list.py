@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
+from nodeflow._base.calls import checked
 from nodeflow._base.checks import as_count
 from nodeflow._base.files import is_file
 from nodeflow._base.types import FileLike
@@ -15,6 +16,7 @@ from nodeflow._text.table import Table
 from nodeflow.graph import Graph
 
 
+@checked
 def read_edge_list(
     path: FileLike,
     *,

@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from nodeflow._base.calls import checked
 from nodeflow._base.checks import LARGEST, Ints, check_num_rows
 from nodeflow._base.files import is_file
 from nodeflow._base.types import FileLike
@@ -52,6 +53,7 @@ _EDGES = ["adjacency.npz", "edges.npz", *_texts("edges"), *_TRIPLES["train"]]
 _SPLITS = ["train.npy", "val.npy", "test.npy"]
 
 
+@checked
 def read_folder(path: FileLike, *, labels: bool = True) -> Dataset:
     """Read a data set from a folder of plain files: text, or arrays of numpy.
 

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from nodeflow._base.calls import checked
 from nodeflow._base.checks import Ints, check_num_rows, first_true
 from nodeflow._base.files import is_file
 from nodeflow._base.types import Array, FileLike
@@ -23,6 +24,7 @@ _LAYOUT = (
 )
 
 
+@checked
 def read_ogb(path: FileLike, *, scheme: str | None = None, add_inverse_edge: bool = False) -> Dataset:
     """Read a node-property data set of the Open Graph Benchmark from its unpacked folder of text files.
 

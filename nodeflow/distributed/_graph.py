@@ -12,6 +12,7 @@ import torch.distributed as dist
 from torch import Tensor
 
 from nodeflow import _kernels as kernels
+from nodeflow._base.calls import checked
 from nodeflow._base.checks import ALL, Ints, _All, as_ids, as_number
 from nodeflow._base.types import FileLike, IdsLike
 from nodeflow._edges.stored import Between
@@ -55,6 +56,7 @@ class DistributedGraph(Graph):
         process.graphs[self.uid] = self
 
     @classmethod
+    @checked
     def open(cls, folder: FileLike, *, timeout: float = 300.0, verify: bool | None = None) -> Graph:
         """Open the part of a graph that belongs to this process, of a folder from ``partition_graph``; collective.
 

@@ -63,7 +63,7 @@ def append(first: NodeFlow, other: NodeFlow) -> NodeFlow:
         a, b, turned = i + shift, j + shift, None
         if i == 0 and row_of is not None:  # sources are numbered as the joint layer numbers them
             s = flow.structure
-            turned = Structure(s.indptr, row_of[s.indices], s.num_src)
+            turned = Structure._trusted(s.indptr, row_of[s.indices], s.num_src)
         flows.append(flow.between(layers[a], layers[b], (a, b), structure=turned))
     index = other.seed_index
     if row_of is not None and other.num_flows == 0:  # the joint layer is the last one

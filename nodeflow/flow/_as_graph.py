@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from nodeflow._base.calls import checked
 from nodeflow._base.checks import Ints
 from nodeflow._base.types import Array
 from nodeflow.graph import Graph
@@ -49,6 +50,7 @@ def as_graph(batch: NodeFlow) -> Graph:
     return Graph.from_edges(src, dst, num_nodes=starts[-1])
 
 
+@checked
 def union(batch: NodeFlow, *, weights: bool = False) -> Graph:
     """Return one graph of all nodes and edges of this NodeFlow, each once, with layers and flows as bits.
 

@@ -10,8 +10,19 @@ import torch
 from torch import Tensor
 
 from nodeflow import _kernels as kernels
-from nodeflow._base.checks import LARGEST, as_count, as_ids, check_indptr, check_length, check_pairs, check_type
+from nodeflow._base.calls import checked
+from nodeflow._base.checks import (
+    LARGEST,
+    as_count,
+    as_ids,
+    check_indptr,
+    check_length,
+    check_pairs,
+    check_type,
+    describe,
+)
 from nodeflow._base.frozen import Lazy
+from nodeflow._base.sizes import check_memory
 from nodeflow._edges.columns import edge_numbers
 from nodeflow._rows.rows import take_rows
 from nodeflow.flow._flow import Flow, FlowParts
@@ -56,8 +67,9 @@ def flow_from_edges(
     num_src, num_dst = as_count(num_src, "num_src"), as_count(num_dst, "num_dst")
     sources, ends = as_ids(src, "src", num_src, "source"), as_ids(dst, "dst", num_dst, "destination")
     check_pairs(sources, ends, "src and dst", "edge")
+    check_memory(16 * num_dst, f"num_dst of {num_dst}", "ids of a layer count from 0 without gaps")
     indptr, order = map(torch.from_numpy, kernels.csr.sort_by_destination(ends, num_dst))
-    structure = Structure(indptr, torch.from_numpy(sources)[order], num_src)
+    structure = Structure._trusted(indptr, torch.from_numpy(sources)[order], num_src)
     return _flow(structure, order, parent_eid, weight, data)
 
 
@@ -83,7 +95,7 @@ def flow_from_csr(
     sources = as_ids(indices, "indices", num_src, "source").copy()
     ends = as_ids(indptr, "indptr", LARGEST, "edge", lower=-LARGEST).copy()  # the checks below name its values
     check_indptr(ends, len(sources))
-    structure = Structure(torch.from_numpy(ends), torch.from_numpy(sources), num_src)
+    structure = Structure._trusted(torch.from_numpy(ends), torch.from_numpy(sources), num_src)
     return _flow(structure, None, parent_eid, weight, data)
 
 
@@ -141,8 +153,8 @@ def create_node_flow(
     >>> create_node_flow({(0, 1): low, (1, 2): high, (0, 2): skip}, [[5, 6], None, [5]])
     NodeFlow(2 -> 1 -> 1 nodes, 2 + 1 edges, 0->2: 1 edges)
     """
-    if isinstance(flows, Flow):
-        raise TypeError(f"flows must be a list of flows or a dict, got one {flows}; put it in a list")
+    if not isinstance(flows, Mapping | list | tuple):
+        raise TypeError(f"flows must be a list of flows or a dict, got {describe(flows)}; put one flow in a list")
     if parent is not None:
         check_graph(parent, "parent")
     named = dict(flows) if isinstance(flows, Mapping) else {(i, i + 1): flow for i, flow in enumerate(flows)}
@@ -185,6 +197,7 @@ def empty_node_flow(graph: Graph, num_flows: int) -> NodeFlow:
     return create_node_flow([flow] * num_flows, [[]] * (num_flows + 1), parent=graph)
 
 
+@checked
 def create_full_node_flow(
     graph: Graph, num_layers: int, *, add_self_loop: bool = False, weight: str | None = None
 ) -> NodeFlow:
@@ -223,7 +236,7 @@ def create_full_node_flow(
         nodes = np.arange(graph.num_nodes)
         sources, edges = np.insert(sources, indptr[1:], nodes), np.insert(edges, indptr[1:], -1)
         indptr = indptr + np.arange(graph.num_nodes + 1)
-    structure = Structure(torch.from_numpy(indptr.copy()), torch.from_numpy(sources), graph.num_nodes)
+    structure = Structure._trusted(torch.from_numpy(indptr.copy()), torch.from_numpy(sources), graph.num_nodes)
     layer = Layer._trusted(graph.num_nodes, torch.from_numpy(np.arange(graph.num_nodes)))
     kind = np.float64 if weight is not None and graph.edata[weight].dtype == torch.float64 else np.float32
     scale = None if column is None else Lazy.of(torch.from_numpy(column[edges].astype(kind)))

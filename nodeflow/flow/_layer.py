@@ -174,7 +174,7 @@ def once(change: Move) -> Move:
 
     def moved_now(value: Any) -> Any:
         if isinstance(value, Structure):
-            return Structure(move(value.indptr), move(value.indices), value.num_src)
+            return Structure._trusted(move(value.indptr), move(value.indices), value.num_src)
         if not isinstance(value, Tensor):
             return change(value)
         start = (value.data_ptr(), value.dtype, value.shape[1:])  # empty tensors all lie at address 0

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, Self, TypeAlias, TypedDict, Unpack
 import torch
 from torch import Tensor
 
-from nodeflow._base.checks import as_index
+from nodeflow._base.calls import checked
+from nodeflow._base.checks import as_ids, as_index, check_type, describe
 from nodeflow._base.frozen import Frozen
 from nodeflow.flow import _append, _as_graph, _validate
 from nodeflow.flow import _parent as parent_graph
@@ -109,6 +110,14 @@ class NodeFlow(Frozen):
         seed_index: Tensor | None = None,
         seed_ids: Tensor | None = None,
     ) -> None:
+        for name, parts, kind in (("layers", layers, Layer), ("flows", flows, Flow)):
+            check_type(parts, name, list | tuple, f"a list of {kind.__name__} objects")
+            for i, part in enumerate(parts):
+                check_type(part, f"{name}[{i}]", kind, f"a {kind.__name__}")
+        for name, ids in (("seed_index", seed_index), ("seed_ids", seed_ids)):
+            check_type(ids, name, Tensor | None, "an int64 tensor or None")
+        if parent is not None:
+            parent_graph.check_graph(parent, "parent")
         batch = NodeFlow._trusted(layers, flows, parent=parent, seed_index=seed_index, seed_ids=seed_ids)
         batch.validate()
         self._set(**{name: getattr(batch, name) for name in NodeFlow.__slots__})
@@ -269,6 +278,7 @@ class NodeFlow(Frozen):
     append = _append.append
     union = _as_graph.union
 
+    @checked
     def to(self, device: torch.device | str, *, non_blocking: bool = False) -> NodeFlow:
         """Return this NodeFlow with structure, ids and columns on ``device``; frames of the parent stay."""
         return self._rebuild(change=lambda x: x.to(device, non_blocking=non_blocking))
@@ -292,7 +302,14 @@ class NodeFlow(Frozen):
         """Return this NodeFlow with another ``seed_index`` or other ``seed_ids``; None leaves them as they are.
 
         The new one has no ``seed_data``, which belongs to the seeds, and the ``chunks`` of ``seed_layout``.
+
+        Raises TypeError for what is no int64 tensor, IndexError for an index that is no row of the last layer.
         """
+        for name, value in (("seed_index", seed_index), ("seed_ids", seed_ids)):
+            if value is not None and not (isinstance(value, Tensor) and value.dtype == torch.int64):
+                raise TypeError(f"{name} must be an int64 tensor, got {describe(value)}")
+        if seed_index is not None:
+            as_ids(seed_index.flatten(), "seed_index", self.back.num_nodes, "row of the last layer, whose")
         index = self.seed_index if seed_index is None else seed_index
         ids = self._seed_ids if seed_ids is None else seed_ids
         return self._rebuild(seed_index=index, seed_ids=ids, seed_layout=seed_layout)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import torch
 from torch import Tensor
 
+from nodeflow._base.calls import checked
 from nodeflow._base.checks import ALL, LARGEST, _All, as_ids, as_index, check_type, describe
 from nodeflow._rows.rows import fetch_rows, is_read_only
 from nodeflow.flow._flow import Flow
@@ -71,6 +72,7 @@ def check_graph(graph: object, name: str) -> None:
     check_type(graph, name, Graph, "a nodeflow.Graph")
 
 
+@checked
 def map_from_parent_nid(
     batch: NodeFlow, layer: int, parent_nid: IdsLike, *, remap_local: bool = False, allow_missing: bool = False
 ) -> Tensor:

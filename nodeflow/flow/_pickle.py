@@ -42,7 +42,7 @@ def unpack(
     """Return the NodeFlow of a state. Its parent is the graph of that identity, or None if this process has none."""
     nodes, edges, parts_of_flows, (index, ids, seed_columns) = restored(memory, state)
     layers = [Layer._trusted(n, nid, Frame(n, columns), context=context) for n, nid, context, columns in nodes]
-    structures = [Structure(*parts) for parts in edges]
+    structures = [Structure._trusted(*parts) for parts in edges]
     flows = []
     for (i, j), at, *cells, needed, columns in parts_of_flows:
         eid, weight = (None if cell is None else Lazy.of(cell) for cell in cells)

@@ -86,6 +86,7 @@ def check_flow(name: str, flow: Flow, graph: Graph | None, all_ends: Lazy[tuple[
         return
     edges = flow.parent_eid
     upper = LARGEST if graph is None else graph.num_edges
+    _require(edges.dtype == torch.int64, f"{name}: parent edge ids must be int64")
     _require(len(edges) == flow.num_edges, f"{name}: wrong number of parent edge ids")
     _require(_within(edges, -1, upper), f"{name}: a parent edge id is out of range")
     kept = edges >= 0

@@ -9,7 +9,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nodeflow._base.checks import as_count, check_num_rows, check_type, describe
+from nodeflow._base.calls import checked
+from nodeflow._base.checks import as_count, check_num_rows, check_type, describe, plain_array
 from nodeflow._base.types import ColumnLike, ColumnsLike
 from nodeflow._display.columns import column_table
 from nodeflow._display.html import page
@@ -103,9 +104,14 @@ class Frame(MutableMapping[str, Tensor]):
         return self._columns.copy()
 
     def restore(self, snapshot: dict[str, Tensor]) -> None:
-        """Set the columns back to a ``snapshot`` of this frame: later columns go, deleted ones come back."""
+        """Set the columns back to a ``snapshot`` of this frame: later columns go, deleted ones come back.
+
+        Raises what setting these columns raises; then the frame is as it was.
+        """
+        check_type(snapshot, "snapshot", dict, "a snapshot of this frame")
+        columns = {name: self._checked(name, column) for name, column in snapshot.items()}
         self._columns.clear()
-        self._columns.update(snapshot)
+        self._columns.update(columns)
 
     def set_initializer(self, initializer: Initializer | None, name: str | None = None) -> None:
         """Set what fills the rows of a new column that nobody computes; without an initializer these rows are 0.
@@ -153,6 +159,7 @@ class Frame(MutableMapping[str, Tensor]):
             raise ValueError(f"the initializer of column {name!r} must return {like.dtype} {shape}, got {got}")
         return rows
 
+    @checked
     def to(self, device: torch.device | str, *, non_blocking: bool = False) -> Frame:
         """Return a Frame with every column on ``device``."""
         return self._each(lambda column: column.to(device, non_blocking=non_blocking))
@@ -180,7 +187,7 @@ class Frame(MutableMapping[str, Tensor]):
 
     def _with(self, columns: dict[str, Tensor]) -> Frame:
         frame = Frame(self._num_rows)
-        frame.restore(columns)
+        frame._columns = columns
         frame._initializers = self._initializers.copy()
         return frame
 
@@ -210,7 +217,7 @@ class Frame(MutableMapping[str, Tensor]):
         if isinstance(column, np.ndarray):
             if column.dtype.kind not in "biufc":
                 raise TypeError(f"column {name!r} must hold numbers, got {describe(column)}")
-            column = from_numpy(column)
+            column = from_numpy(plain_array(column, f"column {name!r}"))
         elif not isinstance(column, Tensor) and type(column).__module__.startswith("scipy.sparse"):
             column = from_scipy(column)
         check_type(column, f"column {name!r}", Tensor, "a tensor, an array or a sparse matrix")
@@ -228,7 +235,12 @@ class GraphFrame(Frame):
     __slots__ = ()
     _hint = ""  # errors of batches tell how to copy columns of the graph
 
+    def _fits(self, column: Tensor) -> bool:
+        return super()._fits(column) and not column.is_meta
+
     def _converted(self, name: str, column: ColumnLike) -> Tensor:
+        if isinstance(column, Tensor) and column.is_meta:
+            raise TypeError(f"column {name!r} is on the meta device, which has no numbers")
         if not isinstance(column, Tensor) and isinstance(column, Rows):
             return cast(Tensor, column)  # most code reads tensors only, and keeps their type; ``_rows`` takes both
         return super()._converted(name, column)

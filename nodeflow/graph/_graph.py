@@ -15,8 +15,10 @@ import torch
 from torch import Tensor
 
 from nodeflow import _kernels as kernels
-from nodeflow._base.checks import ALL, Ints, _All, as_count, as_ids, check_indptr, check_pairs, check_range
+from nodeflow._base.calls import checked
+from nodeflow._base.checks import ALL, Ints, _All, as_count, as_ids, check_indptr, check_pairs, check_range, lasting
 from nodeflow._base.frozen import Frozen, Lazy
+from nodeflow._base.sizes import check_memory
 from nodeflow._base.types import ColumnsLike, FileLike, IdsLike
 from nodeflow._disk.folders import new_folder
 from nodeflow._display.columns import column_table
@@ -149,15 +151,20 @@ class Graph(Frozen):
         (tensor([1, 0]), tensor([2, 1]))
         """
         check_arrays(src, dst, "Graph.from_edges", "src and dst, the ends of the edges in two one-dimensional arrays")
+        # read here, since each check below would read from it
+        src, dst = lasting(src), lasting(dst)
         if holds_text(src) or holds_text(dst):
             raise TypeError(
                 "src and dst must be integers, got strings; Graph.from_named_edges(src, dst) numbers named nodes"
             )
         src, dst = integers(src, "src"), integers(dst, "dst")
         check_pairs(src, dst, "src and dst", "edge")
+        what = "num_nodes"
         if num_nodes is None:
-            num_nodes = int(max(src.max(initial=-1), dst.max(initial=-1))) + 1
+            num_nodes, what = int(max(src.max(initial=-1), dst.max(initial=-1))) + 1, "num_nodes, the largest id + 1,"
         num_nodes = as_count(num_nodes, "num_nodes")
+        hint = "ids count from 0 without large gaps: Graph.from_named_edges numbers others"
+        check_memory(16 * num_nodes, f"{what} of {num_nodes}", hint)
         check_range(src, "src", num_nodes, "node")
         check_range(dst, "dst", num_nodes, "node")
         if edge_ids is not None:
@@ -199,6 +206,7 @@ class Graph(Frozen):
         ids = (named.ids(end) for end in ends)
         return cls.from_edges(*ids, num_nodes=len(named), ndata=ndata, edata=edata), named
 
+    @checked
     def save(self, folder: FileLike, *, overwrite: bool = False) -> None:
         """Write the graph with all its columns into a folder, for ``Graph.open``.
 
@@ -223,6 +231,7 @@ class Graph(Frozen):
             write_graph(self, draft).write(draft)
 
     @classmethod
+    @checked
     def open(cls, folder: FileLike, *, verify: bool | None = None) -> Graph:
         """Open a graph that ``save`` or ``building.build_graph`` wrote. Arrays and columns map the files, read-only.
 
@@ -329,6 +338,7 @@ class Graph(Frozen):
     def edge_ids(self, u: IdsLike, v: IdsLike, *, return_uv: Literal[False] = False) -> Tensor: ...
     @overload
     def edge_ids(self, u: IdsLike, v: IdsLike, *, return_uv: Literal[True]) -> tuple[Tensor, Tensor, Tensor]: ...
+    @checked
     def edge_ids(self, u: IdsLike, v: IdsLike, *, return_uv: bool = False) -> Tensor | tuple[Tensor, Tensor, Tensor]:
         """Return the id of the edge ``u[i] -> v[i]``, int64 ``[k]``, for nodes ``u`` and ``v``, ``[k]`` each.
 

@@ -72,6 +72,8 @@ def listed(names: object, argument: str) -> list[Hashable]:
     """Return names as a list of plain Python objects; raises TypeError or ValueError for what cannot be one."""
     if isinstance(names, (str, bytes)) or not isinstance(names, Iterable):
         raise TypeError(f"{argument} must be a list of names, got {describe(names)}")
+    if isinstance(names, (set, frozenset)):
+        raise TypeError(f"{argument} must be ordered, got a set; pass sorted({argument})")
     keys = names.tolist() if hasattr(names, "tolist") else list(names)
     for at, name in enumerate(keys):
         if name is None or name != name:  # NaN, as data frames mark missing entries

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from nodeflow._base.checks import Ints, as_count, as_ids, as_int, as_number, check_one_of, check_type, describe
+from nodeflow._base.sizes import check_memory
 from nodeflow._base.types import FileLike, IdsLike
 from nodeflow._peers.held import HeldGraph, WholeIds
 from nodeflow._peers.peers import ALONE, Peers
@@ -141,6 +142,8 @@ class EmbeddingTable(RowsBase):
             **dict.fromkeys(self._optimizer.states, ((num_rows, self.shape[1]), self._exact)),
         }
         if folder is None:
+            size = sum(math.prod(shape) * kind.itemsize for shape, kind in shapes.values())
+            check_memory(size, f"a table of {num_rows} rows", "pass folder= to keep it in files")
             arrays = {name: torch.zeros(shape, dtype=kind) for name, (shape, kind) in shapes.items()}
             return MemoryStore(arrays, self.peers, _WHAT)
         words = {"nodes": "of the nodes of another part"}

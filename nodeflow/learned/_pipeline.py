@@ -11,7 +11,7 @@ from typing import Any, Generic, TypeAlias, TypeVar
 import torch
 from torch import Tensor
 
-from nodeflow._base.checks import as_count, check_type, describe
+from nodeflow._base.checks import as_count, as_device, check_type, describe
 from nodeflow._base.types import IdsLike
 from nodeflow._runtime.workers import Workers
 from nodeflow.learned._embedding_table import EmbeddingTable
@@ -90,7 +90,7 @@ class Pipeline(Generic[Batch, Result]):
             if not (fits and isinstance(pull[0], EmbeddingTable) and callable(pull[1])):
                 raise TypeError(f"{what} must be (table, ids), an EmbeddingTable and a function, got {describe(pull)}")
         self.staleness = as_count(staleness, "staleness", 1)
-        self.device = None if device is None else torch.device(device)
+        self.device = None if device is None else as_device(device)
         self.under_way = 0
 
     def __len__(self) -> int:

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from nodeflow._base.checks import as_count, as_flag, as_ids, as_int, check_type, describe
+from nodeflow._base.checks import as_count, as_device, as_flag, as_ids, as_int, check_type, describe
 from nodeflow._base.types import Array, ColumnsLike, NumbersLike, SeedsLike
 from nodeflow._display.html import page, table
 from nodeflow._rows.rows import take_rows
@@ -172,7 +172,7 @@ class NodeFlowLoader(Epochs):
         if transform is not None and not callable(transform):
             raise TypeError(f"transform must be a function of a NodeFlow, got {describe(transform)}")
         self.transform, self.timings = transform, Timings()
-        self.device = None if device is None else torch.device(device)
+        self.device = None if device is None else as_device(device)
         self.pin_memory = as_flag(pin_memory, "pin_memory")
         self.share = share if isinstance(share, str) else "owned"
         self._shares = shares_of(sampler, self.seeds, self.batch_size, share, (rank, world_size))

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from nodeflow._base.checks import check_one_of, describe
+from nodeflow._base.checks import as_flag, check_one_of, check_type, describe
 from nodeflow.metrics._ranks import auroc, average_precision
 
 
@@ -40,6 +40,12 @@ class Metric:
     name: str
     function: Callable[[Tensor, Tensor], float | Tensor]
     larger_is_better: bool = True
+
+    def __post_init__(self) -> None:
+        check_type(self.name, "name", str, "a str")
+        if not callable(self.function):
+            raise TypeError(f"function must be a function of outputs and targets, got {describe(self.function)}")
+        as_flag(self.larger_is_better, "larger_is_better")
 
     def __call__(self, outputs: Tensor, targets: Tensor) -> float:
         """Return the value of the metric; no gradients are kept."""

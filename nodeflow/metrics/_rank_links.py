@@ -10,7 +10,8 @@ import torch
 from torch import Tensor
 
 from nodeflow import _kernels as kernels
-from nodeflow._base.checks import ALL, LARGEST, Ints, _All, as_ids, check_one_of, first_true
+from nodeflow._base.calls import checked
+from nodeflow._base.checks import ALL, LARGEST, Ints, _All, as_ids, check_one_of, first_true, lasting
 from nodeflow._base.types import IdsLike
 from nodeflow._links.links import SIDES, KnownLike, Links, LinksLike, Queries, as_known, as_links, joined, pointers
 from nodeflow._runtime.threads import run_all
@@ -22,6 +23,7 @@ _PIECE = 2**18
 """Approximate number of comparisons in one piece of work of a thread."""
 
 
+@checked
 def rank_links(
     scorer: Score,
     table: Tensor,
@@ -82,6 +84,7 @@ def rank_links(
     hidden = as_known(known, len(table), links.relation is not None)
     if known is not None:
         hidden = joined([links, hidden], links.relation is not None)
+    candidates = lasting(candidates)  # read for each side
     ranked = SIDES if sides == "both" else (sides,)
     among = {side: as_candidates(candidates, side, len(table)) for side in ranked}
     plans = {side: Plan(links, hidden, side, columns) for side, (_, columns) in among.items()}
@@ -99,6 +102,7 @@ def rank_links(
     return Ranks(torch.from_numpy(ranks), ranked, relation, ties)
 
 
+@checked
 def triples_of(graph: Graph, relation: str | None = None, edges: IdsLike | _All = ALL) -> Tensor:
     """Return edges of a graph as triples (source, relation, destination), int64 ``[k, 3]``; pairs without a relation.
 

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
+from nodeflow._base.calls import checked
 from nodeflow._base.checks import LARGEST, Ints, as_count, as_ids, as_int, check_one_of, check_pairs
 from nodeflow._base.types import IdsLike
 from nodeflow._links.links import SIDES, KnownLike, Queries, as_known
@@ -31,6 +32,7 @@ class TopLinks(NamedTuple):
     scores: Tensor
 
 
+@checked
 def top_links(
     scorer: Score,
     table: Tensor,

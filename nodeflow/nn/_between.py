@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from nodeflow._base.checks import LARGEST, as_count, as_ids, as_int, as_number, check_num_rows
+from nodeflow._base.checks import LARGEST, as_count, as_flag, as_ids, as_int, as_number, check_num_rows
 from nodeflow._base.types import IdsLike
 from nodeflow.flow import Layer
 from nodeflow.ops import dropout as drop
@@ -71,7 +71,7 @@ class NodeDropout(nn.Module):
         super().__init__()
         self.p = as_number(p, "p", least=0, below=1)
         self.seed = as_int(seed, "seed")
-        self.whole = bool(whole)
+        self.whole = as_flag(whole, "whole")
 
     def forward(self, h: Tensor, nodes: Layer | IdsLike, *, layer: int, step: int) -> Tensor:
         """Return ``h`` with entries zeroed and the others scaled, of the same shape and type; differentiable.

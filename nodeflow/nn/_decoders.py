@@ -33,7 +33,12 @@ class _Product(Decoder):
     def compare_own(self, query: Tensor, table: Tensor, chosen: Tensor) -> Tensor:
         # computed as edges from candidates to queries, which copies no rows
         indptr = chosen.shape[1] * torch.arange(len(chosen) + 1, device=chosen.device)
-        edges = Structure(indptr, chosen.flatten(), len(table))
+        places = chosen.flatten()
+        if places.device.type == "cpu" and places.numel():  # another device checks by itself, and would have to wait
+            low, high = (int(end) for end in places.aminmax())
+            if low < 0 or high >= len(table):
+                raise IndexError(f"chosen holds {low if low < 0 else high}, but the table has {len(table)} rows")
+        edges = Structure._trusted(indptr, places, len(table))
         if query.nbytes > CACHED or table.nbytes <= CACHED:
             return EdgeDot.apply(edges, query, table, None).reshape(chosen.shape)
         # sorted by table row, so that rows that are read at random, and their gradients, stay in the cache

@@ -151,6 +151,7 @@ class EdgeConv(FlowConv):
 
     def __init__(self, mlp: nn.Module, *, edge_column: str | None = None) -> None:
         super().__init__()
+        check_type(mlp, "mlp", nn.Module, "a torch.nn.Module")
         self.mlp, self.edge_column = mlp, edge_column
 
     def forward(self, flow: Flow, h: Tensor, edge_features: Tensor | None = None) -> Tensor:

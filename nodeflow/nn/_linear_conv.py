@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils.flop_counter import FlopCounterMode
 
+from nodeflow._base.calls import checked
 from nodeflow._base.checks import check_one_of
 from nodeflow.flow import Flow
 from nodeflow.nn._conv import FlowConv, check_width, draw_glorot
@@ -129,6 +130,7 @@ class LinearConv(FlowConv):
 
         return min(work, key=time)  # of equal ones the first, "aggregate"
 
+    @checked
     def flops(self, flow: Flow, h: Tensor | None = None, *, backward: bool = False) -> dict[str, int]:
         """Return the number of floating-point operations of each order, ``{"aggregate": n, "transform": m}``.
 
@@ -180,6 +182,7 @@ def _passes(backward: bool, needed: bool) -> int:
     return 1 + backward + (backward and needed)
 
 
+@checked
 def flop_counter(
     *,
     display: bool = False,

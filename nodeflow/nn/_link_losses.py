@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from nodeflow._base.calls import checked
 from nodeflow._base.checks import as_number, check_one_of, describe
 
 
@@ -107,6 +108,7 @@ def self_adversarial_loss(
     return _reduced(losses, weight, reduction)
 
 
+@checked
 def one_vs_all_loss(
     scores: Tensor,
     answers: Tensor | tuple[Tensor, Tensor],

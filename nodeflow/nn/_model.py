@@ -10,7 +10,7 @@ from typing import TypedDict, TypeGuard, Unpack
 import torch
 from torch import Tensor, nn
 
-from nodeflow._base.calls import Explained
+from nodeflow._base.calls import Explained, checked
 from nodeflow._base.checks import check_num_rows, check_one_of, check_type, describe
 from nodeflow._base.types import EdgeFilter, FileLike, IdsLike
 from nodeflow._rows.rows import Rows
@@ -270,6 +270,7 @@ class FlowModel(nn.Module, metaclass=Explained):
         return passing.outputs(rows, out)
 
     @torch.no_grad()
+    @checked
     def layers(
         self,
         propagation: Propagation,

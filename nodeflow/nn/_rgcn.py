@@ -114,12 +114,12 @@ class RGCNConv(FlowConv):
         counts = first.diff().tolist()  # pairs (node, type) by type
         if dense:
             indptr = torch.cat([sizes.new_zeros(1), sizes.cumsum(0)])
-            means = aggregate(Structure(indptr, src[of.argsort(stable=True)], flow.num_src), h, "mean")
+            means = aggregate(Structure._trusted(indptr, src[of.argsort(stable=True)], flow.num_src), h, "mean")
             rows = means.split(counts)
         else:
             rows = tuple(take_rows(h, ids) for ids in (pairs % count).split(counts))
         z = torch.cat([sparse_linear(x, matrix) for x, matrix in zip(rows, self.weight, strict=True)])
-        return aggregate(Structure(flow.indptr, of, len(pairs)), z, "sum", share)
+        return aggregate(Structure._trusted(flow.indptr, of, len(pairs)), z, "sum", share)
 
 
 def _check_types(types: Tensor, num_relations: int, name: str) -> None:

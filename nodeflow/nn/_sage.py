@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from nodeflow._base.calls import checked
 from nodeflow._base.checks import check_one_of
 from nodeflow.flow import Flow
 from nodeflow.nn._conv import linear_map
@@ -88,6 +89,7 @@ class SAGEConv(LinearConv):
     def order_for(self, flow: Flow, h: Tensor | None = None) -> str:
         return "aggregate" if self.aggregator == "pool" else super().order_for(flow, h)
 
+    @checked
     def flops(self, flow: Flow, h: Tensor | None = None, *, backward: bool = False) -> dict[str, int]:
         """Return the operations of each order, see ``LinearConv``; ValueError with "pool", which has one order."""
         if self.aggregator == "pool":

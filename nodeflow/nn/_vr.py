@@ -7,6 +7,7 @@ from typing import ClassVar, Unpack
 import torch
 from torch import Tensor, nn
 
+from nodeflow._base.calls import checked
 from nodeflow._base.checks import check_one_of
 from nodeflow._rows.rows import Rows
 from nodeflow.control_variates import (
@@ -110,6 +111,7 @@ class VRModel(FlowModel):
         first = 0 if self.embed is not None else 1
         return {i: self.convs[i].linear.in_features for i in range(first, len(self.convs))}  # type: ignore[union-attr,misc]
 
+    @checked
     def start_history(
         self,
         graph: Graph,

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from nodeflow._base.checks import check_type
 from nodeflow.ops._autograd import Permute, inverse
 from nodeflow.ops._edgewise import check_rows
 from nodeflow.ops._structure import Structure
@@ -66,13 +67,17 @@ def split_rows(structure: Structure, values: Tensor) -> list[Tensor]:
 def join_rows(structure: Structure, parts: Sequence[Tensor]) -> Tensor:
     """Put one tensor ``[nodes, ...]`` per bucket together to ``[num_dst, ...]``; destinations without edges are 0.
 
-    ``parts`` must not be empty; without buckets, its only tensor has no rows and gives shape and type.
+    ``parts`` must not be empty; without buckets, its only tensor has no rows and gives shape and type. Raises
+    ValueError for parts that do not fit the buckets.
 
     >>> structure = Structure(torch.tensor([0, 2, 3]), torch.tensor([0, 1, 2]), num_src=3)
     >>> join_rows(structure, split_rows(structure, torch.tensor([10.0, 20.0])))
     tensor([10., 20.])
     """
+    check_type(structure, "structure", Structure, "a Structure (flow.structure is one)")
     order, sizes = _row_order(structure)
+    if [len(part) for part in parts] != (sizes[1:] or [0]):
+        raise ValueError(f"parts must have one row per node of the buckets {sizes[1:]}, got {[len(p) for p in parts]}")
     joined = torch.cat([parts[0].new_zeros((sizes[0], *parts[0].shape[1:])), *parts])
     return Permute.apply(joined, inverse(order), order)
 

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 import torch
 from torch import Tensor
 
-from nodeflow._base.checks import check_one_of, describe
+from nodeflow._base.checks import check_one_of, check_type, describe
 from nodeflow.ops._structure import Structure
 
 EdgeFunction = Callable[..., Tensor]
@@ -82,6 +82,7 @@ def check_rows(structure: Structure, kind: str, value: object, name: object) -> 
 
     Raises TypeError for what is no dense tensor, ValueError for another number of rows or another device.
     """
+    check_type(structure, "structure", Structure, "a Structure (flow.structure is one)")
     rows, what = _KINDS[kind]
     if not isinstance(value, Tensor):
         raise TypeError(f"{name} must be a tensor with one row per {what}, got {describe(value)}")

@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 import nodeflow.ops._compiled as native
-from nodeflow._base.checks import describe
+from nodeflow._base.checks import as_flag, as_number, check_type, describe
 from nodeflow._rows.csr import check_csr
 from nodeflow.ops._autograd import Op, Spmm
 from nodeflow.ops._structure import Structure
@@ -45,32 +45,36 @@ def sparse_linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tens
     tensor([[1.],
             [2.]])
     """
-    _check(x, weight)
+    _check(x, weight, bias)
     if x.layout == torch.strided:
         return F.linear(x, weight, bias)
     if x.requires_grad:
         raise TypeError("x is sparse and requires a gradient, which sparse features do not get: pass x.detach()")
     check_csr(x, "x")
     parts = x.crow_indices().to(torch.int64), x.col_indices().to(torch.int64)
-    structure = Structure(*parts, x.shape[1])
+    structure = Structure._trusted(*parts, x.shape[1])
     low = _autocast_type((weight, x.values(), *([] if bias is None else [bias])))
     exact = weight.float() if low is not None else weight  # summed in float32, also in the gradient, and rounded once
     out = Spmm.apply(structure, exact.t().contiguous(), x.values().to(exact.dtype), "v", False, low)
     return out if bias is None else out + bias.to(low or bias.dtype)
 
 
-def _check(x: object, weight: object) -> None:
-    """Raise what ``sparse_linear`` raises for rows and a weight that do not fit."""
+def _check(x: object, weight: object, bias: object = None) -> None:
+    """Raise what ``sparse_linear`` raises for rows, a weight and a bias that do not fit."""
     if not isinstance(x, Tensor) or x.layout not in (torch.strided, torch.sparse_csr):
         kind = f"layout {x.layout}" if isinstance(x, Tensor) else describe(x)
         raise TypeError(f"x must be a dense or a sparse CSR tensor, got {kind}")
     if not isinstance(weight, Tensor) or weight.ndim != 2:
         raise ValueError(f"weight must be a tensor of shape [out, columns of x], got {describe(weight)}")
+    if x.ndim == 0:
+        raise ValueError(f"x must have rows, got {describe(x)}")
     if x.shape[-1] != weight.shape[1]:
         raise ValueError(
             f"x has {x.shape[-1]} columns (shape {tuple(x.shape)}), but weight {tuple(weight.shape)} takes "
             f"{weight.shape[1]}: weight is [out, columns of x], as in torch.nn.Linear"
         )
+    if bias is not None and not (isinstance(bias, Tensor) and bias.shape == weight.shape[:1]):
+        raise ValueError(f"bias must be a tensor of shape [{len(weight)}], one number per output, got {describe(bias)}")
 
 
 def linear_sum(
@@ -91,10 +95,11 @@ def linear_sum(
     tensor([[2.],
             [0.]])
     """
+    relu, dropout = as_flag(relu, "relu"), as_number(dropout, "dropout", least=0, most=1)
     if not pairs:
         raise TypeError("linear_sum needs a pair (x, w) at least")
     for x, w in pairs:
-        _check(x, w)
+        _check(x, w, bias)
     for k, which, what in ((0, "x", "rows"), (1, "w", "outputs")):
         if len({len(pair[k]) for pair in pairs}) > 1:
             raise ValueError(f"all {which} must have the same number of {what}, got {[len(pair[k]) for pair in pairs]}")
@@ -263,6 +268,8 @@ def dropout(h: Tensor, rate: float) -> Tensor:
     >>> bool((dropout(torch.ones(1000, dtype=torch.bfloat16), 0.5).unique() == torch.tensor([0, 2])).all())
     True
     """
+    check_type(h, "h", Tensor, "a tensor")
+    rate = as_number(rate, "rate", least=0, most=1)
     if torch.compiler.is_compiling() or h.dtype != torch.bfloat16 or not native.is_summed(h) or rate == 0:
         return F.dropout(h, rate)
     return _Dropout.apply(h, int(torch.randint(2**63 - 1, ())), rate)

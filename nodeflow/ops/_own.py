@@ -23,7 +23,8 @@ def aggregate_beside_own(structure: Structure, h: Tensor, reduce: str = "sum", w
     """Return every destination's own row beside ``aggregate(structure, h, reduce, weight)``.
 
     The destinations must be the first sources, so their own rows are ``h[:num_dst]``. The result is one matrix
-    ``[num_dst, 2 * width, ...]``, own rows first. Arguments and errors are those of ``aggregate``.
+    ``[num_dst, 2 * width, ...]``, own rows first. Arguments and errors are those of ``aggregate``;
+    more destinations than sources raise ValueError.
 
     >>> structure = Structure(torch.tensor([0, 2]), torch.tensor([1, 2]), num_src=3)
     >>> aggregate_beside_own(structure, torch.tensor([[1.0], [2.0], [4.0]]))
@@ -31,6 +32,8 @@ def aggregate_beside_own(structure: Structure, h: Tensor, reduce: str = "sum", w
     """
     check_type(reduce, "reduce", str, "the name of one reduction here")
     h = check_rows(structure, "u", h, "h")
+    if structure.num_dst > structure.num_src:
+        raise ValueError(f"the destinations must be the first sources, but {structure} has more destinations")
     weighted = weight is None or (
         weight.layout == torch.strided and weight.shape == (structure.num_edges,) and weight.dtype == h.dtype
     )

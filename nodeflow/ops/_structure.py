@@ -10,6 +10,8 @@ import torch
 from torch import Tensor
 
 from nodeflow import _kernels as kernels
+from nodeflow._base.calls import checked
+from nodeflow._base.checks import as_array, as_count, check_indptr, check_range, describe
 from nodeflow._base.frozen import Frozen
 from nodeflow._rows.csr import csr_positions
 
@@ -32,7 +34,10 @@ class Structure(Frozen):
         indices: int64 ``[E]``, the source row of every edge.
         num_src: number of source rows.
 
-    Several flows may share one Structure. Nothing is checked here: ``create_node_flow`` checks the edges of a user.
+    Several flows may share one Structure. Its tensors are shared, so do not write to them.
+
+    Raises TypeError for what is no int64 tensor, ValueError for an ``indptr`` that decreases, does not start at 0 or
+    does not end at the number of edges, and for tensors on two devices, IndexError for a source out of range.
 
     >>> structure = Structure(torch.tensor([0, 2, 3]), torch.tensor([1, 2, 0]), num_src=3)
     >>> structure.in_degrees, structure.dst
@@ -46,7 +51,27 @@ class Structure(Frozen):
     _derived: dict[str, Any]
 
     def __init__(self, indptr: Tensor, indices: Tensor, num_src: int) -> None:
+        arrays = []
+        for name, part in (("indptr", indptr), ("indices", indices)):
+            if not isinstance(part, Tensor) or part.dtype != torch.int64 or part.layout != torch.strided:
+                raise TypeError(f"{name} must be an int64 tensor, got {describe(part)}")
+            if part.ndim != 1:
+                raise ValueError(f"{name} must be one-dimensional, got shape {tuple(part.shape)}")
+            arrays.append(as_array(part, name))
+        if indptr.device != indices.device:
+            raise ValueError(f"indptr and indices must be on one device, got {indptr.device} and {indices.device}")
+        num_src = as_count(num_src, "num_src")
+        check_indptr(arrays[0], len(indices))
+        check_range(arrays[1], "indices", num_src, "source")
+        # compiled loops take plain memory, entry after entry
+        self._set(indptr=indptr.contiguous(), indices=indices.contiguous(), num_src=num_src, _derived={})
+
+    @classmethod
+    def _trusted(cls, indptr: Tensor, indices: Tensor, num_src: int) -> Structure:
+        """Return a structure of parts that are known to be right."""
+        self = cls.__new__(cls)
         self._set(indptr=indptr, indices=indices, num_src=num_src, _derived={})
+        return self
 
     def __repr__(self) -> str:
         return f"Structure({self.num_src} sources, {self.num_dst} destinations, {self.num_edges} edges)"
@@ -129,7 +154,7 @@ class Structure(Frozen):
             rows = self.dst[edges]
             counts = self.out_degrees
             indptr = torch.cat([counts.new_zeros(1), counts.cumsum(0)])
-        return Structure(indptr, rows, self.num_dst), edges
+        return Structure._trusted(indptr, rows, self.num_dst), edges
 
     def _make_buckets(self) -> tuple[Bucket, ...]:
         degrees = self.in_degrees
@@ -145,10 +170,11 @@ class Structure(Frozen):
     def select_rows(self, rows: Tensor) -> tuple[Structure, Tensor]:
         """Return the structure of the destinations ``rows`` (in that order) and the edges it kept, int64 ``[k]``."""
         chosen, edges = csr_positions(self.indptr, rows)
-        return Structure(chosen, self.indices[edges], self.num_src), edges
+        return Structure._trusted(chosen, self.indices[edges], self.num_src), edges
 
+    @checked
     def to(self, device: torch.device | str, *, non_blocking: bool = False) -> Structure:
         """Return the structure on ``device``."""
         indptr = self.indptr.to(device, non_blocking=non_blocking)
         indices = self.indices.to(device, non_blocking=non_blocking)
-        return Structure(indptr, indices, self.num_src)
+        return Structure._trusted(indptr, indices, self.num_src)

@@ -8,6 +8,7 @@ from contextlib import ExitStack
 
 import numpy as np
 
+from nodeflow._base.calls import checked
 from nodeflow._base.checks import as_count, as_ids, as_int, check_one_of, describe
 from nodeflow._base.sizes import as_bytes, bytes_text
 from nodeflow._base.types import FileLike, IdsLike
@@ -69,6 +70,7 @@ class PartitionBuffer:
     tensor([1., 0., 0., 0., 0., 1., 0., 0.])
     """
 
+    @checked
     def __init__(
         self,
         folder: FileLike,

@@ -13,6 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from nodeflow._base.calls import checked
 from nodeflow._base.checks import Ints, as_count, as_ids, describe
 from nodeflow._base.frozen import Frozen
 from nodeflow._base.types import Array, FileLike, IdsLike
@@ -46,6 +47,7 @@ class CutGraph(Frozen):
     _arrays: dict[str, Array]
     _verify: bool | None
 
+    @checked
     def __init__(self, folder: FileLike, *, verify: bool | None = None) -> None:
         path = Path(folder).absolute()
         manifest = Manifest.read(path, *self.layout, verify=verify, check=partial(self._check, path))
@@ -209,6 +211,7 @@ class PartitionedRows(RowsBase):
 
     _kind = "node"
 
+    @checked
     def __init__(self, partitions: Partitions, name: str) -> None:
         self._partitions = partitions
         self._arrays = [partitions.node_array(name, p) for p in range(partitions.num_parts)]

@@ -13,6 +13,7 @@ import numpy as np
 import torch
 from tqdm import tqdm
 
+from nodeflow._base.calls import checked
 from nodeflow._base.checks import Ints, as_count, as_ids, as_int, check_one_of, check_type
 from nodeflow._base.types import Array, FileLike, IdsLike
 from nodeflow._base.version import __version__
@@ -45,6 +46,7 @@ _IDS = 2**22  # ids that are looked at together
 _Files = dict[str, ArrayFile]
 
 
+@checked
 def write_partitions(
     graph: Graph,
     folder: FileLike,
@@ -141,6 +143,7 @@ def _write_buckets(draft: Path, graph: Graph, columns: dict[str, Column], master
     return out.finish() | write_arrays(draft, {"bucket_ptr": bucket_ptr})
 
 
+@checked
 def partition_graph(
     graph: Graph,
     folder: FileLike,

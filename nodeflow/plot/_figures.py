@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
+from nodeflow._base.calls import checked
 from nodeflow._base.checks import check_one_of, check_type, describe
 from nodeflow._display.axes import axes_for, require_matplotlib, small_legend, whole_ticks
 from nodeflow._display.plain import draw_degrees
@@ -55,6 +56,7 @@ def plot_degrees(graphs: Graph | Mapping[str, Graph], *, direction: str = "in", 
     return axis
 
 
+@checked
 def plot_history_ages(history: History, *, ax: Axes | None = None) -> Axes:
     """Plot how old the rows of a history are, a line per layer; returns the axes.
 
@@ -150,6 +152,7 @@ def plot_curves(
     2
     """
     figure, left, right = _two_axes()
+    check_type(runs, "runs", Mapping, "a dict from names of runs to their records")
     for name, records in runs.items():
         scored = [record for record in records if not math.isnan(record.score)]
         for axis, shown, value in ((left, records, "loss"), (right, scored, "score")):

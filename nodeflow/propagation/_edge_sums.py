@@ -12,7 +12,7 @@ from nodeflow._base.frozen import Frozen, Lazy
 from nodeflow._base.types import Array
 from nodeflow._edges.edges import Edges
 from nodeflow._edges.stored import read_only
-from nodeflow._rows.csr import from_scipy
+from nodeflow._rows.csr import check_csr, from_scipy
 from nodeflow._rows.rows import Rows, is_sparse, take_rows, whole_column
 from nodeflow._runtime.threads import run_all
 from nodeflow.ops import bag
@@ -68,7 +68,9 @@ class EdgeSums(Frozen):
     def at(self, h: Tensor | Rows, nodes: Ints | None) -> Tensor:
         """Return the sums at ``nodes``, int64 numbers of rows; None: at all."""
         if is_sparse(h):
-            return self._sparse(whole_column(h).detach(), nodes)
+            column = whole_column(h)
+            check_csr(column, "h")
+            return self._sparse(column.detach(), nodes)
         h = h.detach() if isinstance(h, Tensor) else h
         device = h.device if isinstance(h, Tensor) else torch.device("cpu")
         exact = h.dtype if h.dtype == torch.float64 else torch.float32

@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from nodeflow._base.calls import checked
 from nodeflow._base.checks import Ints, as_array, check_num_rows, check_one_of
 from nodeflow._base.frozen import Frozen, Lazy
 from nodeflow._base.types import Array, MaskLike
@@ -40,6 +41,7 @@ class ExchangePlan(Frozen):
     _mirrored: list[Ints]  # by process, the masters here that have mirrors there
     _of_each: list[Ints]  # by process, the mirrors here whose masters are there
 
+    @checked
     def __init__(self, graph: Graph) -> None:
         peers, held = graph.peers, graph.held
         with peers.together("planning exchanges"):

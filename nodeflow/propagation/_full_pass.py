@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 from tqdm import tqdm
 
-from nodeflow._base.checks import Ints, as_count, as_ids, check_num_rows, check_type, describe
+from nodeflow._base.checks import Ints, as_count, as_flag, as_ids, check_num_rows, check_type, describe
 from nodeflow._base.types import FileLike, IdsLike
 from nodeflow._disk.arrays import scratch_array
 from nodeflow._peers.held import together
@@ -96,7 +96,7 @@ class FullPass:
         progress: bool = False,
         folder: FileLike | None = None,
     ) -> None:
-        self.model, self.propagation, self.progress = model, propagation, progress
+        self.model, self.propagation, self.progress = model, propagation, as_flag(progress, "progress")
         self.out: Tensor | None = None
         self.device: torch.device | None = None  # of the rows, where they are moved
         self.folder = None if folder is None else Path(folder)

@@ -223,7 +223,7 @@ class Propagation(Frozen):
         """The flow of edges at ``positions`` from the nodes at the places ``src`` to those at ``dst``."""
         edges, weights = self._sums.edges, self._sums.weights
         ends = self._layer(src, device), self._layer(dst, device)
-        structure = Structure(torch.from_numpy(indptr), torch.from_numpy(indices), len(ends[0])).to(device)
+        structure = Structure._trusted(torch.from_numpy(indptr), torch.from_numpy(indices), len(ends[0])).to(device)
         weight = None
         if weights is not None:
             exact = self.weight is not None and self.graph.edata[self.weight].dtype == torch.float64

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from nodeflow._base.calls import checked
 from nodeflow._base.checks import Ints, as_array, as_ids, check_indptr, check_length, describe, first_true
 from nodeflow._base.frozen import Frozen, Lazy
 from nodeflow._base.types import IdsLike, SeedsLike
@@ -76,6 +77,8 @@ class Choice(Frozen):
             raise ValueError("a Choice takes either positions or src")
         if eid is not None and src is None:
             raise ValueError("eid goes with src; edges given by positions have the ids of the parent's edges")
+        if indptr is None:
+            raise TypeError("indptr must say where the edges of each destination begin and end, got None")
         if (nodes is None) != (ndata is None):
             raise ValueError("ndata goes with nodes, the parent ids that its rows belong to")
         arrays = {"indptr": indptr, "positions": positions, "src": src, "eid": eid, "nodes": nodes}
@@ -169,6 +172,7 @@ With contexts, its third argument is the context of every destination.
 """
 
 
+@checked
 def assemble(
     graph: Graph,
     edges: Edges,
@@ -296,7 +300,7 @@ class _Parts:
 
     def flow(self, choice: Choice, local: Ints, src: Layer, dst: Layer, i: int, *, prefix: bool) -> Flow:
         """The flow of the chosen edges, whose sources have the local ids ``local``."""
-        structure = Structure(torch.from_numpy(choice.indptr), torch.from_numpy(local), src.num_nodes)
+        structure = Structure._trusted(torch.from_numpy(choice.indptr), torch.from_numpy(local), src.num_nodes)
         parts: FlowParts = {"parent_eid": parent_eid(self.edges, choice), "data": Frame(len(local), choice.edata)}
         parts |= {"weight": choice.weight, "needs_weight": choice.needs_weight, "prefix": prefix}
         return Flow._trusted(structure, src, dst, (i, i + 1), **parts)
@@ -320,7 +324,7 @@ def first_rows(indptr: Tensor, indices: Tensor, src: Layer, dst: Layer, i: int, 
 
     own: FlowParts = {**parts, "parent_eid": first(parts["parent_eid"]), "weight": first(parts["weight"])}
     own["prefix"] = True
-    structure = Structure(indptr[: dst.num_nodes + 1], indices[:size], src.num_nodes)
+    structure = Structure._trusted(indptr[: dst.num_nodes + 1], indices[:size], src.num_nodes)
     return Flow._trusted(structure, src, dst, (i, i + 1), **own)
 
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from nodeflow import _kernels as kernels
+from nodeflow._base.calls import checked
 from nodeflow._base.checks import Ints, as_count, as_ids, as_int, check_length
 from nodeflow._base.frozen import Frozen
 from nodeflow._base.types import IdsLike
@@ -26,6 +27,7 @@ from nodeflow.sampling._subgraph import Subgraph, SubgraphSampler
 _MOST = 2**31 - 1
 
 
+@checked
 def partition(graph: Graph, num_parts: int, seed: int = 0) -> Tensor:
     """Cut the nodes into parts of about equal size with few edges between them, by METIS (Karypis, Kumar 1998).
 

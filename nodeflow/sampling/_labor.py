@@ -280,4 +280,8 @@ def _iterations(value: object) -> int | str:
         return _CONVERGED
     if isinstance(number, str) or number < 0:
         raise ValueError(f"iterations must be a number from 0 or {_CONVERGED!r} (or -1, the same), got {number!r}")
+    if number > _MOST_ROUNDS:
+        raise ValueError(
+            f"iterations must be at most {_MOST_ROUNDS}, or {_CONVERGED!r}, which stops by itself; got {number}"
+        )
     return number

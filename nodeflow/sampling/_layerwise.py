@@ -80,7 +80,8 @@ class LayerSampler(Sampler):
         draw: str = "replacement",
         **options: Unpack[LayerOptions],
     ) -> None:
-        self.layer_sizes = check_sizes(layer_sizes, "layer_sizes", every=False, repeated=draw == "replacement")
+        among, repeated = getattr(graph, "num_nodes", 0), draw == "replacement"
+        self.layer_sizes = check_sizes(layer_sizes, "layer_sizes", every=False, repeated=repeated, num_nodes=among)
         check_one_of(draw, "draw", ("replacement", "poisson", "systematic"))
         self.draw = draw
         if score is not None and not callable(score):

@@ -21,6 +21,7 @@ from nodeflow.sampling import _link_parts as checks
 from nodeflow.sampling._base import Call, Draw, SamplerBase, StepSeeds
 from nodeflow.sampling._link_parts import MARKS, LinkLayout, paired
 from nodeflow.sampling._negative import DISTRIBUTIONS, Known, Negatives, Pairs, degree_weights, whole_weights
+from nodeflow.sampling._sampler import check_draws
 
 
 class LinkSampler(SamplerBase):
@@ -131,6 +132,7 @@ class LinkSampler(SamplerBase):
         with together(self.graph, f"making a {type(self).__name__}"):
             self.numbered, self.takes_times = sampler.numbered, sampler.takes_times
             self.num_negatives = as_count(num_negatives, "num_negatives")
+            check_draws(self.num_negatives, "num_negatives")
             self.negatives = negatives if isinstance(negatives, str) else "weights"
             some = self.negatives in DISTRIBUTIONS
             self._weights = None if some else checks.node_weights(self.graph, negatives)

@@ -48,7 +48,7 @@ def as_labels(value: NumbersLike | None, pairs: Links | None) -> Tensor | None:
         return None
     if pairs is None:
         raise ValueError("labels are of pairs, so pass pairs too; those of edges are a column of graph.edata")
-    labels = torch.as_tensor(value).detach().clone()
+    labels = torch.as_tensor(as_array(value, "labels", "numbers")).clone()
     if len(labels) != len(pairs.src):
         raise ValueError(f"labels must have one entry per pair ({len(pairs.src)}), got {len(labels)}")
     return labels

@@ -22,7 +22,7 @@ from nodeflow.sampling._base import Draw
 from nodeflow.sampling._options import FullOptions, SamplerOptions
 from nodeflow.sampling._pps import Proportional
 from nodeflow.sampling._rows import DrawingRows, Drawn, RowSampler
-from nodeflow.sampling._sampler import Step, as_list, check_size, check_sizes
+from nodeflow.sampling._sampler import Step, as_list, check_draws, check_size, check_sizes
 
 
 class NeighborSampler(RowSampler):
@@ -99,8 +99,8 @@ class NeighborSampler(RowSampler):
         self.replace, self.disjoint = as_flag(replace, "replace"), as_flag(disjoint, "disjoint")
         self.prob, self.edge_type = prob, edge_type
         largest = max(max(f.values(), default=0) if isinstance(f, dict) else f for f in self.fanouts)
-        if self.replace and largest >= 2**31:  # every node draws so many, and their sum must be a number
-            raise ValueError(f"fanouts must be below 2**31 with replacement, got {largest}")
+        if self.replace:
+            check_draws(largest, "fanouts with replacement")
         super().__init__(graph, len(self.fanouts), **options)
 
     @property

@@ -241,7 +241,7 @@ class LayerCandidates(Frozen):
         with Numbering(num_nodes) as numbering:
             local = numbering.extend(edges.src.numpy())
             nid = torch.from_numpy(np.array(numbering.nodes))
-        structure = Structure(edges.indptr, torch.from_numpy(local), len(nid))
+        structure = Structure._trusted(edges.indptr, torch.from_numpy(local), len(nid))
         ends = Layer._trusted(len(nid), nid), Layer._trusted(len(edges.dst_nid), edges.dst_nid)
         eid, weight = Lazy(lambda: edges.eid), Lazy(lambda: edges.edge_weight.float())
         flow = Flow._trusted(structure, *ends, (0, 1), parent_eid=eid, weight=weight)

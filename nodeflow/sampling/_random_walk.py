@@ -11,6 +11,7 @@ from torch import Tensor
 
 from nodeflow import _kernels as kernels
 from nodeflow._base.checks import Ints, as_count, as_flag, as_number
+from nodeflow._base.sizes import check_memory
 from nodeflow._base.types import Array, PerFlow
 from nodeflow._edges.edges import Edges
 from nodeflow._peers.routes import narrowed
@@ -19,7 +20,7 @@ from nodeflow.sampling._bound import Reader
 from nodeflow.sampling._choice import Choice
 from nodeflow.sampling._distributed import Arrays, ask_owners
 from nodeflow.sampling._options import WalkOptions
-from nodeflow.sampling._sampler import Sampler, Step, check_sizes
+from nodeflow.sampling._sampler import Sampler, Step, check_draws, check_sizes
 
 _DEGREES = "degrees of nodes where walks are"
 
@@ -39,6 +40,10 @@ def _neighbors(reader: Reader, nodes: Ints, picks: Ints) -> Arrays:
     edges, left_out = reader.edges, reader.edges.left_out
     ranks = _ranks(edges, edges.indptr[edges.rows_of(nodes)]) + picks
     return [edges.indices[ranks + np.searchsorted(left_out - np.arange(len(left_out)), ranks, side="right")]]
+
+
+_AT_ONCE = 2**26
+"""Steps of walks that one compiled loop takes."""
 
 
 class RandomWalkSampler(Sampler):
@@ -106,8 +111,7 @@ class RandomWalkSampler(Sampler):
         self.num_neighbors = _limits(num_neighbors, as_count(num_flows, "num_flows", 1))
         self.num_walks = as_count(num_walks, "num_walks", 1)
         self.walk_length = as_count(walk_length, "walk_length", 1)
-        if self.num_walks * self.walk_length >= 2**31:
-            raise ValueError(f"num_walks * walk_length must be below 2**31, got {self.num_walks * self.walk_length}")
+        check_draws(self.num_walks * self.walk_length, "num_walks * walk_length")
         self.restart = as_number(restart, "restart", least=0, most=1)
         self.normalize = as_flag(normalize, "normalize")
         super().__init__(graph, num_flows, **options)
@@ -132,8 +136,17 @@ class RandomWalkSampler(Sampler):
         # walks in a graph that this process holds are one compiled loop
         if graph.peers.size == 1:
             arrays = edges.indptr, edges.indices, edges.left_out
-            whole: Array = kernels.walk.walk(*arrays, dst, key, number, self.walk_length, self.restart)
-            return whole
+            each = number * self.walk_length
+            check_memory(
+                4 * each * len(dst), f"num_walks * walk_length of {len(dst)} nodes", "take fewer, or shorter ones"
+            )
+            # a loop cannot be interrupted before it returns, so none takes longer than seconds
+            some = max(1, _AT_ONCE // each)
+            parts = [
+                kernels.walk.walk(*arrays, dst[i : i + some], key, number, self.walk_length, self.restart)
+                for i in range(0, max(len(dst), 1), some)
+            ]
+            return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
         def ask(what: str, answer: Callable[..., Arrays], *columns: Ints) -> Ints:
             answers, routes = ask_owners(graph, self.reader, what, [narrowed(column) for column in columns], answer)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
 from nodeflow import _kernels as kernels
-from nodeflow._base.checks import Ints
+from nodeflow._base.checks import Ints, as_ids, check_indptr, check_length, describe
 from nodeflow._base.types import Array
 from nodeflow._edges.edges import Edges, contains
 from nodeflow.sampling._choice import Choice
@@ -100,6 +100,12 @@ class RowSampler(Sampler):
         """
 
     by_row = True
+    _is_ours: ClassVar[bool] = False
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        cls._is_ours = cls.draw_rows.__module__.startswith("nodeflow.")  # loops that need no check in every call
+
     fixed_sizes: ClassVar[bool] = True
     """Whether ``fanouts`` are the largest numbers drawn; else they are means."""
 
@@ -129,7 +135,10 @@ class RowSampler(Sampler):
             root = contexts if step.roots is None else np.repeat(step.roots.numpy(), edges.rows_per_node)
             rows = DrawingRows(index, ident + edges.whole.num_nodes * edges.rows_per_node * root, contexts)
         draw = self.draw_rows if edges.patch is None else self._draw_patched
-        return self._choice(draw(edges, rows, step))
+        drawn = draw(edges, rows, step)
+        if not self._is_ours:
+            _check_drawn(drawn, len(rows.numbers), len(edges.indices), edges.whole.num_nodes)
+        return self._choice(drawn)
 
     def _choice(self, drawn: Drawn) -> Choice:
         """The drawn edges as a Choice, with estimator weights: the ``weight`` column times ``inverse``."""
@@ -154,6 +163,16 @@ class RowSampler(Sampler):
         whole, copied = self.draw_rows(edges, rows.where(~hit), step), rows.where(hit)
         part = self.draw_rows(patch.edges, copied._replace(numbers=np.searchsorted(patch.rows, copied.numbers)), step)
         return _interleaved(whole, part._replace(positions=patch.positions[part.positions]), hit)
+
+
+def _check_drawn(drawn: object, num_rows: int, num_edges: int, num_nodes: int) -> None:
+    """Raise TypeError, ValueError or IndexError for edges of a user's ``draw_rows`` that a graph does not have."""
+    if not isinstance(drawn, Drawn):
+        raise TypeError(f"draw_rows must return a Drawn, got {describe(drawn)}")
+    size = len(as_ids(drawn.positions, "positions of the Drawn", num_edges, "edge position"))
+    check_length(drawn.indptr, "indptr of the Drawn", num_rows + 1, "row and one more")
+    check_indptr(drawn.indptr, size)
+    check_length(as_ids(drawn.src, "src of the Drawn", num_nodes), "src of the Drawn", size, "position")
 
 
 def _interleaved(whole: Drawn, part: Drawn, from_part: NDArray[np.bool_]) -> Drawn:

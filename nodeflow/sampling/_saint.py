@@ -21,6 +21,7 @@ from nodeflow.sampling._base import Call, check_one_process
 from nodeflow.sampling._bound import Reader
 from nodeflow.sampling._distributed import norms_of_sources
 from nodeflow.sampling._options import SubgraphOptions
+from nodeflow.sampling._sampler import check_draws
 from nodeflow.sampling._subgraph import Subgraph, SubgraphSampler, induced_subgraph
 
 
@@ -116,7 +117,6 @@ def _both(a: Floats, b: Floats, joint: Floats, draws: int) -> Floats:
 
 
 _COVERAGE = 50  # average number of counted subgraphs per node, at which counting stops
-_MOST_DRAWS = 2**31 - 1
 
 
 class SaintSampler(SubgraphSampler):
@@ -192,8 +192,11 @@ class SaintSampler(SubgraphSampler):
         self.kind = kind
         self.budget = as_count(budget, "budget", 1)
         self.walk_length = None if walk_length is None else as_count(walk_length, "walk_length")
-        if self.budget * (1 + (self.walk_length or 0)) > _MOST_DRAWS:
-            raise ValueError(f"budget must be below 2**31 with all steps of the walks, got {self.budget}")
+        check_draws(
+            self.budget * (1 + (self.walk_length or 0)),
+            "budget with all steps of walks",
+            getattr(graph, "num_nodes", 0),
+        )
         self.coefficients = coefficients or ("presampled" if kind == "walk" else "exact")
         if num_presamples is not None and self.coefficients == "exact":
             raise ValueError("num_presamples goes with coefficients='presampled', here they are 'exact'")

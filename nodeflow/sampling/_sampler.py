@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple, Unpack
+from typing import Any, Final, NamedTuple, Unpack
 
 import numpy as np
 import torch
@@ -142,15 +142,28 @@ class Sampler(BoundSampler):
     _sample = draw_layers
 
 
-def check_sizes(sizes: Any, name: str, *, every: bool = True, repeated: object = False) -> tuple[int, ...]:
+MOST_DRAWS: Final = 2**24
+"""Draws with replacement that one node, or the layer of a graph with fewer nodes, may ask for: each is made."""
+
+
+def check_draws(number: int, name: str, num_nodes: int = 0) -> None:
+    """Raise ValueError for more draws with replacement than make sense among ``num_nodes`` nodes."""
+    most = max(MOST_DRAWS, num_nodes)
+    if number > most:
+        raise ValueError(f"{name} must be at most {most}, since every single draw is made, got {number}")
+
+
+def check_sizes(
+    sizes: Any, name: str, *, every: bool = True, repeated: object = False, num_nodes: int = 0
+) -> tuple[int, ...]:
     """Return one int per flow, each at least 1, or with ``every`` -1 for all; raise TypeError or ValueError.
 
-    ``repeated``: whether each is a number of draws with replacement, all of which are made.
+    ``repeated``: whether each is a number of draws with replacement among ``num_nodes``, all of which are made.
     """
     values = as_list(sizes, name, "one number per flow, as in [10, 25]")
     checked = tuple(check_size(size, f"{name}[{i}]", every=every) for i, size in enumerate(values))
-    if repeated and max(checked) >= 2**31:
-        raise ValueError(f"{name} must be below 2**31 with replacement, got {max(checked)}")
+    if repeated:
+        check_draws(max(checked), f"{name} with replacement", num_nodes)
     return checked
 
 

@@ -100,7 +100,7 @@ class ShadowSampler(BoundSampler):
         reader = with_rows_of(self, rows.parent_nid.numpy()).reader
         part = induced_subgraph(reader.edges, (rows.context * size + rows.parent_nid).numpy(), size)
         indptr, indices = torch.from_numpy(part.indptr), torch.from_numpy(part.indices)
-        structure = Structure(indptr, indices, rows.num_nodes)
+        structure = Structure._trusted(indptr, indices, rows.num_nodes)
         parts = reader.flow_parts(part.positions, needs_weight=True)
         whole = shared_node_flow(self.graph, rows, structure, self.num_flows - 1, **parts)
         last = first_rows(indptr, indices, whole.back, back, self.num_flows - 1, parts)

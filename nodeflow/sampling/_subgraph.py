@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from nodeflow import _kernels as kernels
-from nodeflow._base.checks import Ints, as_ids, check_type, describe
+from nodeflow._base.calls import checked
+from nodeflow._base.checks import LARGEST, Ints, as_count, as_ids, check_type, describe
 from nodeflow._base.types import IdsLike
 from nodeflow._edges.edges import NOTHING, Edges
 from nodeflow._peers.held import together
@@ -46,6 +47,7 @@ class Subgraph(NamedTuple):
         return np.repeat(np.arange(len(self.nodes)), np.diff(self.indptr))
 
 
+@checked
 def induced_subgraph(edges: Edges, keys: Ints, num_nodes: int) -> Subgraph:
     """Return all edges among some nodes; those of a destination come in the graph's order.
 
@@ -62,6 +64,9 @@ def induced_subgraph(edges: Edges, keys: Ints, num_nodes: int) -> Subgraph:
     >>> part.indices.tolist(), part.dst.tolist()
     ([2, 0, 1], [0, 1, 2])
     """
+    keys = as_ids(keys, "keys", LARGEST, "subgraph node")
+    if as_count(num_nodes, "num_nodes") > edges.whole.num_nodes or (len(keys) and not num_nodes):
+        raise ValueError(f"num_nodes must be the number of nodes, {edges.whole.num_nodes}, got {num_nodes}")
     table, repeated = kernels.subgraph.tabulate(keys)
     if repeated >= 0:
         raise ValueError(f"nodes of a subgraph must be distinct, but node {keys[repeated] % num_nodes} comes twice")
@@ -141,7 +146,7 @@ class SubgraphSampler(BoundSampler):
         """Return the NodeFlow of all edges among ``nodes``, whose rows are in ``reader``."""
         graph, reader = self.graph, self.reader
         part = induced_subgraph(reader.edges, nodes, graph.num_nodes)
-        structure = Structure(torch.from_numpy(part.indptr), torch.from_numpy(part.indices), len(nodes))
+        structure = Structure._trusted(torch.from_numpy(part.indptr), torch.from_numpy(part.indices), len(nodes))
         layer, ids = Layer._trusted(len(nodes), torch.from_numpy(nodes)), torch.from_numpy(seeds.copy())
         edges = reader.flow_parts(part.positions, self._needs_weight(seeds), lambda: self.inverse(part, seeds))
         batch = shared_node_flow(graph, layer, structure, self.num_flows, ids, **edges)
@@ -149,6 +154,7 @@ class SubgraphSampler(BoundSampler):
         return batch
 
 
+@checked
 def induced(batch: NodeFlow, sampler: BoundSampler) -> NodeFlow:
     """Return the NodeFlow with the layers of ``batch``, and all edges among their nodes, drawn or not.
 
@@ -203,7 +209,7 @@ def induced(batch: NodeFlow, sampler: BoundSampler) -> NodeFlow:
 def _flow(reader: Reader, src: Layer, dst: Layer, i: int, num_nodes: int) -> Flow:
     table, _ = kernels.subgraph.tabulate(_keys(src, num_nodes))
     indptr, indices, positions = edges_from(reader.edges, table, _keys(dst, num_nodes), num_nodes)
-    structure = Structure(torch.from_numpy(indptr), torch.from_numpy(indices), src.num_nodes)
+    structure = Structure._trusted(torch.from_numpy(indptr), torch.from_numpy(indices), src.num_nodes)
     return Flow._trusted(structure, src, dst, (i, i + 1), **reader.flow_parts(positions, needs_weight=True))
 
 

@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from nodeflow import _kernels as kernels
+from nodeflow._base.calls import checked
 from nodeflow._base.checks import Ints
 from nodeflow._base.types import Array
 from nodeflow._rows.base import RowsBase
@@ -52,6 +53,7 @@ class FileRows(RowsBase):
     [[4.0, 5.0], [0.0, 0.0]]
     """
 
+    @checked
     def __init__(self, path: Path, extent: Extent, *, direct: bool = False, threads: int = 8) -> None:
         self.path, self.direct, self.threads = path, direct, threads
         self._start, self.shape, self.dtype = self._extent = extent

@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from nodeflow._base.calls import checked
 from nodeflow._base.checks import as_array, as_count, as_ids, as_index, check_one_of, check_type, describe, first_true
 from nodeflow._base.types import Floats, IdsLike, NumbersLike
 from nodeflow.graph import Graph
@@ -39,6 +40,7 @@ def as_heat(heat: NumbersLike) -> Floats:
     return values.astype(np.float64)
 
 
+@checked
 def presample(loader: NodeFlowLoader, epochs: int | Iterable[int] = 1, *, layer: int = 0) -> Tensor:
     """Count in how many batches each node is in a layer, by drawing epochs ahead without their columns.
 
@@ -68,6 +70,7 @@ def presample(loader: NodeFlowLoader, epochs: int | Iterable[int] = 1, *, layer:
     return torch.from_numpy(count)
 
 
+@checked
 def degree_heat(graph: Graph, direction: str = "in") -> Tensor:
     """Return by how many edges each node can be drawn, int64 ``[num_nodes]``.
 
@@ -85,6 +88,7 @@ def degree_heat(graph: Graph, direction: str = "in") -> Tensor:
     return graph.out_degrees() if direction == "in" else graph.in_degrees()
 
 
+@checked
 def reach_heat(graph: Graph, seeds: IdsLike, fanouts: Sequence[int | None], batch_size: int) -> Tensor:
     r"""Return about with which probability each node is an input of a batch, float64 ``[num_nodes]``.
 

@@ -13,6 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from nodeflow._base.calls import checked
 from nodeflow._base.checks import as_count, as_flag, check_type, describe
 from nodeflow._base.types import FileLike
 from nodeflow._disk.arrays import create_array, map_array, numpy_type, open_file, read_header
@@ -39,6 +40,7 @@ _SAFETENSORS = {
 }
 
 
+@checked
 def open(
     path: FileLike | Tensor,
     name: str | None = None,
@@ -203,6 +205,7 @@ def _safetensors_extent(path: Path, name: str | None) -> Extent:
     return begin + first, shape, kind
 
 
+@checked
 def create(path: FileLike, shape: Sequence[int], dtype: torch.dtype = torch.float32) -> Tensor:
     """Make a file ``.npy`` of zeros and return a tensor that maps it: what is written to it reaches the file.
 
@@ -234,6 +237,7 @@ def create(path: FileLike, shape: Sequence[int], dtype: torch.dtype = torch.floa
     return from_numpy(create_array(file, numpy_type(dtype), sizes), dtype)
 
 
+@checked
 def save_sparse(path: FileLike, column: object, *, overwrite: bool = False) -> None:
     """Write a sparse column into a folder for ``open``: arrays and a manifest, as a graph folder has them.
 

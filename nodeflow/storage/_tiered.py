@@ -126,6 +126,7 @@ class Tiered(RowsBase):
     """
 
     def __init__(self, tiers: Sequence[Tensor | Rows], index: IdsLike | None = None) -> None:
+        check_type(tiers, "tiers", list | tuple, "a list of columns")
         if not tiers:
             raise ValueError("tiers must hold at least one column")
         for k, tier in enumerate(tiers):

@@ -14,7 +14,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nodeflow._base.checks import as_array, as_count, as_ids, as_number, describe
+from nodeflow._base.calls import checked
+from nodeflow._base.checks import as_array, as_count, as_ids, as_number, describe, lasting
 from nodeflow._base.types import Array, IdsLike, NumbersLike, SeedsLike
 from nodeflow.flow import Flow, NodeFlow, rows_between
 from nodeflow.graph import Frame
@@ -26,6 +27,7 @@ _ORDER = int.from_bytes(b"order", "big")  # the choice of seeds is independent o
 _LEAST = 100  # minimum number of draws with a node, so that their mean is about normal
 
 
+@checked
 def assert_valid(batch: NodeFlow) -> None:
     """Assert that every invariant of ``batch`` holds; the message names the first broken one.
 
@@ -41,6 +43,7 @@ def assert_valid(batch: NodeFlow) -> None:
         raise AssertionError(str(error)) from error
 
 
+@checked
 def assert_same_node_flow(a: NodeFlow, b: NodeFlow, *, frames: bool = True) -> None:
     """Assert that two NodeFlows are the same, bit for bit: structure, ids, estimator weights, seed index and frames.
 
@@ -89,7 +92,7 @@ def assert_reproducible(sampler: SamplerBase, seeds: SeedsLike, *, times: Number
     >>> assert_reproducible(sampler, [0])
     """
     options: dict[str, Any] = {} if times is None else {"times": times}
-    call: Callable[..., NodeFlow] = partial(sampler, seeds, **options)
+    call: Callable[..., NodeFlow] = partial(sampler, lasting(seeds), **options)
     with ThreadPoolExecutor(1) as thread, _global_random_state() as change:
         change(0)
         first = call(epoch=0)

@@ -15,6 +15,7 @@ from hypothesis import note
 from hypothesis import strategies as st
 from torch import Tensor
 
+from nodeflow._base.calls import checked
 from nodeflow.flow import NodeFlow, create_full_node_flow, create_node_flow, flow_from_edges
 from nodeflow.graph import Graph
 from nodeflow.sampling import NeighborSampler
@@ -22,6 +23,7 @@ from nodeflow.sampling import NeighborSampler
 _Columns = Mapping[str, tuple[int, ...]]
 
 
+@checked
 @st.composite
 def graphs(
     draw: st.DrawFn,
@@ -67,6 +69,7 @@ def graphs(
     return Graph(indptr.astype(np.int64), indices, ndata=ndata, edata=edata)
 
 
+@checked
 def seeds(graph: Graph, min_size: int = 0, max_size: int = 8) -> st.SearchStrategy[list[int]]:
     """Strategy for seeds: lists of node ids of ``graph``, in any order, with repeats, possibly empty.
 
@@ -82,6 +85,7 @@ def seeds(graph: Graph, min_size: int = 0, max_size: int = 8) -> st.SearchStrate
     return st.lists(st.integers(0, graph.num_nodes - 1), min_size=min_size, max_size=max_size)
 
 
+@checked
 @st.composite
 def node_flows(
     draw: st.DrawFn,

@@ -16,6 +16,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save as to_safetensors
 from torch import Tensor
 
+from nodeflow._base.checks import as_count, as_number, check_type
 from nodeflow._base.files import is_file
 from nodeflow._disk.manifest import replace_file
 from nodeflow.training._settings import Settings
@@ -154,6 +155,11 @@ class Checkpoints:
     epochs: int = 1
     minutes: float = 0.0
     _saved: float = field(default_factory=lambda: time.monotonic(), init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        check_type(self.folder, "folder", Path, "a pathlib.Path")
+        as_count(self.epochs, "epochs")
+        as_number(self.minutes, "minutes", least=0)
 
     @classmethod
     def every(cls, folder: Path, interval: str) -> Checkpoints:

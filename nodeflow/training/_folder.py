@@ -19,6 +19,7 @@ import numpy as np
 import tomli_w
 import torch
 
+from nodeflow._base.calls import checked
 from nodeflow._base.checks import as_count, as_flag
 from nodeflow._base.files import is_file
 from nodeflow._base.version import __version__
@@ -172,6 +173,7 @@ def begin(folder: Path, run: Run) -> bool:
     return bool(earlier)
 
 
+@checked
 def open_trainer(folder: Path | str, dataset: Dataset | None = None, *, model: str | None = None) -> Trainer:
     """Return the trainer of an interrupted run, at its last saved state; ``run`` continues from there.
 
@@ -191,6 +193,7 @@ def open_trainer(folder: Path | str, dataset: Dataset | None = None, *, model: s
     return trainer
 
 
+@checked
 def save(result: Result, folder: Path | str, *, curves: str | None = None) -> list[Path]:
     """Write a result into ``folder``, which is made if needed: all files, or none if one cannot be written.
 
@@ -287,6 +290,7 @@ def read_log(path: Path, metric: str) -> list[EpochRecord]:
     return records
 
 
+@checked
 def load_model(checkpoint: Path | str, *, model: str | None = None) -> Network:
     """Return the network of a checkpoint that ``save`` wrote, in evaluation mode; ``.model`` is its model.
 

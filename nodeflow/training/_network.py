@@ -6,6 +6,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from nodeflow._base.checks import as_count, as_flag, check_type
+from nodeflow._base.sizes import check_memory
 from nodeflow._rows.rows import as_dense, whole_column
 from nodeflow.datasets import Dataset
 from nodeflow.flow import NodeFlow
@@ -36,8 +38,13 @@ class Inputs(nn.Module):
 
     def __init__(self, num_nodes: int, features: int, embedding: int, *, dense: bool = False) -> None:
         super().__init__()
+        num_nodes, features = as_count(num_nodes, "num_nodes"), as_count(features, "features")
+        embedding, dense = as_count(embedding, "embedding"), as_flag(dense, "dense")
         if not features and not embedding:
             raise ValueError("the nodes have no features, so inputs must be 'embedding'")
+        check_memory(
+            4 * num_nodes * embedding, f"num_nodes of {num_nodes} with learned rows", "take fewer or narrower rows"
+        )
         self.facts = {"num_nodes": num_nodes, "features": features, "embedding": embedding, "dense": dense}
         self.features, self.width = features, features + embedding
         self.dense = dense or bool(features and embedding)
@@ -85,6 +92,8 @@ class Network(nn.Module):
 
     def __init__(self, inputs: Inputs, model: nn.Module) -> None:
         super().__init__()
+        check_type(inputs, "inputs", Inputs, "Inputs")
+        check_type(model, "model", nn.Module, "a torch.nn.Module")
         self.inputs, self.model = inputs, model
 
     def forward(self, batch: NodeFlow) -> Tensor:

@@ -13,6 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from nodeflow._base.calls import checked
 from nodeflow._base.checks import as_ids
 from nodeflow._base.types import FileLike, IdsLike
 from nodeflow.datasets import Dataset
@@ -24,6 +25,7 @@ from nodeflow.training._trainer import Trainer
 _PIECE = 2**16  # rows of a table that are made at a time, about
 
 
+@checked
 def write_predictions(path: FileLike, trainer: Trainer, nodes: IdsLike | None = None) -> None:
     """Write the outputs of nodes, with their names, into a file: what ``nodeflow predict`` writes.
 
@@ -60,6 +62,7 @@ def write_predictions(path: FileLike, trainer: Trainer, nodes: IdsLike | None = 
         write_outputs(place, ids, outputs, dataset, task.target.task)
 
 
+@checked
 def write_top_links(
     path: FileLike, trainer: Trainer, nodes: IdsLike | None = None, k: int = 10, **options: Unpack[TopLinkOptions]
 ) -> None:

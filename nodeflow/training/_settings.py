@@ -10,6 +10,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, get_type_hints
 
+from nodeflow._base.calls import checked
 from nodeflow._base.checks import as_int, check_type
 from nodeflow._base.files import is_file
 from nodeflow._base.sizes import as_bytes
@@ -193,6 +194,7 @@ class Settings:
                 raise ValueError(f"{name} (= {self.chosen[name]!r}) {reason}; leave it out")
         check_values(values)
 
+    @checked
     def by_name(self, *, read: bool = False) -> dict[str, Any]:
         """Return the values of all settings by name; with ``read`` of those that the run reads."""
         values = _values({name: getattr(self, name) for name in GROUPS})
@@ -240,6 +242,7 @@ Settings.__doc__ = (Settings.__doc__ or "").replace(
 )
 
 
+@checked
 def by_name(values: Mapping[str, Any]) -> dict[str, Any]:
     """Return settings by name, also those of a whole group; raises ValueError for unknown names."""
     chosen: dict[str, Any] = {}

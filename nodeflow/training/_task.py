@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
+from nodeflow._base.checks import check_type, describe
 from nodeflow._base.sizes import as_bytes
 from nodeflow._peers.present import peers_of
 from nodeflow._rows.rows import is_collective, whole_column
@@ -45,6 +46,18 @@ class OwnParts(NamedTuple):
     metrics: Sequence[Metric]
     optimizer: Callable[..., torch.optim.Optimizer] | None
     scheduler: Callable[[torch.optim.Optimizer], torch.optim.lr_scheduler.LRScheduler] | None
+
+    def check(self) -> None:
+        """Raise TypeError for a part of another kind."""
+        check_type(self.model, "model", nn.Module | None, "a torch.nn.Module")
+        made_of = {"loss": "outputs and targets", "optimizer": "the parameters", "scheduler": "the optimizer"}
+        for name, arguments in made_of.items():
+            part = getattr(self, name)
+            if part is not None and not callable(part):
+                raise TypeError(f"{name} must be a function of {arguments}, got {describe(part)}")
+        check_type(self.metrics, "metrics", list | tuple, "a list of nodeflow.metrics.Metric")
+        for i, metric in enumerate(self.metrics):
+            check_type(metric, f"metrics[{i}]", Metric, "a Metric; nodeflow.metrics.named(name) is one")
 
     def names(self) -> dict[str, str]:
         """Return the names of the parts that are given; for an object, its class name."""

@@ -14,7 +14,8 @@ from typing import Any, Unpack
 import torch
 from torch import Tensor, nn
 
-from nodeflow._base.checks import check_one_of
+from nodeflow._base.calls import checked
+from nodeflow._base.checks import check_one_of, check_type
 from nodeflow._base.types import IdsLike
 from nodeflow._peers.present import peers_of
 from nodeflow.datasets import Dataset
@@ -67,6 +68,7 @@ class Trainer:
     ('accuracy', 32)
     """
 
+    @checked
     def __init__(
         self,
         dataset: Dataset,
@@ -84,6 +86,7 @@ class Trainer:
         self.device = find_device(settings.compute.device, several=self.peers.size > 1)
         self._random = OwnRandom(settings.run.seed, self.device)
         own = OwnParts(model, loss, metrics, optimizer, scheduler)
+        own.check()
         self._own_parts = own.names()
         with self._random.inside(), self.peers.together("a trainer"):
             settings.check(**facts_of(dataset, settings, self._own_parts))
@@ -104,8 +107,10 @@ class Trainer:
         rows = settings.compute.precision != "float32" or self.task.inputs.table is not None
         make = optimizer or partial(settings.optimizer.optimizer, large=rows)
         self.optimizer = make(self.network.parameters())
+        check_type(self.optimizer, "what optimizer returns", torch.optim.Optimizer, "an optimizer of torch")
         usual = partial(settings.optimizer.scheduler, epochs=settings.run.epochs, num_batches=self.task.num_batches)
         self.scheduler = (scheduler or usual)(self.optimizer)
+        check_type(self.scheduler, "what scheduler returns", torch.optim.lr_scheduler.LRScheduler, "an LRScheduler")
         self.checkpoints = checkpoints
         self.records: list[EpochRecord] = []
         self.trace = Trace()
@@ -218,6 +223,7 @@ class Trainer:
         """Return ``evaluate`` of all parts by name; what they share is computed once."""
         return self._scores(PARTS, full=True)
 
+    @checked
     def outputs(self, nodes: Tensor, *, full: bool = True) -> Tensor:
         """Return the outputs of nodes, ``[n, width]``, float32 on the CPU; TypeError for a task of links."""
         if not isinstance(self.task, NodeTask):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import doctest
 import importlib
+import inspect
 import pkgutil
 import re
 from pathlib import Path
@@ -125,8 +126,17 @@ def test_examples_in_docstrings(module: str) -> None:
     for library in EXAMPLES.get(module, ()):
         pytest.importorskip(library, reason=f"examples of {module} use {library}")
     own = {"__name__": "__example__"}  # so that classes of an example are not taken for classes of the package
-    failures, _ = doctest.testmod(importlib.import_module(module), optionflags=doctest.ELLIPSIS, extraglobs=own)
-    assert not failures, f"see the output above: {failures} examples of {module} print something else"
+    runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS)
+    for test in _Finder().find(importlib.import_module(module), module, extraglobs=own):
+        runner.run(test)
+    assert not runner.failures, f"see the output above: {runner.failures} examples of {module} print something else"
+
+
+class _Finder(doctest.DocTestFinder):
+    """Finds the examples of decorated functions too, whose code lies in the module of the decorator."""
+
+    def _from_module(self, module: Any, value: Any) -> bool:
+        return super()._from_module(module, inspect.unwrap(value) if inspect.isfunction(value) else value)
 
 
 @pytest.mark.parametrize("page", MARKDOWN, ids=name_of)

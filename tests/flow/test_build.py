@@ -259,7 +259,7 @@ SMALL = flow_from_edges([0], [0], num_src=2, num_dst=1)
         ({("a", "b"): SMALL}, None, ValueError, "got the pair"),
         ({(0.5, 1): SMALL}, None, ValueError, "got the pair"),
         ([3], None, TypeError, r"flows\[\(0, 1\)\] must be a Flow .*got int 3"),
-        (SMALL, None, TypeError, "flows must be a list of flows or a dict, got one Flow"),
+        (SMALL, None, TypeError, "flows must be a list of flows or a dict, got Flow"),
         ([], None, ValueError, "layer 0 has neither a flow nor parent ids to tell its size"),
         ([], [], ValueError, "0 layers"),
         ([], [None], ValueError, "layer 0 has neither a flow nor parent ids"),

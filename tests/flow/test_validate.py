@@ -45,7 +45,7 @@ def with_first_flow(**parts: Any) -> Callable[[NodeFlow], NodeFlow]:
     def broken(batch: NodeFlow) -> NodeFlow:
         flow = batch.flows[0]
         indptr, indices = parts.get("indptr", flow.indptr), parts.get("indices", flow.indices)
-        structure = Structure(indptr, indices, parts.get("num_src", flow.num_src))
+        structure = Structure._trusted(indptr, indices, parts.get("num_src", flow.num_src))
         cells = {name: Lazy.of(parts[name]) for name in ("parent_eid", "weight") if name in parts}
         made = Flow._trusted(structure, *parts.get("ends", batch.layers[:2]), (0, 1), data=parts.get("data"), **cells)
         return NodeFlow._trusted(batch.layers[:], [made, *batch.flows[1:]], parent=batch.parent)

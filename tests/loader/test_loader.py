@@ -330,7 +330,7 @@ def test_device():
         (lambda s: NodeFlowLoader(s, [0], seed="a"), TypeError, "seed must be an integer"),
         (lambda s: NodeFlowLoader(s, [0, 60]), IndexError, r"seeds\[1\] is 60"),
         (lambda s: NodeFlowLoader(s, [0]).set_epoch(-1), ValueError, "epoch must be at least 0"),
-        (lambda s: NodeFlowLoader(s, [0], device="nonsense"), RuntimeError, "nonsense"),
+        (lambda s: NodeFlowLoader(s, [0], device="nonsense"), ValueError, "device 'nonsense' is not there"),
         (lambda s: NodeFlowLoader(s, [0], times=[1]), TypeError, "times must be None: NeighborSampler takes no times"),
         (
             lambda s: NodeFlowLoader(TemporalNeighborSampler(s.graph, [1], time="w"), [0]),

@@ -58,7 +58,7 @@ class Part:
         order[back] = torch.arange(len(back), device=whole.device)
         rows, counts = torch.unique_consecutive(whole.dst[ids], return_counts=True)
         indptr = torch.cat([counts.new_zeros(1), counts.cumsum(0)])
-        return cls(flow, Structure(indptr, whole.indices[ids], whole.num_src), rows, ids, order)
+        return cls(flow, Structure._trusted(indptr, whole.indices[ids], whole.num_src), rows, ids, order)
 
     @property
     def destinations(self) -> Tensor:

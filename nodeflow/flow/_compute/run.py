@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from nodeflow._base.calls import checked
 from nodeflow._base.checks import ALL, Ints, _All, as_ids, as_index, describe, first_true
 from nodeflow.flow._compute.part import Part, columns_at, written
 from nodeflow.flow._compute.reducing import Messages, reduce_messages
@@ -195,6 +196,7 @@ def run(part: Part, message: MessageLike, reduce: ReduceLike, update: ColumnsOfN
     return columns
 
 
+@checked
 def message_passing(
     flow: Flow,
     message: MessageLike,

@@ -1,0 +1,386 @@
+"""What the calls of the table are made with, and one right call of each public callable."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+import nodeflow
+from nodeflow import fn
+from nodeflow.sampling.base import Choice, DrawingRows, Drawn, Edges, RowSampler, Step, SubgraphSampler
+
+DOORS = (
+    *("building", "control_variates", "convert", "datasets", "distributed", "flow", "fn", "graph", "learned", "loader"),
+    *("metrics", "nn", "ops", "partitions", "plot", "propagation", "random", "sampling", "sampling.base", "storage"),
+    *("testing", "training", "transform"),
+)
+
+BASE = {
+    "BernoulliSampler": "BernoulliSampler(graph, [2])",
+    "ClusterSampler": "ClusterSampler(graph, 1, parts)",
+    "ControlVariateSampler": "ControlVariateSampler(graph, [2, 2], history)",
+    "FastGCNSampler": "FastGCNSampler(graph, [3])",
+    "Flow": "Flow(structure, flow.src_layer, flow.dst_layer, (0, 1))",
+    "Frame": "Frame(3)",
+    "Frame.to": "Frame(3).to('cpu')",
+    "FullSampler": "FullSampler(graph, 2)",
+    "Graph": "Graph([0, 1, 2], [1, 0])",
+    "Graph.edge_ids": "graph.edge_ids([0], [1])",
+    "Graph.open": "Graph.open(folder)",
+    "Graph.save": "graph.save(folder)",
+    "History": "History(graph, {1: 4})",
+    "LaborSampler": "LaborSampler(graph, [2])",
+    "LadiesSampler": "LadiesSampler(graph, [3])",
+    "Layer": "Layer(2)",
+    "LinkSampler": "LinkSampler(sampler)",
+    "NeighborSampler": "NeighborSampler(graph, [2])",
+    "NodeFlow": "NodeFlow([Layer(2)])",
+    "NodeFlow.to": "batch.to('cpu')",
+    "NodeFlow.union": "batch.union()",
+    "NodeFlow.map_from_parent_nid": "batch.map_from_parent_nid(0, [1])",
+    "NodeFlowLoader": "NodeFlowLoader(sampler, [0, 1])",
+    "RandomWalkSampler": "RandomWalkSampler(graph, 1)",
+    "SaintSampler": "SaintSampler(graph, 1, 'node', 3)",
+    "ShadowSampler": "ShadowSampler(graph, 1, 1, 2)",
+    "TemporalNeighborSampler": "TemporalNeighborSampler(graph, [2], time='t')",
+    "Updater": "Updater(vr_model, history, feat)",
+    "create_full_node_flow": "create_full_node_flow(graph, 1)",
+    "create_node_flow": "create_node_flow([flow])",
+    "flow_from_csr": "flow_from_csr([0, 1], [0], num_src=1)",
+    "flow_from_edges": "flow_from_edges([0], [0], num_src=1, num_dst=1)",
+    "message_passing": "message_passing(flow, fn.copy_u('h', 'm'), fn.sum('m', 'h'), src={'h': rows})",
+    "nn.GAT": "nn.GAT(4, 4, 2)",
+    "nn.GATv2": "nn.GATv2(4, 4, 2)",
+    "nn.GCN": "nn.GCN(4, 4, 2)",
+    "nn.GIN": "nn.GIN(4, 4, 2)",
+    "nn.GraphSAGE": "nn.GraphSAGE(4, 4, 2)",
+    "nn.RGCN": "nn.RGCN(4, 4, 2, num_relations=2)",
+    "nn.VRGCN": "nn.VRGCN(4, 4, 2)",
+    "nn.VRGraphSAGE": "nn.VRGraphSAGE(4, 4, 2)",
+    "nn.Bilinear": "nn.Bilinear(4)",
+    "nn.ComplEx": "nn.ComplEx(4)",
+    "nn.DistMult": "nn.DistMult(4)",
+    "nn.DotProduct": "nn.DotProduct(4)",
+    "nn.MLPDecoder": "nn.MLPDecoder(4)",
+    "nn.RotatE": "nn.RotatE(4)",
+    "nn.TransE": "nn.TransE(4)",
+    "nn.EdgeConv": "nn.EdgeConv(mlp)",
+    "nn.FlowModel": "nn.FlowModel([conv], widths=[4, 4])",
+    "nn.FlowModel.inference": "model.inference(graph, feat)",
+    "nn.FlowModel.layers": "model.layers(Propagation(graph), feat)",
+    "nn.VRModel.start_history": "vr_model.start_history(graph, feat)",
+    "nn.GATConv": "nn.GATConv(4, 4)",
+    "nn.GATv2Conv": "nn.GATv2Conv(4, 4)",
+    "nn.GINConv": "nn.GINConv(mlp)",
+    "nn.GINEConv": "nn.GINEConv(mlp, 4)",
+    "nn.GraphConv": "nn.GraphConv(4, 4)",
+    "nn.LinearConv.flops": "conv.flops(flow)",
+    "nn.SAGEConv.flops": "nn.SAGEConv(4, 4).flops(flow)",
+    "nn.Jumping": "nn.Jumping('cat', 4, 2, 4)",
+    "nn.NodeDropout": "nn.NodeDropout(0.5)",
+    "nn.PropagationConv": "nn.PropagationConv(4, 4)",
+    "nn.RGCNConv": "nn.RGCNConv(4, 4, 2)",
+    "nn.SAGEConv": "nn.SAGEConv(4, 4)",
+    "nn.VRModel": "nn.VRModel([vr_conv], 0.0)",
+    "nn.flop_counter": "nn.flop_counter()",
+    "nn.inference": "nn.inference(model, graph, feat)",
+    "nn.logistic_loss": "nn.logistic_loss(scores, scores)",
+    "nn.margin_loss": "nn.margin_loss(scores, scores)",
+    "nn.one_vs_all_loss": "nn.one_vs_all_loss(torch.ones(2, 3), torch.tensor([0, 1]))",
+    "nn.self_adversarial_loss": "nn.self_adversarial_loss(scores, torch.ones(3, 2))",
+    "nn.softmax_loss": "nn.softmax_loss(scores, torch.ones(3, 2))",
+    "ops.Structure": "ops.Structure(torch.tensor([0, 1]), torch.tensor([0]), 1)",
+    "ops.Structure.to": "structure.to('cpu')",
+    "ops.aggregate": "ops.aggregate(structure, rows)",
+    "ops.aggregate_beside_own": "ops.aggregate_beside_own(structure, rows)",
+    "ops.dropout": "ops.dropout(rows, 0.5)",
+    "ops.gather_dst": "ops.gather_dst(structure, torch.ones(2, 4))",
+    "ops.gather_src": "ops.gather_src(structure, rows)",
+    "ops.join_rows": "ops.join_rows(structure, ops.split_rows(structure, torch.ones(2, 4)))",
+    "ops.linear_sum": "ops.linear_sum((rows, weight), bias=torch.ones(2))",
+    "ops.message": "ops.message(structure, 'copy', 'u', rows)",
+    "ops.message_reduce": "ops.message_reduce(structure, 'copy', 'u', rows, None, None, 'sum')",
+    "ops.segment_reduce": "ops.segment_reduce(structure, torch.ones(3, 4))",
+    "ops.segment_softmax": "ops.segment_softmax(structure, torch.ones(3))",
+    "ops.sparse_linear": "ops.sparse_linear(rows, weight)",
+    "ops.split_messages": "ops.split_messages(structure, torch.ones(3, 4))",
+    "ops.split_rows": "ops.split_rows(structure, torch.ones(2, 4))",
+    "ops.split_sources": "ops.split_sources(structure, rows)",
+    "fn.MessageFunction": "fn.MessageFunction('copy', 'u', 'h', None, None, 'm')",
+    "fn.ReduceFunction": "fn.ReduceFunction('sum', 'm', 'h')",
+    "loader.balanced_weights": "loader.balanced_weights([0, 1, 1])",
+    "sampling.induced": "sampling.induced(batch, sampler)",
+    "sampling.partition": "sampling.partition(graph, 2)",
+    "sampling.base.Choice": "sampling.base.Choice([0, 1], [0])",
+    "sampling.base.Edges": "sampling.base.Edges([0, 1], [0], None)",
+    "sampling.base.assemble": "sampling.base.assemble(graph, edges, [0], 1, choose)",
+    "sampling.base.edges_along": "sampling.base.edges_along(graph, 'in')",
+    "sampling.base.inclusion_probabilities": "sampling.base.inclusion_probabilities(np.ones(3), np.array([0, 3]), 2)",
+    "sampling.base.induced_subgraph": "sampling.base.induced_subgraph(edges, np.array([0, 1]), 20)",
+    "storage.Cached": "storage.Cached(feat, heat, '1 MB')",
+    "storage.FileRows": "storage.FileRows(file, extent)",
+    "storage.Lookahead": "storage.Lookahead(loader_, '1 MB')",
+    "storage.Tiered": "storage.Tiered([feat])",
+    "storage.create": "storage.create(file, (2, 3))",
+    "storage.degree_heat": "storage.degree_heat(graph)",
+    "storage.hottest": "storage.hottest(heat)",
+    "storage.open": "storage.open(file)",
+    "storage.presample": "storage.presample(loader_)",
+    "storage.reach_heat": "storage.reach_heat(graph, [0], [2], 1)",
+    "storage.save_sparse": "storage.save_sparse(folder, sparse)",
+    "learned.EmbeddingTable": "learned.EmbeddingTable(20, 4, lr=0.1)",
+    "learned.Pipeline": "learned.Pipeline(loader_, {}, print)",
+    "training.Checkpoints": "training.Checkpoints(folder)",
+    "training.Inputs": "training.Inputs(20, 4, 0)",
+    "training.LinkNetwork": "training.LinkNetwork(inputs, model, decoder, 0.0)",
+    "training.Network": "training.Network(inputs, model)",
+    "training.Settings": "training.Settings()",
+    "training.Settings.by_name": "training.Settings().by_name()",
+    "training.Trainer.outputs": "made.outputs(torch.tensor([0]))",
+    "training.Trainer": "training.Trainer(dataset)",
+    "training.load_model": "training.load_model(file)",
+    "training.open_trainer": "training.open_trainer(folder)",
+    "training.save": "training.save(result, folder)",
+    "training.write_predictions": "training.write_predictions(file, trainer)",
+    "training.write_top_links": "training.write_top_links(file, trainer)",
+    "metrics.Metric": "metrics.Metric('a', torch.dot)",
+    "metrics.auroc": "metrics.auroc(scores, scores)",
+    "metrics.average_precision": "metrics.average_precision(scores, scores)",
+    "metrics.named": "metrics.named('mrr')",
+    "metrics.rank_among": "metrics.rank_among(scores, torch.ones(3, 2))",
+    "metrics.rank_links": "metrics.rank_links(decoder, feat, [[0, 1]])",
+    "metrics.top_links": "metrics.top_links(decoder, feat, [0])",
+    "metrics.triples_of": "metrics.triples_of(graph)",
+    "transform.add_reverse_edges": "transform.add_reverse_edges(graph)",
+    "transform.add_self_loops": "transform.add_self_loops(graph)",
+    "transform.degrees": "transform.degrees(graph)",
+    "transform.edge_norm": "transform.edge_norm(graph)",
+    "transform.filter_edges": "transform.filter_edges(graph, np.ones(40, bool))",
+    "transform.is_symmetric": "transform.is_symmetric(graph)",
+    "transform.random_split": "transform.random_split(graph, [0.5, 0.5])",
+    "transform.reorder": "transform.reorder(graph, range(20))",
+    "transform.reverse": "transform.reverse(graph)",
+    "transform.subgraph": "transform.subgraph(graph, [0, 1])",
+    "random.Random": "random.Random(3)",
+    "random.hash_ids": "random.hash_ids(np.array([1, 2]))",
+    "graph.NodeNames": "NodeNames(['a', 'b'])",
+    "convert.from_dgl": "convert.from_dgl(None)",
+    "convert.from_dgl_blocks": "convert.from_dgl_blocks([])",
+    "convert.from_edge_table": "convert.from_edge_table({'src': [0], 'dst': [1]})",
+    "convert.from_igraph": "convert.from_igraph(None)",
+    "convert.from_networkx": "convert.from_networkx(nx)",
+    "convert.from_pyg": "convert.from_pyg(None)",
+    "convert.from_pyg_batch": "convert.from_pyg_batch(None)",
+    "convert.from_scipy": "convert.from_scipy(matrix)",
+    "convert.from_torch_sparse": "convert.from_torch_sparse(sparse)",
+    "convert.pyg_loader": "convert.pyg_loader(loader_)",
+    "convert.to_dgl": "convert.to_dgl(graph)",
+    "convert.to_dgl_blocks": "convert.to_dgl_blocks(batch)",
+    "convert.to_edge_table": "convert.to_edge_table(graph)",
+    "convert.to_igraph": "convert.to_igraph(graph)",
+    "convert.to_networkx": "convert.to_networkx(graph)",
+    "convert.to_node_table": "convert.to_node_table(graph)",
+    "convert.to_pyg": "convert.to_pyg(graph)",
+    "convert.to_scipy": "convert.to_scipy(graph)",
+    "convert.to_torch_sparse": "convert.to_torch_sparse(graph)",
+    "plot.plot_curves": "plot.plot_curves([])",
+    "plot.plot_degrees": "plot.plot_degrees({'a': graph})",
+    "plot.plot_history_ages": "plot.plot_history_ages(history)",
+    "plot.plot_inclusion": "plot.plot_inclusion(sampler, [0])",
+    "plot.plot_layer_growth": "plot.plot_layer_growth(graph, [0], fanouts=[2])",
+    "plot.plot_node_flow": "plot.plot_node_flow(batch)",
+    "plot.plot_parts": "plot.plot_parts(None)",
+    "plot.plot_samplers": "plot.plot_samplers({'a': sampler}, [0])",
+    "datasets.Dataset": "datasets.Dataset('a', graph, [0], [1], [2], 2)",
+    "datasets.Dataset.save": "dataset.save(folder)",
+    "datasets.debian": "datasets.debian()",
+    "datasets.read_edge_list": "datasets.read_edge_list(file)",
+    "datasets.read_folder": "datasets.read_folder(folder)",
+    "datasets.read_ogb": "datasets.read_ogb(folder)",
+    "distributed.DistributedGraph.open": "distributed.DistributedGraph.open(folder)",
+    "distributed.GraphParts": "distributed.GraphParts(folder)",
+    "distributed.partition_graph": "distributed.partition_graph(graph, folder, 2)",
+    "partitions.PartitionBuffer": "partitions.PartitionBuffer(folder, 2)",
+    "partitions.Partitions": "partitions.Partitions(folder)",
+    "partitions.beta_order": "partitions.beta_order(4, 2)",
+    "partitions.comet_order": "partitions.comet_order(4, 2)",
+    "partitions.dispersed_order": "partitions.dispersed_order(4, 2)",
+    "partitions.sequential_order": "partitions.sequential_order(4, 2, 1)",
+    "partitions.write_partitions": "partitions.write_partitions(graph, folder, 2)",
+    "propagation.ExchangePlan": "propagation.ExchangePlan(graph)",
+    "propagation.Propagation": "Propagation(graph)",
+    "control_variates.control_variate": "control_variates.control_variate(flow, rows)",
+    "control_variates.control_variate_dropout": "control_variates.control_variate_dropout(flow, rows, rows)",
+    "control_variates.exact_sums": "control_variates.exact_sums(flow)",
+    "control_variates.neighbor_sampling": "control_variates.neighbor_sampling(flow, rows)",
+    "testing.assert_reproducible": "testing.assert_reproducible(sampler, [0])",
+    "testing.assert_same_node_flow": "testing.assert_same_node_flow(batch, batch)",
+    "testing.assert_unbiased": "testing.assert_unbiased(sampler, [0])",
+    "testing.assert_valid": "testing.assert_valid(batch)",
+    "testing.graphs": "testing.graphs()",
+    "testing.node_flows": "testing.node_flows()",
+    "testing.seeds": "testing.seeds(graph)",
+    "building.build_graph": "building.build_graph(file, folder)",
+    "building.node_names": "building.node_names(folder)",
+}
+BASE |= {f"fn.{name}": f"fn.{name}('h', 'w', 'm')" for name in fn.__all__ if name[1] == "_"}
+BASE |= {f"fn.{name}": f"fn.{name}('h', 'm')" for name in ("copy_u", "copy_e", "sum", "mean", "max", "min", "prod")}
+"""A right call of each public callable, by name; of one that needs a file or another library, a call of that form."""
+
+EXCUSES = {
+    **dict.fromkeys(
+        ("Sampler", "LayerSampler", "nn.FlowConv", "nn.AttentionConv", "nn.LinearConv", "nn.Decoder"), "base"
+    ),
+    **dict.fromkeys(("sampling.base.BoundSampler", "sampling.base.RowSampler", "sampling.base.SamplerBase"), "base"),
+    **dict.fromkeys(("sampling.base.SubgraphSampler",), "base"),
+    **dict.fromkeys(("sampling.base.Candidates", "sampling.base.DrawingRows", "sampling.base.Drawn"), "of samplers"),
+    **dict.fromkeys(("sampling.base.LayerCandidates", "sampling.base.Step", "sampling.LinkChunk"), "of samplers"),
+    "sampling.base.Subgraph": "result",
+    **dict.fromkeys(("sampling.Estimate", "loader.Timings", "storage.Reads", "storage.SparseFileRows"), "result"),
+    **dict.fromkeys(("training.EpochRecord", "training.Result", "metrics.Ranks", "metrics.TopLinks"), "result"),
+    **dict.fromkeys(("distributed.PartsReport", "partitions.BufferCounters", "partitions.BufferState"), "result"),
+    **dict.fromkeys(("partitions.Order", "flow.EdgeBatch", "flow.NodeBatch"), "result"),
+    **dict.fromkeys(("distributed.DistributedGraph", "distributed.GraphPart"), "result of open"),
+    **dict.fromkeys(("storage.Rows", "metrics.LinkScorer"), "protocol"),
+    **dict.fromkeys(("sampling.base.LayerOptions", "sampling.base.SamplerOptions"), "types"),
+    **dict.fromkeys(("sampling.base.SubgraphOptions", "nn.IgnoredWeightWarning"), "types"),
+    **dict.fromkeys(("training.Stopped", "distributed.PeerError"), "exceptions"),
+    "random.derive_key": "takes words of any number",
+}
+"""Public callables without rows in the table, and why: classes that are derived from, or that users do not call."""
+
+
+def namespace(place: Path) -> dict[str, Any]:
+    """Return the names that calls of the table may use; files lie in ``place``, where nothing is."""
+    generator = torch.Generator().manual_seed(0)
+    src, dst = (torch.randint(20, (40,), generator=generator) for _ in range(2))
+    times = torch.arange(40.0)
+    graph = nodeflow.Graph.from_edges(src, dst, num_nodes=20, edata={"t": times, "w": torch.ones(40)})
+    graph.ndata["feat"] = torch.ones(20, 4)
+    rooms = {name: importlib.import_module(f"nodeflow.{name}") for name in DOORS if "." not in name and name != "graph"}
+    sampler = nodeflow.NeighborSampler(graph, [2, 2])
+    flow = nodeflow.flow_from_edges([0, 2, 1], [1, 0, 1], num_src=3, num_dst=2)
+    conv = rooms["nn"].GraphConv(4, 4)
+    batch = sampler([0, 1])
+    batch.copy_from_parent({0: ["feat"]})
+    dataset = rooms["datasets"].Dataset("a", graph, [0, 1], [2], [3], 2)
+    graph.ndata["label"] = torch.arange(20) % 2
+    vr_model = rooms["nn"].VRGraphSAGE(4, 4, 2)
+    return {
+        **{name: getattr(nodeflow, name) for name in nodeflow.__all__ if name != "random"},
+        **rooms,
+        "np": np,
+        "torch": torch,
+        "graph": graph,
+        "sampler": sampler,
+        "flow": flow,
+        "structure": flow.structure,
+        "batch": batch,
+        "conv": conv,
+        "model": rooms["nn"].GCN(4, 4, 2),
+        "mlp": torch.nn.Linear(4, 4),
+        "rows": torch.ones(3, 4),
+        "weight": torch.ones(2, 4),
+        "scores": torch.ones(3),
+        "feat": graph.ndata["feat"],
+        "heat": torch.ones(20),
+        "loader_": nodeflow.NodeFlowLoader(sampler, [0, 1]),
+        "parts": [0] * 10 + [1] * 10,
+        "history": nodeflow.History(graph, {1: 4}),
+        "vr_model": vr_model,
+        "vr_conv": vr_model.convs[0],
+        "decoder": rooms["nn"].DotProduct(4),
+        "dataset": dataset,
+        "folder": place / "none",
+        "file": place / "none",
+        "inputs": rooms["training"].Inputs(20, 4, 0),
+        "edges": rooms["sampling"].base.edges_along(graph, "in"),
+        "sparse": torch.eye(3).to_sparse_csr(),
+        "NodeNames": rooms_graph().NodeNames,
+        "random": rooms["random"],
+        "Propagation": rooms["propagation"].Propagation,
+        "choose": lambda dst, flow: None,
+        "extent": None,
+        "damaged": damaged_rows(3),
+        "damaged_features": damaged_rows(20),
+        "wrong_nodes": WrongNodes,
+        "heavy": heavy_graph(),
+        "wrong_rows": WrongRows,
+        "wrong_choice": lambda dst, flow: Choice(np.arange(len(dst) + 1), src=np.full(len(dst), 99)),
+        "made": rooms["training"].Trainer(dataset, rooms["training"].Settings(epochs=1, fanouts=(2,), hidden=4)),
+        "pulls": {"table": (rooms["learned"].EmbeddingTable(20, 4, lr=0.1), lambda batch: batch.seeds)},
+        "result": None,
+        "trainer": None,
+        "matrix": None,
+        "nx": None,
+    }
+
+
+class WrongRows(RowSampler):
+    """Draws neighbours that are no nodes."""
+
+    def draw_rows(self, edges: Edges, rows: DrawingRows, step: Step) -> Drawn:
+        count = len(rows.numbers)
+        return Drawn(np.arange(count + 1), np.zeros(count, np.int64), np.full(count, 99), None)
+
+
+class WrongNodes(SubgraphSampler):
+    """Chooses what is no node."""
+
+    def choose_nodes(self, seeds: Any, draw: Any) -> Any:
+        return np.array([0, 99])
+
+
+def damaged_rows(count: int) -> torch.Tensor:
+    """Return sparse rows ``[count, 4]`` with a column 9 in the second, as one damaged byte of a file would give."""
+    indptr, indices = torch.arange(count + 1), torch.zeros(count, dtype=torch.int64)
+    indices[1] = 9
+    return torch.sparse_csr_tensor(indptr, indices, torch.ones(count), (count, 4), check_invariants=False)
+
+
+def heavy_graph() -> nodeflow.Graph:
+    """Return a graph whose float32 weights have sums, products and inverses beyond float32."""
+    weights = torch.full((40,), 1e38)
+    weights[0] = 1e-38
+    return nodeflow.Graph.from_edges(list(range(20)) * 2, [0] * 40, num_nodes=20, edata={"w": weights})
+
+
+def rooms_graph() -> Any:
+    return importlib.import_module("nodeflow.graph")
+
+
+def public() -> Iterator[tuple[str, Any]]:
+    """Yield the name and value of every public callable, each once, then of methods with flags."""
+    seen: set[int] = set()
+    for door in ("", *DOORS):
+        module = importlib.import_module(f"nodeflow.{door}".rstrip("."))
+        for name in module.__all__:
+            value = getattr(module, name)
+            if callable(value) and not inspect.ismodule(value) and id(value) not in seen:
+                seen.add(id(value))
+                yield f"{door}.{name}".lstrip("."), value
+
+
+def methods() -> Iterator[tuple[str, Any]]:
+    """Yield every public method and its name, under the class that defines it."""
+    classes = {value: name for name, value in public() if inspect.isclass(value)}
+    for kind, owner in classes.items():
+        for name, member in vars(kind).items():
+            function = member.__func__ if isinstance(member, (staticmethod, classmethod)) else member
+            if inspect.isfunction(function) and not name.startswith("_"):
+                yield f"{owner}.{name}", function
+
+
+def flags(function: Any) -> list[str]:
+    """Return the names of the parameters whose default is True or False."""
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):
+        return []
+    return [name for name, parameter in signature.parameters.items() if isinstance(parameter.default, bool)]

@@ -1,0 +1,81 @@
+"""Every wrong call of the table raises its error: at once, with its words, and without the memory that it asks for."""
+
+from __future__ import annotations
+
+import builtins
+import contextlib
+import importlib
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from calls import prepared
+from calls.table import Row, rows
+
+TABLE = rows()
+PYTHONS = ("has no attribute", "object is not", "unsupported operand", "not subscriptable", "os.PathLike object")
+"""Words of Python's own errors, which say nothing about the argument."""
+MOST = 100 * 10**6
+"""Bytes that a wrong call may take."""
+
+
+@pytest.fixture(scope="module")
+def names(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    with contextlib.suppress(ImportError):
+        importlib.import_module("matplotlib.figure")  # which takes longer than a call may
+    return prepared.namespace(tmp_path_factory.mktemp("calls"))
+
+
+@pytest.fixture(autouse=True)
+def _seconds_and_memory() -> Iterator[None]:
+    """Fail a call that takes a second or much memory."""
+    _reset_peak()
+    before, start = _memory("VmRSS"), time.process_time()  # of the processor: other programs may keep it busy
+    yield
+    seconds, taken = time.process_time() - start, _memory("VmHWM") - before
+    assert seconds < 1, f"the call took {seconds:.1f} s"
+    assert taken < MOST, f"the call took {taken / 1e6:.0f} MB"
+
+
+@pytest.mark.parametrize("row", TABLE, ids=[row.call[:80] for row in TABLE])
+def test_it_is_refused(row: Row, names: dict[str, Any]) -> None:
+    kinds = eval(row.error, vars(builtins))
+    with pytest.raises(kinds) as caught:
+        eval(row.call, dict(names))
+    message = str(caught.value)
+    assert row.words in message
+    assert len(message) < 2000
+    assert not any(words in message for words in PYTHONS), f"a message of Python: {message}"
+
+
+def test_every_public_callable_has_a_right_call_or_an_excuse() -> None:
+    known = {*prepared.BASE, *prepared.EXCUSES}
+    assert [name for name, _ in prepared.public() if name not in known] == []
+    everything = {name for name, _ in (*prepared.public(), *prepared.methods())}
+    assert sorted(known - everything) == []
+
+
+def test_every_flag_of_a_method_is_in_the_table() -> None:
+    assert [name for name, method in prepared.methods() if prepared.flags(method) and name not in prepared.BASE] == []
+
+
+def test_the_table_is_large() -> None:
+    assert len(TABLE) >= 250
+    assert len({row.call for row in TABLE}) == len(TABLE)
+
+
+def _memory(field: str) -> int:
+    try:
+        text = Path("/proc/self/status").read_text()
+    except OSError:
+        return 0
+    return 1024 * int(text.split(f"{field}:")[1].split()[0])
+
+
+def _reset_peak() -> None:
+    """Let the peak of memory begin anew, where the system has one."""
+    path = Path("/proc/self/clear_refs")
+    if path.exists():
+        path.write_text("5")
