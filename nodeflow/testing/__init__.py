@@ -14,17 +14,28 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from nodeflow.testing._assertions import assert_reproducible, assert_same_node_flow, assert_unbiased, assert_valid
+from nodeflow.testing._check_layer import check_layer
+from nodeflow.testing._check_sampler import check_sampler, parametrize_with_checks
+from nodeflow.testing._foreign import as_sampler
+from nodeflow.testing._report import CheckError, Outcome, Report
 
 if TYPE_CHECKING:
     from nodeflow.testing._strategies import graphs, node_flows, seeds
 
 __all__ = [
+    "CheckError",
+    "Outcome",
+    "Report",
+    "as_sampler",
     "assert_reproducible",
     "assert_same_node_flow",
     "assert_unbiased",
     "assert_valid",
+    "check_layer",
+    "check_sampler",
     "graphs",
     "node_flows",
+    "parametrize_with_checks",
     "seeds",
 ]
 
