@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Mapping, Sequence
 
 import torch
@@ -10,7 +11,7 @@ from torch import Tensor, nn
 from nodeflow._base.checks import as_count, check_type
 from nodeflow.graph import Graph
 from nodeflow.testing import _layer_checks as layers
-from nodeflow.testing._layer_case import LayerCase, at_rest, layer_graph
+from nodeflow.testing._layer_case import LayerCase, layer_graph
 from nodeflow.testing._report import Report
 from nodeflow.testing._run import Check, chosen, run_checks
 
@@ -44,7 +45,7 @@ def check_layer(
 ) -> Report:
     """Check all that a layer of a sampled GNN should do, and return a report that prints as a table.
 
-    The layer is called as ``layer(flow, h)`` on small flows, in evaluation mode.
+    A copy of the layer is called as ``layer(flow, h)`` on small flows, in evaluation mode.
 
     ======================== ===========================================================================================
     shapes                   a finite row per destination, of the type of the input
@@ -81,6 +82,7 @@ def check_layer(
     expected = dict(expect_fail or {})
     selected = chosen(LAYER_CHECKS, checks, expected)
     width = as_count(in_features, "in_features", 1)
-    case = LayerCase(module, layer_graph(width, edge_columns or {}, graph))
-    with at_rest(module), torch.random.fork_rng(devices=[]):
+    # a copy: calls leave advice, modes and gradients in a module
+    case = LayerCase(copy.deepcopy(module).eval(), layer_graph(width, edge_columns or {}, graph))
+    with torch.random.fork_rng(devices=[]):
         return run_checks(repr(module).replace("\n", " "), selected, lambda _: [case], expected, budget)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import copy
 import warnings
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -110,18 +109,6 @@ class LayerCase:
         layer = repr(self.layer).replace("\n", " ")
         last = f"check_layer(layer, {width}, graph=graph, checks=[{check!r}])"
         return [graph_code(self.graph), f"layer = {layer}", last]
-
-
-@contextmanager
-def at_rest(layer: nn.Module) -> Iterator[None]:
-    """Switch a layer to evaluation, and back at the end."""
-    modes = [(module, module.training) for module in layer.modules()]
-    layer.eval()
-    try:
-        yield
-    finally:
-        for module, training in modes:
-            module.training = training
 
 
 def layer_graph(in_features: int, edge_columns: Mapping[str, Any], graph: Graph | None) -> Graph:

@@ -71,7 +71,7 @@ def test_a_failure_runs_again() -> None:
 def test_expected_failures_and_arguments() -> None:
     report = check_layer(Unweighted(), WIDTH, checks=["shapes", "weights"], expect_fail={"weights": "a plain mean"})
     assert report.outcomes[1].status == "expected"
-    with pytest.raises(TypeError, match="layer must be a torch.nn.Module"):
+    with pytest.raises(TypeError, match=r"layer must be a torch\.nn\.Module"):
         check_layer(lambda: 3, WIDTH)  # type: ignore[arg-type,return-value]
     with pytest.raises(ValueError, match="in_features must be at least 1"):
         check_layer(Right(), 0)
