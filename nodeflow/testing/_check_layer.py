@@ -85,4 +85,4 @@ def check_layer(
     # a copy: calls leave advice, modes and gradients in a module
     case = LayerCase(copy.deepcopy(module).eval(), layer_graph(width, edge_columns or {}, graph))
     with torch.random.fork_rng(devices=[]):
-        return run_checks(repr(module).replace("\n", " "), selected, lambda _: [case], expected, budget)
+        return run_checks(" ".join(repr(module).split()), selected, lambda _: [case], expected, budget)

@@ -106,7 +106,7 @@ class LayerCase:
 
     def code(self, check: str) -> list[str]:
         width = self.h.shape[1]
-        layer = repr(self.layer).replace("\n", " ")
+        layer = " ".join(repr(self.layer).split())
         last = f"check_layer(layer, {width}, graph=graph, checks=[{check!r}])"
         return [graph_code(self.graph), f"layer = {layer}", last]
 

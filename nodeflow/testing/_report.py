@@ -107,6 +107,8 @@ class CheckError(AssertionError):
     True
     """
 
+    __module__ = "nodeflow.testing"  # as messages of uncaught errors name it
+
     def __init__(self, report: Report, text: str) -> None:
         super().__init__(text)
         self.report = report
