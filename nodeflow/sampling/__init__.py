@@ -51,6 +51,7 @@ from nodeflow.sampling._layerwise import FastGCNSampler, LadiesSampler, LayerSam
 from nodeflow.sampling._link import LinkSampler
 from nodeflow.sampling._link_parts import LinkChunk
 from nodeflow.sampling._neighbor import FullSampler, NeighborSampler
+from nodeflow.sampling._options import arguments as arguments
 from nodeflow.sampling._random_walk import RandomWalkSampler
 from nodeflow.sampling._saint import SaintSampler
 from nodeflow.sampling._sampler import Sampler

@@ -1,6 +1,7 @@
-"""Tools for tests: assertions about NodeFlows and samplers, and hypothesis strategies for graphs and NodeFlows.
+"""Tools for tests: checks of samplers and layers of your own, assertions, and hypothesis strategies.
 
-The strategies need hypothesis, the assertions do not.
+``check_sampler`` and ``check_layer`` check all that a sampler or a layer promises, in one call. The strategies need
+hypothesis, the rest does not.
 
 >>> from hypothesis import given
 >>> from nodeflow.testing import assert_valid, node_flows
@@ -14,18 +15,36 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from nodeflow.testing._assertions import assert_reproducible, assert_same_node_flow, assert_unbiased, assert_valid
+from nodeflow.testing._check_layer import check_layer
+from nodeflow.testing._check_sampler import check_sampler, parametrize_with_checks
+from nodeflow.testing._foreign import as_sampler
+from nodeflow.testing._report import CheckError, Outcome, Report
 
 if TYPE_CHECKING:
-    from nodeflow.testing._strategies import graphs, node_flows, seeds
+    from nodeflow.testing._strategies import fanouts, flows, frames, graphs, node_flows, seeds, temporal_graphs, triples
+
+_STRATEGIES = ("fanouts", "flows", "frames", "graphs", "node_flows", "seeds", "temporal_graphs", "triples")
 
 __all__ = [
+    "CheckError",
+    "Outcome",
+    "Report",
+    "as_sampler",
     "assert_reproducible",
     "assert_same_node_flow",
     "assert_unbiased",
     "assert_valid",
+    "check_layer",
+    "check_sampler",
+    "fanouts",
+    "flows",
+    "frames",
     "graphs",
     "node_flows",
+    "parametrize_with_checks",
     "seeds",
+    "temporal_graphs",
+    "triples",
 ]
 
 
@@ -35,7 +54,7 @@ def __dir__() -> list[str]:
 
 def __getattr__(name: str) -> Any:
     """Import the strategies when one is first used: nothing else here needs hypothesis."""
-    if name not in ("graphs", "node_flows", "seeds"):
+    if name not in _STRATEGIES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     try:
         import_module("hypothesis")

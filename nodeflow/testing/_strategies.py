@@ -1,4 +1,4 @@
-"""Hypothesis strategies for graphs, seeds and NodeFlows: small ones, with many corner cases.
+"""Hypothesis strategies for graphs, seeds, NodeFlows and what goes with them: small ones, with many corner cases.
 
 Columns hold small integers, so that their sums are exact in any order. A failing test prints code that makes its graph
 again, without the columns, and the call that made its NodeFlow.
@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from nodeflow._base.calls import checked
-from nodeflow.flow import NodeFlow, create_full_node_flow, create_node_flow, flow_from_edges
-from nodeflow.graph import Graph
+from nodeflow.flow import Flow, NodeFlow, create_full_node_flow, create_node_flow, flow_from_edges
+from nodeflow.graph import Frame, Graph
 from nodeflow.sampling import NeighborSampler
 
 _Columns = Mapping[str, tuple[int, ...]]
@@ -183,3 +183,98 @@ def _columns(draw: st.DrawFn, num_rows: int, columns: _Columns | None) -> dict[s
     random = np.random.default_rng(draw(st.integers(0, 99)))
     drawn = {name: random.integers(-8, 9, (num_rows, *shape)) for name, shape in columns.items()}
     return {name: torch.from_numpy(array.astype(np.float32)) for name, array in drawn.items()}
+
+
+@st.composite
+def flows(draw: st.DrawFn, max_nodes: int = 6, max_edges: int = 10, columns: _Columns | None = None) -> Flow:
+    """Strategy for single flows, as convolutions take them: all edges of a graph, or some with estimator weights.
+
+    The sources begin with the destinations, so that ``flow.take_dst`` works.
+
+    Args:
+        max_nodes, max_edges: bounds on the graph.
+        columns: float32 columns of the edges, as a dict from name to the shape of one row.
+
+    >>> from hypothesis import given
+    >>> @given(flows(columns={"time": (1,)}))
+    ... def test_columns_have_a_row_per_edge(flow):
+    ...     assert flow.data["time"].shape == (flow.num_edges, 1)
+    >>> test_columns_have_a_row_per_edge()
+    """
+    graph = draw(graphs(max_nodes=max_nodes, max_edges=max_edges, edge_columns=columns))
+    if draw(st.booleans()):
+        batch = create_full_node_flow(graph, 1)
+    else:
+        batch = NeighborSampler(graph, [draw(st.sampled_from([1, 2]))])(draw(seeds(graph)))
+    batch.copy_from_parent(edata=list(columns or {}))
+    return batch.flows[0]
+
+
+def fanouts(num_flows: int, largest: int = 3) -> st.SearchStrategy[list[int]]:
+    """Strategy for fanouts, one per flow: numbers from 1 to ``largest``, and -1 for all neighbours.
+
+    >>> fanouts(2).example()  # doctest: +SKIP
+    [1, -1]
+    """
+    return st.lists(st.integers(1, largest) | st.just(-1), min_size=num_flows, max_size=num_flows)
+
+
+def frames(num_rows: int, max_columns: int = 3) -> st.SearchStrategy[Frame]:
+    """Strategy for frames of ``num_rows`` rows: columns of float32, int64 and bool, with one to three dimensions.
+
+    >>> from hypothesis import given
+    >>> @given(frames(4))
+    ... def test_rows(frame):
+    ...     assert all(len(column) == 4 for column in frame.values())
+    >>> test_rows()
+    """
+    kinds = st.sampled_from([torch.float32, torch.int64, torch.bool])
+    column = st.builds(
+        lambda kind, shape, seed: torch.from_numpy(np.random.default_rng(seed).integers(-8, 9, (num_rows, *shape))).to(
+            kind
+        ),
+        kinds,
+        st.lists(st.integers(1, 3), max_size=2),
+        st.integers(0, 99),
+    )
+    return st.dictionaries(st.sampled_from("abcd"), column, max_size=max_columns).map(lambda c: Frame(num_rows, c))
+
+
+@st.composite
+def temporal_graphs(
+    draw: st.DrawFn, max_nodes: int = 6, max_edges: int = 12, last: int = 10
+) -> tuple[Graph, list[int], list[int]]:
+    """Strategy for a graph with an edge column "time" (int64, 0 to ``last``), seeds, and a time for every seed.
+
+    Equal times, times before the first edge and after the last one are among them.
+
+    >>> from hypothesis import given
+    >>> from nodeflow import TemporalNeighborSampler
+    >>> @given(temporal_graphs())
+    ... def test_nothing_from_the_future(drawn):
+    ...     graph, ids, times = drawn
+    ...     batch = TemporalNeighborSampler(graph, [2])(ids, times=torch.tensor(times, dtype=torch.int64))
+    ...     assert (graph.edata["time"][batch.flows[0].parent_eid] <= max(times, default=0)).all()
+    >>> test_nothing_from_the_future()
+    """
+    graph = draw(graphs(max_nodes=max_nodes, max_edges=max_edges))
+    moment = st.integers(0, last)
+    stamps = draw(st.lists(moment, min_size=graph.num_edges, max_size=graph.num_edges))
+    graph.edata["time"] = torch.tensor(stamps, dtype=torch.int64)
+    ids = draw(seeds(graph, max_size=4))
+    times = draw(st.lists(st.integers(-1, last + 1), min_size=len(ids), max_size=len(ids)))
+    note(f'graph.edata["time"] = torch.tensor({stamps}, dtype=torch.int64)')
+    return graph, ids, times
+
+
+def triples(num_nodes: int = 6, num_relations: int = 3, max_size: int = 10) -> st.SearchStrategy[Tensor]:
+    """Strategy for triples of knowledge graphs, (source, relation, destination), int64 ``[n, 3]``; some come twice.
+
+    >>> from hypothesis import given
+    >>> @given(triples(num_nodes=4, num_relations=2))
+    ... def test_relations(links):
+    ...     assert (links[:, 1] < 2).all()
+    >>> test_relations()
+    """
+    triple = st.tuples(st.integers(0, num_nodes - 1), st.integers(0, num_relations - 1), st.integers(0, num_nodes - 1))
+    return st.lists(triple, max_size=max_size).map(lambda rows: torch.tensor(rows, dtype=torch.int64).reshape(-1, 3))

@@ -1,0 +1,88 @@
+"""``check_layer``: all checks of a layer in one call."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Mapping, Sequence
+
+import torch
+from torch import Tensor, nn
+
+from nodeflow._base.checks import as_count, check_type
+from nodeflow.graph import Graph
+from nodeflow.testing import _layer_checks as layers
+from nodeflow.testing._layer_case import LayerCase, layer_graph
+from nodeflow.testing._report import Report
+from nodeflow.testing._run import Check, chosen, run_checks
+
+_ALL = (
+    Check("shapes", layers.shapes),
+    Check("no neighbours", layers.no_neighbours),
+    Check("empty flows", layers.empty_flows),
+    Check("one node", layers.one_node),
+    Check("nodes permuted", layers.nodes_permuted),
+    Check("edges permuted", layers.edges_permuted),
+    Check("gradients", layers.gradients),
+    Check("weights", layers.weights),
+    Check("narrow types", layers.narrow_types),
+    Check("untouched", layers.untouched),
+    Check("repeatable", layers.repeatable),
+    Check("batch", layers.batch),
+    Check("compile", layers.compiled, makes_graph=True),
+)
+LAYER_CHECKS = {check.name: check for check in _ALL}
+
+
+def check_layer(
+    layer: nn.Module | Callable[[], nn.Module],
+    in_features: int,
+    *,
+    edge_columns: Mapping[str, tuple[int, ...] | Callable[[int], Tensor]] | None = None,
+    graph: Graph | None = None,
+    expect_fail: Mapping[str, str] | None = None,
+    checks: Sequence[str] | None = None,
+    budget: float = 60,
+) -> Report:
+    """Check all that a layer of a sampled GNN should do, and return a report that prints as a table.
+
+    A copy of the layer is called as ``layer(flow, h)`` on small flows, in evaluation mode.
+
+    ======================== ===========================================================================================
+    shapes                   a finite row per destination, of the type of the input
+    no neighbours, one node, finite rows and gradients, and rows at all
+    empty flows
+    nodes permuted,          the same rows for nodes and edges in another order
+    edges permuted
+    gradients                of rows and parameters by finite differences (gradcheck, float64)
+    weights                  ``flow.weight`` changes the result, or ``weight_advice`` says that it does not
+    narrow types             bfloat16 near float64, also for 2,000 neighbours
+    untouched, repeatable    inputs, parameters and global random states stay; the same call gives the same bits
+    batch                    a batch with all neighbours gives the rows of the whole graph
+    compile                  ``torch.compile`` gives the same rows
+    ======================== ===========================================================================================
+
+    Args:
+        layer: a module, such as a ``FlowConv``, or a function that makes one.
+        in_features: width of the rows ``h``.
+        edge_columns: columns that the layer reads from ``flow.data``, by name: the shape of a row, for random numbers
+            from 0 to 1, or a function of the number of edges that makes the column.
+        graph: a graph to run on, with edge columns, and with ``ndata["h"]`` as the rows if it is there. None: one of 11
+            nodes and 30 edges.
+        expect_fail, checks, budget: as for ``check_sampler``.
+
+    Raises CheckError as ``check_sampler`` does.
+
+    >>> from nodeflow.nn import SAGEConv
+    >>> report = check_layer(SAGEConv(4, 3), 4, checks=["shapes", "weights", "batch"])
+    >>> report.passed
+    ['shapes', 'weights', 'batch']
+    """
+    module = layer if isinstance(layer, nn.Module) else layer()
+    check_type(module, "layer", nn.Module, "a torch.nn.Module, or a function that makes one")
+    expected = dict(expect_fail or {})
+    selected = chosen(LAYER_CHECKS, checks, expected)
+    width = as_count(in_features, "in_features", 1)
+    # a copy: calls leave advice, modes and gradients in a module
+    case = LayerCase(copy.deepcopy(module).eval(), layer_graph(width, edge_columns or {}, graph))
+    with torch.random.fork_rng(devices=[]):
+        return run_checks(" ".join(repr(module).split()), selected, lambda _: [case], expected, budget)

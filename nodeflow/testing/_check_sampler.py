@@ -1,0 +1,174 @@
+"""``check_sampler``: all checks of a sampler in one call, and a test for each of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from nodeflow._base.checks import check_one_of
+from nodeflow._base.types import NumbersLike, SeedsLike
+from nodeflow.graph import Graph
+from nodeflow.sampling.base import SamplerBase
+from nodeflow.testing import _law_checks as laws
+from nodeflow.testing import _repeat_checks as repeat
+from nodeflow.testing import _structure_checks as holds
+from nodeflow.testing._report import Report
+from nodeflow.testing._run import Check, Skipped, chosen, run_checks
+from nodeflow.testing._sampler_case import SamplerCase, given_case
+
+_ALL = (
+    Check("structure", holds.structure),
+    Check("order", holds.order),
+    Check("edges", holds.edges),
+    Check("fanouts", holds.fanouts),
+    Check("fanouts per type", holds.fanouts_per_type),
+    Check("repeats", holds.repeats),
+    Check("repeated seeds", holds.repeated_seeds),
+    Check("isolated seeds", holds.isolated_seeds),
+    Check("no seeds", holds.no_seeds),
+    Check("excluded", holds.excluded),
+    Check("future", holds.future),
+    Check("reproducible", repeat.reproducible),
+    Check("threads", repeat.threads),
+    Check("pickles", repeat.pickles),
+    Check("calls", repeat.calls),
+    Check("epochs", repeat.epochs),
+    Check("global state", repeat.global_state),
+    Check("untouched", repeat.untouched),
+    Check("marginals", laws.marginals, statistical=True),
+    Check("pairs", laws.pairs, statistical=True),
+    Check("hubs", laws.hubs, makes_graph=True),
+)
+SAMPLER_CHECKS = {check.name: check for check in _ALL}
+
+
+def check_sampler(
+    sampler: SamplerBase | Callable[[Graph], SamplerBase],
+    seeds: SeedsLike | None = None,
+    *,
+    times: NumbersLike | None = None,
+    graph: Graph | None = None,
+    pairs: str | None = None,
+    expect_fail: Mapping[str, str] | None = None,
+    checks: Sequence[str] | None = None,
+    budget: float = 60,
+) -> Report:
+    """Check all that a sampler promises, and return a report that prints as a table.
+
+    The checks run on the sampler's graph and on small graphs that have columns like those of this graph, with a sampler
+    of the same settings; one graph has a node of 90,000 edges.
+
+    ========================= ==========================================================================================
+    structure                 every invariant of a NodeFlow; seeds in their rows
+    order                     the order of nodes that ``Sampler`` promises
+    edges                     ids, and the ends and the direction of the graph's edges
+    fanouts, fanouts per type no more edges than ``fanouts`` say, and as many where a sampler has fixed sizes
+    repeats                   no edge twice at one node, unless ``sampler.replace``
+    repeated, isolated, no    calls with a repeated seed, with one that has no edges, and without seeds
+    seeds
+    excluded                  nothing that ``edge_filter`` or ``without_edges`` leaves out
+    future                    nothing later than the seed, of samplers that take times
+    reproducible, threads     the same call gives the same batch, in any thread, beside any other
+    pickles                   batch and sampler after pickling
+    calls                     a seed draws the same beside other seeds, where ``by_row`` says so
+    epochs                    another epoch has other draws
+    global state, untouched   global random states, seeds and graph stay as they were
+    marginals                 the mean weight of an edge is its number in ``estimand()``
+    pairs                     two edges of a node are drawn together as often as their law says
+    hubs                      a node with more than 65,536 edges draws those beyond as often as those before
+    ========================= ==========================================================================================
+
+    Args:
+        sampler: a sampler, or a function that makes one of a graph. Of a sampler, others of smaller graphs are made by
+            its settings: every argument of its ``__init__`` is kept in an attribute of that name.
+        seeds: seeds of the calls; repeated ones are left out. None: nodes of large and of small degree.
+        times: a time for every seed. None, for samplers that take times: times in the column ``sampler.time``.
+        graph: with a function, the graph on which to begin; small graphs get columns like its columns.
+        pairs: "uniform" where all sets (with ``replace`` sequences) of as many edges of a node are equally likely,
+            "independent" where edges are drawn on their own. None: known of the package's samplers, else not checked.
+        expect_fail: names of checks that must fail, with the reason.
+        checks: names of the checks to run. None: all.
+        budget: seconds after which no further check begins; it is skipped, and the report says so.
+
+    Error rates: the statistical checks (marginals, pairs, hubs) fail on a sampler that keeps its promises with a
+    probability of about 1e-6 per call, all together (z-tests with Bonferroni's correction, after 100 and after 500
+    calls of 8 copies of a small graph). The report has the smallest bias that each would see. Other checks make no
+    error of this kind. Draws are fixed by the seed, so a sampler that passes once passes always.
+
+    Raises CheckError, an AssertionError, with all failures at once: each on the smallest graph that fails, with three
+    lines of code that show it again. It is raised too if no check ran, or if a check in ``expect_fail`` did not fail.
+    ValueError for an unknown name of a check.
+
+    >>> from nodeflow import NeighborSampler
+    >>> graph = Graph.from_edges([1, 2, 3, 4, 0], [0, 0, 0, 0, 4])
+    >>> report = check_sampler(NeighborSampler(graph, [2, 2]), [0, 3])
+    >>> report.failed, report.skipped
+    ([], ['fanouts per type', 'future'])
+    """
+    expected = dict(expect_fail or {})
+    selected = chosen(SAMPLER_CHECKS, checks, expected)
+    if pairs is not None:
+        check_one_of(pairs, "pairs", ("uniform", "independent"))
+    first = given_case(sampler, seeds, times, graph, pairs)
+    cases, missing = [first], ""
+    try:
+        cases.append(first.probe())
+        first.stages = first.stages[:1]  # the small graphs see more
+    except Skipped as reason:
+        missing = str(reason)
+    return run_checks(
+        _subject(first), selected, lambda c: cases[:1] if c.makes_graph else cases, expected, budget, missing
+    )
+
+
+def _subject(case: SamplerCase) -> str:
+    text = getattr(case.sampler, "text", None)
+    return text() if callable(text) else repr(case.sampler)
+
+
+def parametrize_with_checks(
+    samplers: Mapping[str, Any] | Sequence[Any], checks: Sequence[str] | None = None, **options: Any
+) -> Callable[[Any], Any]:
+    """Return a decorator of pytest that runs a test per sampler and check; the test calls its argument ``check``.
+
+    Args:
+        samplers: samplers or functions that make one of a graph, by name or in a list.
+        checks: names of the checks. None: all.
+        options: further arguments of ``check_sampler``.
+
+    A check that does not apply is a skipped test, with the reason. Raises ImportError without pytest.
+
+    >>> from nodeflow import NeighborSampler
+    >>> @parametrize_with_checks({"two": lambda graph: NeighborSampler(graph, [2, 2])}, checks=["structure", "order"])
+    ... def test_sampler(check):
+    ...     check()
+    """
+    import pytest
+
+    named = samplers if isinstance(samplers, Mapping) else {_name_of(sampler): sampler for sampler in samplers}
+
+    def test_of(sampler: Any, name: str) -> Callable[[], None]:
+        def check() -> None:
+            try:
+                report = check_sampler(sampler, checks=[name], **options)
+            except AssertionError as error:
+                skipped = [
+                    o.note for o in getattr(getattr(error, "report", None), "outcomes", ()) if o.status == "skipped"
+                ]
+                if skipped:
+                    pytest.skip(skipped[0])
+                raise
+            assert report.outcomes
+
+        return check
+
+    names = [check.name for check in chosen(SAMPLER_CHECKS, checks, {})]
+    tests = [pytest.param(test_of(s, name), id=f"{own}-{name}") for own, s in named.items() for name in names]
+    decorator: Callable[[Any], Any] = pytest.mark.parametrize("check", tests)
+    return decorator
+
+
+def _name_of(sampler: Any) -> str:
+    return (
+        type(sampler).__name__ if isinstance(sampler, SamplerBase) else getattr(sampler, "__qualname__", str(sampler))
+    )

@@ -1,0 +1,313 @@
+"""Statistical checks of a sampler: estimator weights unbiased edge by edge, pairs by their law, hubs in all parts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from statistics import NormalDist
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from nodeflow._base.checks import Ints
+from nodeflow._base.types import Array
+from nodeflow.flow import NodeFlow, rows_between
+from nodeflow.sampling import Sampler
+from nodeflow.sampling.base import SubgraphSampler
+from nodeflow.testing._assertions import assert_unbiased
+from nodeflow.testing._run import FALSE_ALARM, Skipped
+from nodeflow.testing._sampler_case import STAGES, SamplerCase
+from nodeflow.testing._structure_checks import parents
+
+_TESTS = 3 * len(STAGES)  # marginals, pairs, hubs
+_CASES = 2  # the given graph and small ones
+_SEEN = 40  # draws of an edge from which its mean is about normal
+_RARE = 60  # expected draws of an edge that has fewer than ``_SEEN``
+_SPREAD = 4  # the largest ratio of columns on the graphs that checks make, see ``SamplerCase.probe``
+_SPLIT = 2**16  # of the edges of a hub: places beyond need more than 16 bits
+_PARTS = 2
+_HUB_EDGES = (160, 1_000_000)  # of a hub, drawn in all calls: about so many, and not many more
+_LARGEST = 1_000  # edges of a given graph on which the statistical checks run too
+
+
+class Draws:
+    """The weights and counts of the candidate edges of the seeds, draw by draw.
+
+    ``weights`` and ``counts`` are ``[draws, flows, candidates]``; ``exact`` is what an edge's weights have as their
+    mean, ``row`` the index of its destination, ``group`` the group of edges that are alike.
+    """
+
+    def __init__(self, case: SamplerCase) -> None:
+        sampler: Any = case.sampler
+        if not isinstance(sampler, Sampler):
+            raise Skipped("it does not derive from Sampler: its flows have no candidates")
+        with suppress(TypeError):
+            first = case.call()
+            nodes = first.seeds
+            candidates = sampler.candidates(nodes)
+            self.row, self.eid = candidates.rows.numpy(), candidates.eid.numpy()
+            times = [case.times[int(v)] for v in nodes] if case.times else []
+            whole: Any = sampler.estimand
+            each = [whole(time) for time in times] or [whole()] * len(nodes)
+            if not len(self.eid):
+                raise Skipped("the seeds have no edges")
+            self.exact: NDArray[np.float64] = torch.stack(each)[candidates.rows, candidates.eid].numpy()
+            keys = self.eid if case.groups is None else case.groups[self.eid]
+            # the rows of the copies of a seed are alike: an edge belongs to one of them
+            self.group = np.unique(keys, return_inverse=True)[1]
+            self.case, self.back, self.nodes = case, first.back, nodes
+            self.place = np.full(len(nodes) * case.graph.num_edges, -1)
+            self.place[self.row * case.graph.num_edges + self.eid] = np.arange(len(self.eid))
+            self.tested = sampler.num_flows if sampler.include_dst else 1
+            self.weights = np.zeros((0, self.tested, len(self.eid)))
+            self.counts = np.zeros((0, self.tested, len(self.eid)), np.int64)
+            return
+        raise Skipped("it estimates no sum (estimand raises TypeError)")
+
+    def extend(self, size: int) -> None:
+        """Draw until there are ``size`` draws."""
+        start = len(self.weights)
+        if size <= start:
+            return
+        weights = np.zeros((size - start, *self.weights.shape[1:]))
+        counts = np.zeros(weights.shape, np.int64)
+        for epoch in range(start, size):
+            self._add(self.case.call(epoch=epoch), weights[epoch - start], counts[epoch - start])
+        self.weights, self.counts = np.concatenate([self.weights, weights]), np.concatenate([self.counts, counts])
+
+    def _add(self, batch: NodeFlow, weights: Array, counts: Array) -> None:
+        num_edges, flows = self.case.graph.num_edges, batch.flows
+        for i in range(self.tested):
+            flow = flows[len(flows) - self.tested + i]
+            rows = rows_between(flow.dst_layer, self.back).numpy()
+            seed_of = np.full(flow.num_dst + 1, -1)
+            seed_of[rows] = np.arange(len(rows))
+            row = seed_of[flow.edges()[1].numpy()]
+            at = row >= 0
+            eid = flow.parent_eid.numpy()[at]
+            place = self.place[row[at] * num_edges + eid]
+            if len(place) and place.min() < 0:
+                wrong = int(place.argmin())
+                node = int(self.nodes[row[at][wrong]])
+                raise AssertionError(
+                    f"edge {int(eid[wrong])} is drawn for node {node}, but it is none of its candidates"
+                )
+            weights[i] = np.bincount(place, flow.weight.numpy()[at], len(self.eid))
+            counts[i] = np.bincount(place, minlength=len(self.eid))
+
+
+def _draws(case: SamplerCase) -> Draws:
+    draws: Draws = case.kept.setdefault("draws", None) or Draws(case)
+    case.kept["draws"] = draws
+    return draws
+
+
+def _check_size(case: SamplerCase) -> None:
+    if case.groups is None and case.graph.num_edges > _LARGEST:
+        raise Skipped(f"statistical checks run on graphs of at most {_LARGEST} edges")
+
+
+def marginals(case: SamplerCase) -> float | None:
+    """The mean weight of every edge is its number in ``estimand()``: weighted sums over the sample are unbiased."""
+    _check_size(case)
+    if isinstance(case.sampler, SubgraphSampler):
+        return _subgraphs(case)
+    return _in_stages(case, _means)
+
+
+def _in_stages(case: SamplerCase, test: Callable[[Draws, int], float | None]) -> float | None:
+    """Test after every stage; a case made from this one to shrink it ends at the stage that failed."""
+    draws, bias = _draws(case), None
+    for i, stage in enumerate(case.stages):
+        draws.extend(stage)
+        try:
+            bias = test(draws, stage)
+        except AssertionError:
+            case.stages = case.stages[: i + 1]
+            raise
+    return bias
+
+
+def _subgraphs(case: SamplerCase) -> float | None:
+    if case.sampler.seed_kind == "part":
+        raise Skipped("seeds are parts: assert_unbiased takes batch_size=, and draws other parts each time")
+    assert isinstance(case.sampler, SubgraphSampler)
+    case.draws += STAGES[1]
+    try:
+        assert_unbiased(case.sampler, case.seeds, draws=STAGES[1], false_alarm=FALSE_ALARM / (_TESTS * _CASES))
+    except (ValueError, TypeError) as error:
+        raise Skipped(str(error)) from None
+    return None
+
+
+def _means(draws: Draws, stage: int) -> float | None:
+    """Test the means of groups of edges after ``stage`` draws; returns the smallest bias that would be seen."""
+    weights, counts, exact = draws.weights[:stage], draws.counts[:stage], draws.exact
+    num_groups = int(draws.group.max()) + 1
+    size = np.bincount(draws.group, minlength=num_groups)
+    member = np.zeros((len(exact), num_groups))
+    member[np.arange(len(exact)), draws.group] = 1 / size[draws.group]
+    error = (weights - exact) @ member  # [draws, flows, groups], the mean over the edges that are alike
+    mean, of_draws = error.mean(0), error.var(0) / stage
+    total, squares = np.abs(weights).sum(0), (weights**2).sum(0)
+    # of one draw, by the weights seen: weight * p is exact, so the variance is exact * (weight - exact)
+    typical = np.divide(squares, total, out=np.zeros_like(total), where=total > 0)
+    by_weight = np.clip(np.abs(exact) * typical - exact**2, 0, None) @ member / (size * stage)
+    deviation = np.sqrt(np.maximum(of_draws, by_weight))
+    seen = counts.sum(0) @ (member > 0)
+    limit = NormalDist().inv_cdf(1 - FALSE_ALARM / (2 * _TESTS * _CASES * mean.size))
+    wanted = exact @ member
+    tested = seen >= _SEEN
+    excess = np.where(tested, np.abs(mean) - limit * deviation - 1e-5 * (1 + np.abs(wanted)), -np.inf)
+    at = np.unravel_index(int(excess.argmax()), excess.shape)
+    name = _name(draws, int(at[1]))
+    if excess[at] > 0:
+        raise AssertionError(
+            f"the mean weight of {name} in flow {int(at[0]) - draws.tested} over {stage} draws is "
+            f"{wanted[at[1]] + mean[at]:.4g}, and should be {wanted[at[1]]:.4g} (estimand()); the two may differ by "
+            f"{limit * deviation[at]:.2g}"
+        )
+    if draws.case.groups is not None:  # columns are of one size here, and with them probabilities
+        largest = _SPREAD * np.abs(weights).max(axis=(0, 2))[:, None]
+        expected = np.divide(stage * size * np.abs(wanted), largest, out=np.zeros_like(mean), where=largest > 0)
+        rare = (seen < _SEEN) & (expected >= _RARE)
+        if rare.any():
+            flow, group = np.argwhere(rare)[0]
+            raise AssertionError(
+                f"{_name(draws, int(group))} was drawn {int(seen[flow, group])} times in {stage} draws, but counts "
+                f"{wanted[group]:.4g} in estimand(), and other weights are at most {largest[flow, 0] / _SPREAD:.3g}"
+            )
+    relative = np.where(tested, limit * deviation / np.maximum(np.abs(wanted), 1e-9), 0)
+    return float(relative.max()) if tested.any() else None
+
+
+def _name(draws: Draws, group: int) -> str:
+    first = int((draws.group == group).argmax())
+    node = int(draws.nodes[draws.row[first]])
+    place = int(first - (draws.row < draws.row[first]).sum())
+    degree = int((draws.row == draws.row[first]).sum())
+    return f"edge {int(draws.eid[first])} (place {place} of the {degree} of node {node})"
+
+
+def pairs(case: SamplerCase) -> float | None:
+    """Two edges of a destination are drawn together as often as the law says, wherever they stand."""
+    if case.law is None:
+        raise Skipped("the law of pairs is not known; pass pairs='uniform' or 'independent' where it is one of these")
+    _check_size(case)
+    return _in_stages(case, _pair_rates)
+
+
+def _pair_rates(draws: Draws, stage: int) -> float | None:
+    """Test the rates of pairs in the last flow after ``stage`` draws."""
+    law, replace = draws.case.law, getattr(draws.case.sampler, "replace", False)
+    counts, weights = draws.counts[:stage, -1], draws.weights[:stage, -1]
+    found: dict[tuple[int, int], list[Array]] = {}
+    for row in range(int(draws.row.max()) + 1):
+        # what a seed of a time does not see counts 0
+        alive = (draws.row == row) & ((draws.exact != 0) | (not draws.case.times))
+        own, degree, drawn = np.flatnonzero(alive), int(alive.sum()), counts[:, alive].sum(1)
+        own = own[np.argsort(draws.group[own])][:8]
+        for a in range(len(own)):
+            for b in range(a):
+                i, j = own[b], own[a]
+                if law == "uniform":
+                    products, expected = counts[:, i] * counts[:, j], uniform_pairs(degree, drawn, replace)
+                else:
+                    products, expected = (
+                        weights[:, i] * weights[:, j] / (draws.exact[i] * draws.exact[j]),
+                        np.ones(stage),
+                    )
+                pair = int(draws.group[i]), int(draws.group[j])
+                found.setdefault(pair, []).append(np.stack([products, expected]))
+    if not found:
+        raise Skipped("no seed has two edges")
+    limit = NormalDist().inv_cdf(1 - FALSE_ALARM / (2 * _TESTS * _CASES * len(found)))
+    bias = 0.0
+    for (a, b), several in found.items():
+        products, expected = np.mean(several, axis=0)
+        error, wanted = products - expected, expected.mean()
+        size = len(several) * stage
+        # variance of a pair that occurs as often as the law says, of the size that its products have
+        mass = products.sum()
+        typical = (
+            float((np.array(several)[:, 0] ** 2).sum() / (mass * len(several)))
+            if mass
+            else float(several[0][0].max()) or 1
+        )
+        by_law = max(wanted * typical - wanted**2, 0) / size
+        deviation = float(np.sqrt(max(error.var() / stage, by_law)))
+        if wanted * size < _RARE * max(1.0, typical):
+            continue
+        bias = max(bias, limit * deviation / wanted)
+        if abs(error.mean()) > limit * deviation + 1e-5:
+            raise AssertionError(
+                f"{_name(draws, a)} and {_name(draws, b)} are drawn together at a rate of {products.mean():.4g}, which "
+                f"should be {wanted:.4g} ({law}) and may differ by {limit * deviation:.2g} after {stage} draws"
+            )
+    return bias or None
+
+
+def uniform_pairs(degree: int, drawn: Ints, replace: bool) -> NDArray[np.float64]:
+    """Return the mean product of the counts of two edges, where ``drawn`` of ``degree`` edges are drawn uniformly.
+
+    Without replacement all sets of the size are equally likely: k (k - 1) / (d (d - 1)); with it all sequences:
+    k (k - 1) / d^2.
+
+    >>> uniform_pairs(3, np.array([1, 2]), False).tolist()
+    [0.0, 0.3333333333333333]
+    """
+    other = degree if replace else max(degree - 1, 1)
+    rates: NDArray[np.float64] = drawn * (drawn - 1) / (degree * other)
+    return rates
+
+
+def hubs(case: SamplerCase) -> float | None:
+    """Of a node with more than 65,536 edges those beyond are drawn as often as those before, and none twice."""
+    if not isinstance(case.sampler, Sampler) or case.sampler.seed_kind != "node":
+        raise Skipped("it does not derive from Sampler")
+    hub = case.hub()
+    sampler: Any = hub.sampler
+    candidates = sampler.candidates(torch.tensor(hub.seeds))
+    try:
+        number = sampler.estimand(*hub.times.values()).numpy()[candidates.eid.numpy()]
+    except TypeError as error:
+        raise Skipped("it estimates no sum (estimand raises TypeError)") from error
+    part = np.full(hub.graph.num_edges, -1)
+    part[candidates.eid.numpy()] = np.arange(len(number)) >= _SPLIT
+    exact = np.bincount(np.arange(len(number)) >= _SPLIT, number, _PARTS)
+    drawn = float(np.mean([hub.call(epoch=epoch).flow_sizes[-1] for epoch in range(3)]))
+    calls = int(min(max(_HUB_EDGES[0] / max(drawn, 1), 10), _HUB_EDGES[1] / max(drawn, 1), 400))
+    case.draws += calls
+    sums, seen = np.zeros((calls, _PARTS)), np.zeros(_PARTS)
+    for epoch in range(calls):
+        flow = hub.call(epoch=epoch).flows[-1]
+        parents_of = parents(flow)
+        assert bool((parents_of[1] == hub.seeds[0]).all()), "an edge of a hub goes to another node"
+        eid = flow.parent_eid.numpy()
+        assert not len(eid) or eid.min() >= 0, "an edge of a hub has no id"
+        distinct = len(np.unique(eid)) == len(eid) or getattr(sampler, "replace", False)
+        assert distinct, f"a node with {len(number):,} edges draws one of them twice"
+        sums[epoch] = np.bincount(part[eid], flow.weight.numpy(), _PARTS)
+        seen += np.bincount(part[eid], minlength=_PARTS)
+    return _part_means(sums, exact, seen, len(number))
+
+
+def _part_means(sums: Array, exact: Array, seen: Array, degree: int) -> float | None:
+    total = seen.sum()
+    if total < 3 * _SEEN:
+        raise Skipped(f"{int(total)} edges of a hub were drawn in {len(sums)} draws, which is too few to compare parts")
+    limit = NormalDist().inv_cdf(1 - FALSE_ALARM / (2 * _TESTS * _CASES * _PARTS))
+    error = sums.mean(0) - exact
+    # each drawn edge stands for about as much as any other
+    by_weight = exact * np.abs(exact.sum() - exact) / total
+    deviation = np.sqrt(np.maximum(sums.var(0) / len(sums), np.abs(by_weight) * (sums.var(0) > 0).any()))
+    excess = np.abs(error) - limit * deviation - 1e-4 * (1 + np.abs(exact))
+    at = int(excess.argmax())
+    assert excess[at] <= 0, (
+        f"of a node with {degree:,} edges those {('before', 'from')[at]} place {_SPLIT:,} {('', 'on ')[at]}"
+        f"have weights of {sums.mean(0)[at]:,.0f} in the mean, and should have {exact[at]:,.0f}; the two may differ by "
+        f"{limit * deviation[at]:,.0f} after {len(sums)} draws"
+    )
+    return float((limit * deviation / np.maximum(np.abs(exact), 1e-9)).max())

@@ -1,0 +1,161 @@
+"""Checks that a batch depends on what it should and on nothing else."""
+
+from __future__ import annotations
+
+import hashlib
+import pickle
+import random
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from nodeflow.flow import NodeFlow
+from nodeflow.sampling import Sampler
+from nodeflow.testing._assertions import assert_reproducible, assert_same_node_flow
+from nodeflow.testing._run import Skipped
+from nodeflow.testing._sampler_case import SamplerCase
+from nodeflow.testing._shrink import dense
+from nodeflow.testing._structure_checks import parents
+
+_THREADS = 4
+
+
+def same(what: str, first: NodeFlow, again: NodeFlow) -> None:
+    """Raise AssertionError that names ``what`` unless two batches are the same."""
+    try:
+        assert_same_node_flow(first, again)
+    except AssertionError as error:
+        raise AssertionError(f"{what} gives another batch: {error}") from None
+
+
+def reproducible(case: SamplerCase) -> None:
+    """The same call gives the same batch: again, after other draws, with other global states, of a new sampler."""
+    case.draws += 7
+    times = [case.times[s] for s in case.seeds] if case.times else None
+    assert_reproducible(case.sampler, case.seeds, times=times)
+    try:
+        again = case.other(case.graph, case.seeds)
+    except Skipped:
+        return
+    same("a new sampler with the same settings", case.call(), case.call(sampler=again.sampler))
+
+
+def threads(case: SamplerCase) -> None:
+    """Batches that threads draw at the same time are those that one thread draws."""
+    epochs = range(2 * _THREADS)
+    alone = [case.call(epoch=epoch) for epoch in epochs]
+    with ThreadPoolExecutor(_THREADS) as pool:
+        together = list(pool.map(lambda epoch: case.call(epoch=epoch), epochs))
+    for first, again in zip(alone, together, strict=True):
+        same("a call from one of several threads", first, again)
+
+
+def pickles(case: SamplerCase) -> None:
+    """A pickled batch is the same batch, and a pickled sampler draws the same."""
+    batch = case.call()
+    same("pickling a batch", batch, pickle.loads(pickle.dumps(batch)))
+    try:
+        data = pickle.dumps(case.sampler)
+    except (pickle.PicklingError, AttributeError, TypeError) as error:
+        raise Skipped(f"the sampler cannot be pickled: {error}") from None
+    same("a pickled sampler", batch, case.call(sampler=pickle.loads(data)))
+
+
+def calls(case: SamplerCase) -> None:
+    """A seed draws the same whichever other seeds are in the call, of a sampler that says so (``by_row``)."""
+    if not (isinstance(case.sampler, Sampler) and case.sampler.by_row):
+        raise Skipped("by_row is False: a draw may depend on the other seeds")
+    if case.times:
+        raise Skipped("seeds of one time draw together")
+    whole = case.call(batch_number=0)
+    for seeds in (case.seeds[::-1], case.seeds[:1], case.seeds[1:]):
+        if seeds:
+            wanted = {seed: edges for seed, edges in _drawn(whole).items() if seed[0] in seeds}
+            drawn = _drawn(case.call(seeds, batch_number=0))
+            for key, edges in wanted.items():
+                other = drawn.get(key, [])
+                assert edges == other, (
+                    f"seed {key[0]} draws {edges} in a call with the seeds {case.seeds}, and {other} with {seeds}: "
+                    "by_row says that it depends on its own edges alone"
+                )
+
+
+def _drawn(batch: NodeFlow) -> dict[tuple[int, int], list[tuple[int, int]]]:
+    """The edge ids and sources of the last flow, by seed and edge."""
+    drawn: dict[tuple[int, int], list[tuple[int, int]]] = {}
+    flow = batch.flows[-1]
+    src, dst = parents(flow)
+    for u, v, e in zip(src.tolist(), dst.tolist(), flow.parent_eid.tolist(), strict=True):
+        drawn.setdefault((v, 0), []).append((u, e))
+    return {key: sorted(edges) for key, edges in drawn.items()}
+
+
+def epochs(case: SamplerCase) -> None:
+    """Draws of other epochs and batch numbers are other draws, of a sampler that draws at random."""
+    count = 12
+
+    other = case.reseeded()
+    seeded = {_fingerprint(case.call(sampler=other)), _fingerprint(case.call())}
+    numbers = len({_fingerprint(case.call(batch_number=i)) for i in range(count)})
+    by_epoch = len({_fingerprint(case.call(epoch=i)) for i in range(count)})
+    if by_epoch == 1 and (numbers > 1 or len(seeded) > 1):
+        raise AssertionError(f"{count} epochs have the same draws, but another seed or batch number has others")
+    if by_epoch == 1:
+        raise Skipped("nothing is random: all draws are the same")
+
+
+def _fingerprint(batch: NodeFlow) -> str:
+    digest = hashlib.sha256()
+    for layer in batch.layers:
+        digest.update(layer.parent_nid.numpy().tobytes())
+    for flow in batch.flows:
+        digest.update(flow.indptr.numpy().tobytes() + flow.indices.numpy().tobytes())
+        if flow.has_parent:
+            digest.update(flow.parent_eid.numpy().tobytes())
+    return digest.hexdigest()
+
+
+def global_state(case: SamplerCase) -> None:
+    """A call leaves the global random states of Python, numpy and torch as they were."""
+    before = global_states()
+    case.call()
+    for name, state in global_states().items():
+        assert state == before[name], f"a call changes the global random state of {name}"
+
+
+def global_states() -> dict[str, object]:
+    """Return the global random states of Python, numpy and torch, in a form that can be compared."""
+    arrays: Any = np.random.get_state()  # noqa: NPY002  the global state is what is meant
+    numbers = (*arrays[2:], arrays[1].tobytes())
+    return {"random": random.getstate(), "numpy": numbers, "torch": torch.get_rng_state().numpy().tobytes()}
+
+
+def untouched(case: SamplerCase) -> None:
+    """A call changes neither the seeds nor the graph and its columns."""
+    seeds = torch.tensor(case.seeds, dtype=torch.int64)
+    array = seeds.clone().numpy()
+    before = _bytes_of(case)
+    for ids, what in ((seeds, "tensor"), (array, "array")):
+        case.call(ids)  # type: ignore[arg-type]
+        assert ids.tolist() == case.seeds, f"a call changes the {what} of seeds: {case.seeds} became {ids.tolist()}"
+    for name, value in _bytes_of(case).items():
+        assert value == before[name], f"a call changes {name} of the graph"
+
+
+def _bytes_of(case: SamplerCase) -> dict[str, bytes]:
+    indptr, indices, ids = case.graph.csc()
+    arrays: dict[str, Any] = {"indptr": indptr, "indices": indices, "edge ids": () if ids is None else ids}
+    for word, frame in (("ndata", case.graph.ndata), ("edata", case.graph.edata)):
+        arrays |= {f"{word}[{name!r}]": column for name, column in dense(frame).items()}
+    return {name: tensor_bytes(value) for name, value in arrays.items()}
+
+
+def tensor_bytes(value: Any) -> bytes:
+    """Return the hash of the bytes of an array or tensor."""
+    if isinstance(value, Tensor):
+        value = value.detach().cpu().contiguous().view(-1)
+        value = value.view(torch.uint8).numpy() if value.numel() else np.zeros(0)
+    return hashlib.sha256(np.ascontiguousarray(value).tobytes()).digest()

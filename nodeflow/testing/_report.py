@@ -1,0 +1,114 @@
+"""The result of a set of checks: a table that says what ran, how sharp it was, what was skipped and why."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from nodeflow._base.frozen import Frozen
+
+
+class Outcome(Frozen):
+    """What one check came to.
+
+    Attributes:
+        name: name of the check.
+        status: "passed", "failed" or "skipped"; "expected" for a failure that ``expect_fail`` names.
+        seconds: time it took, shrinking included.
+        draws: number of calls of what was checked.
+        least_bias: the smallest bias that a statistical check would see, in the weight of an edge (0.1: a tenth of
+            it); None for other checks.
+        note: why it was skipped or expected to fail; the message of a failure, with the smallest case that fails and
+            the lines that show it again.
+    """
+
+    __slots__ = ("draws", "least_bias", "name", "note", "seconds", "status")
+    name: str
+    status: str
+    seconds: float
+    draws: int
+    least_bias: float | None
+    note: str
+
+    def __init__(
+        self,
+        name: str,
+        status: str,
+        *,
+        seconds: float = 0.0,
+        draws: int = 0,
+        least_bias: float | None = None,
+        note: str = "",
+    ) -> None:
+        self._set(name=name, status=status, seconds=seconds, draws=draws, least_bias=least_bias, note=note)
+
+    def __repr__(self) -> str:
+        return f"{self.name}: {self.status}"
+
+
+class Report(Frozen):
+    """The outcomes of all checks of one sampler or layer, in the order in which they ran; it prints as a table.
+
+    >>> from nodeflow import FullSampler, Graph
+    >>> from nodeflow.testing import check_sampler
+    >>> report = check_sampler(FullSampler(Graph.from_edges([0, 1], [1, 2]), 1), [2], checks=["structure", "future"])
+    >>> report.passed, report.skipped
+    (['structure'], ['future'])
+    """
+
+    __slots__ = ("outcomes", "subject")
+    subject: str
+    outcomes: tuple[Outcome, ...]
+
+    def __init__(self, subject: str, outcomes: Sequence[Outcome]) -> None:
+        self._set(subject=subject, outcomes=tuple(outcomes))
+
+    @property
+    def passed(self) -> list[str]:
+        """Names of the checks that passed."""
+        return self._named("passed")
+
+    @property
+    def failed(self) -> list[str]:
+        """Names of the checks that failed, except those that were expected to."""
+        return self._named("failed")
+
+    @property
+    def skipped(self) -> list[str]:
+        """Names of the checks that did not run; ``outcomes`` have the reasons."""
+        return self._named("skipped")
+
+    def _named(self, status: str) -> list[str]:
+        return [outcome.name for outcome in self.outcomes if outcome.status == status]
+
+    def __repr__(self) -> str:
+        counts = [f"{len(names)} {word}" for word in _STATUSES if (names := self._named(word))]
+        rows = [("check", "result", "seconds", "draws", "least bias", "")]
+        for o in self.outcomes:
+            bias = "" if o.least_bias is None else f"{o.least_bias:.2g}"
+            draws = f"{o.draws:,}" if o.draws else ""
+            rows.append((o.name, o.status, f"{o.seconds:.2f}", draws, bias, o.note.partition("\n")[0]))
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        lines = [self.subject, ", ".join(counts) or "no check ran"]
+        for row in rows:
+            cells = [
+                c.ljust(w) if i in (0, 1, 5) else c.rjust(w) for i, (c, w) in enumerate(zip(row, widths, strict=True))
+            ]
+            lines.append("  ".join(cells).rstrip())
+        return "\n".join(lines)
+
+
+_STATUSES = ("passed", "failed", "expected", "skipped")
+
+
+class CheckError(AssertionError):
+    """The error with all failures of a ``Report``, which is in ``report``.
+
+    >>> issubclass(CheckError, AssertionError)
+    True
+    """
+
+    __module__ = "nodeflow.testing"  # as messages of uncaught errors name it
+
+    def __init__(self, report: Report, text: str) -> None:
+        super().__init__(text)
+        self.report = report

@@ -1,0 +1,307 @@
+"""A sampler on a graph, with the seeds it is called with; the small graphs that checks make for it."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from nodeflow._base.checks import Ints, as_array, check_type
+from nodeflow._base.types import NumbersLike, SeedsLike
+from nodeflow.flow import NodeFlow
+from nodeflow.graph import Graph
+from nodeflow.sampling import BernoulliSampler, NeighborSampler, TemporalNeighborSampler, arguments
+from nodeflow.sampling.base import BoundSampler, SamplerBase
+from nodeflow.testing._foreign import ForeignSampler
+from nodeflow.testing._run import Skipped
+from nodeflow.testing._shrink import Parts, all_parts, dense, graph_code, smaller_graph
+
+Make = Callable[[Graph], SamplerBase]
+FILTER = "edge_filter"  # the column that holds the filter of a sampler which was given as a mask
+HUB = 90_000  # in-edges: more than 16 bits can number
+COPIES = 8  # of a small graph, so that one call draws several times
+STAGES = (100, 500)  # numbers of calls after which a test is made: what is far off is found at the first
+_PROBE = 7  # seed of the numbers that make small graphs
+
+
+class SamplerCase:
+    """A sampler, the seeds of its calls, and how to make the same sampler of another graph.
+
+    Attributes:
+        sampler: the sampler.
+        seeds: distinct seeds.
+        times: time of every seed, for a sampler that takes times, else empty.
+        groups: number of the group of every edge, int64 ``[num_edges]``: edges of a group are alike, and a statistical
+            check joins them; None: every edge is a group.
+        law: how the edges of a destination are drawn together: "uniform" or "independent"; None: unknown.
+        stages: numbers of calls after which statistical tests are made.
+        draws: number of calls so far.
+    """
+
+    def __init__(
+        self,
+        sampler: SamplerBase,
+        seeds: Sequence[int],
+        times: Mapping[int, float],
+        make: Make | None,
+        *,
+        groups: Ints | None = None,
+        law: str | None = None,
+        stages: Sequence[int] = STAGES,
+    ) -> None:
+        self.sampler, self.seeds, self.times, self.make = sampler, list(seeds), dict(times), make
+        self.groups, self.law, self.stages = groups, law, stages
+        self.draws = 0
+        self.kept: dict[str, Any] = {}  # what several checks read
+
+    @property
+    def graph(self) -> Graph:
+        return self.sampler.graph
+
+    def call(
+        self, seeds: Sequence[int] | Tensor | None = None, sampler: SamplerBase | None = None, **which: Any
+    ) -> NodeFlow:
+        """Return the batch of ``seeds`` (None: all of the case), of another sampler if one is passed."""
+        self.draws += 1
+        ids = self.seeds if seeds is None else seeds
+        if (sampler or self.sampler).takes_times:
+            which["times"] = torch.as_tensor([self.times[int(i)] for i in ids])
+        return (sampler or self.sampler)(ids, **which)
+
+    def other(self, graph: Graph, seeds: Sequence[int], **parts: Any) -> SamplerCase:
+        """Return the case of the same sampler on another graph; raises Skipped where it cannot be made."""
+        if self.make is None:
+            raise Skipped(f"{type(self.sampler).__name__} cannot be made of another graph; pass a function of a graph")
+        try:
+            sampler = self.make(graph)
+        except (TypeError, ValueError, KeyError, IndexError) as error:
+            raise Skipped(f"no sampler of {graph}: {error}; graph= may show the columns that it reads") from error
+        times = list(self.times.values()) or [0.0]
+        given = {seed: times[i % len(times)] for i, seed in enumerate(seeds)} if sampler.takes_times else {}
+        return SamplerCase(sampler, seeds, given, self.make, law=self.law, **parts)
+
+    def reseeded(self) -> SamplerBase:
+        """Return the sampler with another ``seed``."""
+        other = (
+            copy.copy(self.sampler)
+            if not isinstance(self.sampler, BoundSampler)
+            else self.sampler.with_reader(self.sampler.reader)
+        )
+        other.__dict__["seed"] = self.sampler.seed + 1
+        return other
+
+    def parts(self) -> Parts:
+        return all_parts(self.graph, self.seeds)
+
+    def ends(self) -> tuple[Ints, Ints]:
+        src, dst = self.graph.edges()
+        return src.numpy(), dst.numpy()
+
+    def smaller(self, parts: Parts) -> SamplerCase:
+        if self.sampler.seed_kind != "node":
+            raise Skipped("seeds are not nodes")
+        graph = smaller_graph(self.graph, parts, extra_columns(self.sampler, self.graph))
+        seeds = np.searchsorted(parts.nodes, parts.seeds).tolist()
+        groups = None if self.groups is None else self.groups[parts.edges]
+        case = self.other(graph, seeds, groups=groups, stages=self.stages)
+        if self.times:
+            case.times = {new: self.times[old] for new, old in zip(seeds, parts.seeds, strict=True)}
+        return case
+
+    def code(self, check: str) -> list[str]:
+        times = f", times={[self.times[s] for s in self.seeds]}" if self.times else ""
+        made = "make(graph)" if getattr(self.make, "own", True) else _call(self.sampler)
+        law = f", pairs={self.law!r}" if check == "pairs" else ""
+        last = f"check_sampler(sampler, {self.seeds}{times}, checks=[{check!r}]{law})"
+        return [graph_code(self.graph), f"sampler = {made}", last]
+
+    def probe(self, copies: int = COPIES) -> SamplerCase:
+        """Return the case on copies of a small graph, with columns like those of this one.
+
+        In a copy two nodes have in-edges (out-edges, for a sampler along them) from shared sources, more than the
+        sampler draws of them; among these are parallel edges and a self-loop. Some sources have edges too, one node has
+        none. The order of the edges is mixed, so that an edge's id is not its position.
+        """
+        degree = self._degree()
+        a, b, first = 0, 1, 3
+        leaves = range(first, first + degree)
+        src = [*leaves, leaves[0], *leaves[1:], b, leaves[1], leaves[2]]
+        dst = [*[a] * degree, a, *[b] * (degree - 1), b, leaves[0], leaves[0]]
+        size, ends = first + degree, np.array([src, dst])
+        if getattr(self.sampler, "direction", "in") == "out":
+            ends = ends[::-1]
+        whole = np.concatenate([ends + i * size for i in range(copies)], axis=1)
+        groups = np.tile(np.arange(len(src)), copies)
+        random = np.random.default_rng(_PROBE)
+        order = random.permutation(len(groups))
+        edata = self._columns(self.graph.edata, len(src), extra_columns(self.sampler, self.graph))
+        ndata = self._columns(self.graph.ndata, size)
+        graph = Graph.from_edges(
+            *whole[:, order],
+            num_nodes=size * copies,
+            edata={name: column[torch.from_numpy(groups[order])] for name, column in edata.items()},
+            ndata={name: column.repeat(copies, *[1] * (column.ndim - 1)) for name, column in ndata.items()},
+        )
+        limit = self.sampler.most_seeds
+        seeds = [i * size + s for i in range(copies) for s in (b, 2, a)] if self.sampler.seed_kind == "node" else [0, 1]
+        return self.other(graph, seeds[:limit], groups=groups[order])
+
+    def hub(self, degree: int = HUB) -> SamplerCase:
+        """Return the case on a node with many in-edges (out-edges, for a sampler along them)."""
+        nodes, hub = np.arange(1, degree + 1), np.zeros(degree, np.int64)
+        ends = (hub, nodes) if getattr(self.sampler, "direction", "in") == "out" else (nodes, hub)
+        edata = self._columns(self.graph.edata, degree, extra_columns(self.sampler, self.graph))
+        ndata = self._columns(self.graph.ndata, degree + 1)
+        return self.other(Graph.from_edges(*ends, num_nodes=degree + 1, edata=edata, ndata=ndata), [0])
+
+    def _degree(self) -> int:
+        """A degree of which the sampler draws about a half."""
+        if self.sampler.seed_kind != "node":
+            return 5
+        wide = 400
+        try:
+            case = self.hub(wide)
+            drawn = (
+                float(np.mean([case.call(epoch=e).flow_sizes[-1] for e in range(3)])) if case.sampler.num_flows else 0
+            )
+        except (Skipped, ValueError, IndexError, TypeError, KeyError, AssertionError):
+            drawn = 0
+        return 5 if drawn >= wide else int(min(max(2 * drawn, 4), 60)) + 1
+
+    def _columns(self, frame: Any, size: int, extra: Mapping[str, Tensor] | None = None) -> dict[str, Tensor]:
+        """Columns of ``size`` rows like those of a frame; numbers that differ by large factors are left out."""
+        random, columns = np.random.default_rng(_PROBE), {}
+        for name, column in {**dense(frame), **(extra or {})}.items():
+            rows = np.arange(len(column))
+            if column.is_floating_point() and column.ndim == 1 and len(rows):
+                values = column.detach().double().abs().numpy()
+                middle = np.median(values[values > 0]) if (values > 0).any() else 0
+                # rare edges would need many draws to be seen
+                rows = np.flatnonzero((values == 0) | ((values >= middle / 2) & (values <= 2 * middle)))
+            if not len(rows):
+                columns[name] = column.new_zeros(size, *column.shape[1:])
+            else:
+                columns[name] = column.detach()[torch.from_numpy(random.choice(rows, size))].clone()
+        return columns
+
+
+def extra_columns(sampler: SamplerBase, graph: Graph) -> dict[str, Tensor]:
+    """Return the filter of a sampler as a column of its graph, so that it goes where the edges go."""
+    mask = getattr(getattr(sampler, "edge_filter", None), "mask", None)
+    return {} if mask is None else {FILTER: torch.from_numpy(np.array(mask))}
+
+
+def settings_maker(sampler: SamplerBase) -> Make:
+    """Return a function that makes a sampler with the same settings of another graph."""
+
+    def make(graph: Graph) -> SamplerBase:
+        return _again(sampler, graph)
+
+    make.own = False  # type: ignore[attr-defined]
+    return make
+
+
+def _again(sampler: SamplerBase, graph: Graph) -> SamplerBase:
+    values = _values(sampler)
+    within = {name: _again(value, graph) for name, value in values.items() if isinstance(value, SamplerBase)}
+    if values.get(FILTER) is not None:
+        values[FILTER] = FILTER
+    kind: Any = type(sampler)
+    made: SamplerBase = kind(**{**values, **within}) if within else kind(graph, **values)
+    return made
+
+
+def _values(sampler: SamplerBase) -> dict[str, Any]:
+    """The arguments that make a sampler, except the graph."""
+    values = {}
+    for name, parameter in arguments(type(sampler)).items():
+        if name in sampler.__dict__:
+            values[name] = sampler.__dict__[name]
+        elif parameter.default is parameter.empty:
+            raise TypeError(
+                f"{type(sampler).__name__} does not keep its argument {name!r} in an attribute of that name"
+            )
+    return values
+
+
+def with_filter(sampler: SamplerBase, mask: Tensor) -> SamplerBase | None:
+    """Return the sampler with another ``edge_filter``; None where it has one or takes none."""
+    if FILTER not in arguments(type(sampler)) or getattr(sampler, FILTER, None) is not None:
+        return None
+    try:
+        kind: Any = type(sampler)
+        filtered: SamplerBase = kind(sampler.graph, **{**_values(sampler), FILTER: mask})
+    except (TypeError, ValueError):
+        return None
+    return filtered
+
+
+def _call(sampler: SamplerBase) -> str:
+    defaults = arguments(type(sampler))
+    try:
+        values = _values(sampler)
+    except TypeError:
+        return f"...  # {type(sampler).__name__}, as given"
+    if values.get(FILTER) is not None:
+        values[FILTER] = FILTER
+    shown = [
+        f"{n}={v!r}" for n, v in values.items() if defaults[n].default is defaults[n].empty or v != defaults[n].default
+    ]
+    return f"{type(sampler).__name__}({', '.join(['graph', *shown])})"
+
+
+def given_case(
+    sampler: SamplerBase | Make,
+    seeds: SeedsLike | None,
+    times: NumbersLike | None,
+    graph: Graph | None,
+    law: str | None,
+) -> SamplerCase:
+    """Return the case of the arguments of ``check_sampler``."""
+    if isinstance(sampler, SamplerBase):
+        if graph is not None:
+            raise TypeError("graph= goes with a function that makes the sampler; a sampler has its graph")
+        # the function of a foreign sampler draws of its own graph
+        made, make = sampler, None if isinstance(sampler, ForeignSampler) else settings_maker(sampler)
+    else:
+        check_type(sampler, "sampler", Callable, "a sampler, or a function that makes one of a graph")  # type: ignore[arg-type]
+        make = sampler
+        made = make(_example() if graph is None else graph)
+        check_type(made, "the result of sampler(graph)", SamplerBase, "a sampler")
+    chosen = _default_seeds(made) if seeds is None else as_array(seeds, "seeds").reshape(-1).tolist()
+    if times is not None:
+        own = dict(zip(chosen, as_array(times, "times").tolist(), strict=True))
+    elif made.takes_times:
+        column = made.graph.edata.get(str(getattr(made, "time", "")))
+        if column is None:
+            raise TypeError(f"{type(made).__name__} takes times: pass times=, a time for every seed")
+        moments = column.sort().values.tolist() or [0]
+        own = {s: moments[(len(moments) - 1) * (i % 3 + 1) // 3] for i, s in enumerate(chosen)}
+    else:
+        own = {}
+    return SamplerCase(made, list(dict.fromkeys(chosen)), own, make, law=law or _law_of(made))
+
+
+def _example() -> Graph:
+    random = np.random.default_rng(_PROBE)
+    return Graph.from_edges(*random.integers(0, 20, (2, 80)), num_nodes=22)
+
+
+def _default_seeds(sampler: SamplerBase) -> list[int]:
+    if sampler.seed_kind != "node":
+        return list(range(min(3, sampler.num_seeds)))[: sampler.most_seeds]
+    degrees = sampler.graph.in_degrees() + sampler.graph.out_degrees()
+    order = degrees.argsort(descending=True, stable=True).tolist()
+    return list(dict.fromkeys([*order[:4], *order[-2:]]))[: sampler.most_seeds]
+
+
+def _law_of(sampler: SamplerBase) -> str | None:
+    if isinstance(sampler, BernoulliSampler):
+        return "independent"
+    plain = [getattr(sampler, name, None) for name in ("prob", "edge_type")] == [None, None]
+    known = isinstance(sampler, (NeighborSampler, TemporalNeighborSampler)) and plain
+    return "uniform" if known and getattr(sampler, "strategy", "uniform") == "uniform" else None

@@ -1,0 +1,112 @@
+"""Greedy shrinking of a graph on which a check fails, and the code that makes a small graph again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from time import perf_counter
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from nodeflow._base.checks import Ints
+from nodeflow.graph import Graph
+
+_T = TypeVar("_T")
+LARGEST_SHOWN = 40  # edges of a graph that is printed as code
+
+
+class Parts(NamedTuple):
+    """A graph with the seeds of a call, as they are made smaller.
+
+    ``edges`` are the parent edge ids that stay, ``nodes`` the parent node ids, ``seeds`` seeds of the whole graph,
+    ``columns`` the names of the columns.
+    """
+
+    nodes: Ints
+    edges: Ints
+    seeds: list[int]
+    columns: list[str]
+
+
+def shrink(parts: Parts, ends: tuple[Ints, Ints], fails: Callable[[Parts], bool], seconds: float) -> Parts:
+    """Return smaller parts on which ``fails`` is True still: edges, then nodes, then seeds are left out greedily.
+
+    Args:
+        parts: parts that fail.
+        ends: source and destination of every edge of the whole graph.
+        fails: whether a check fails on some parts.
+        seconds: time after which the smallest parts so far are returned.
+    """
+    until = perf_counter() + seconds
+
+    def left(items: Sequence[_T], fails_with: Callable[[list[_T]], bool]) -> list[_T]:
+        # halves first, then ever smaller pieces, as delta debugging does (Zeller, Hildebrandt 2002)
+        kept, size = list(items), len(items)
+        while size:
+            at = 0
+            while at < len(kept) and perf_counter() < until:
+                trial = kept[:at] + kept[at + size :]
+                if fails_with(trial):
+                    kept = trial
+                else:
+                    at += size
+            size //= 2
+        return kept
+
+    seeds = left(parts.seeds, lambda s: bool(s) and fails(parts._replace(seeds=s)))
+    parts = parts._replace(seeds=seeds)
+    # nodes with their edges first: far fewer trials than edge by edge
+    nodes = left(parts.nodes.tolist(), lambda n: fails(_among(parts, ends, n)))
+    parts = _among(parts, ends, nodes)
+    edges = left(parts.edges.tolist(), lambda e: fails(parts._replace(edges=np.array(e, np.int64))))
+    parts = parts._replace(edges=np.array(edges, np.int64))
+    parts = _among(parts, ends, left(parts.nodes.tolist(), lambda n: fails(_among(parts, ends, n))))
+    return parts._replace(columns=left(parts.columns, lambda c: fails(parts._replace(columns=c))))
+
+
+def _among(parts: Parts, ends: tuple[Ints, Ints], nodes: Sequence[int]) -> Parts:
+    """The parts with the nodes ``nodes`` alone, the edges among them, and the seeds, which always stay."""
+    stay = np.union1d(np.array(nodes, np.int64), np.array(parts.seeds, np.int64))
+    src, dst = (end[parts.edges] for end in ends)
+    return parts._replace(nodes=stay, edges=parts.edges[np.isin(src, stay) & np.isin(dst, stay)])
+
+
+def all_parts(graph: Graph, seeds: Sequence[int]) -> Parts:
+    """Return the parts of a whole graph."""
+    names = list(dict.fromkeys([*dense(graph.edata), *dense(graph.ndata)]))
+    return Parts(np.arange(graph.num_nodes), np.arange(graph.num_edges), list(seeds), names)
+
+
+def smaller_graph(graph: Graph, parts: Parts, extra: dict[str, Tensor] | None = None) -> Graph:
+    """Return the graph of ``parts``, with its columns and the edge columns ``extra``."""
+    src, dst = (end.numpy()[parts.edges] for end in graph.edges())
+    of_edge, of_node = torch.from_numpy(parts.edges), torch.from_numpy(parts.nodes)
+    edata = {n: c[of_edge] for n, c in dense(graph.edata).items() if n in parts.columns}
+    edata |= {n: c[of_edge] for n, c in (extra or {}).items()}
+    ndata = {n: c[of_node] for n, c in dense(graph.ndata).items() if n in parts.columns}
+    ends = np.searchsorted(parts.nodes, src), np.searchsorted(parts.nodes, dst)
+    return Graph.from_edges(*ends, num_nodes=len(parts.nodes), edata=edata, ndata=ndata)
+
+
+def dense(frame: Mapping[str, Any]) -> dict[str, Tensor]:
+    """Return the columns of a frame that are dense tensors."""
+    return {n: c for n, c in frame.items() if isinstance(c, Tensor) and c.layout == torch.strided}
+
+
+def graph_code(graph: Graph) -> str:
+    """Return a line of Python that makes a small graph again, with its columns; a large one is only described."""
+    if graph.num_edges > LARGEST_SHOWN or graph.num_nodes > LARGEST_SHOWN:
+        return f"graph = ...  # {graph}, as given"
+    src, dst = (end.tolist() for end in graph.edges())
+    code = f"graph = Graph.from_edges({src}, {dst}, num_nodes={graph.num_nodes}"
+    for word, frame in (("ndata", graph.ndata), ("edata", graph.edata)):
+        columns = [f"{name!r}: torch.tensor({c.tolist()}{_dtype(c)})" for name, c in dense(frame).items()]
+        code += f", {word}={{{', '.join(columns)}}}" if columns else ""
+    return code + ")"
+
+
+def _dtype(column: Tensor) -> str:
+    usual = column.numel() and column.dtype in (torch.float32, torch.int64, torch.bool)
+    return "" if usual else f", dtype={column.dtype}"

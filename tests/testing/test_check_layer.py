@@ -1,0 +1,77 @@
+"""check_layer: planted faults are found by name, the package's layers pass, failures can be run again."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+import torch
+from _support.planted_layers import LAYERS, WIDTH, LastEdge, Right, Unweighted
+
+from nodeflow import Graph, transform
+from nodeflow.nn import GATConv, GINConv, GraphConv, RGCNConv, SAGEConv
+from nodeflow.testing import CheckError, check_layer
+from nodeflow.testing._check_layer import LAYER_CHECKS
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+QUICK = [name for name in LAYER_CHECKS if name != "compile"]
+
+
+@pytest.mark.parametrize("name", LAYERS)
+def test_a_planted_fault_is_found_by_name(name: str) -> None:
+    torch.manual_seed(0)
+    with pytest.raises(CheckError) as error:
+        check_layer(LAYERS[name][0], WIDTH, checks=QUICK, budget=8)
+    assert LAYERS[name][1] in error.value.report.failed
+
+
+def degrees() -> Graph:
+    graph = Graph.from_edges([1, 2, 3, 0, 2, 2], [0, 0, 0, 1, 1, 2], num_nodes=5)
+    graph.ndata.update(transform.degrees(graph))
+    return graph
+
+
+@pytest.mark.parametrize(
+    ("layer", "options"),
+    [
+        (Right(), {}),
+        (SAGEConv(WIDTH, 2), {}),
+        (SAGEConv(WIDTH, 2, weighted=True), {"graph": degrees()}),
+        (GraphConv(WIDTH, 2), {}),
+        (GATConv(WIDTH, 2), {}),
+        (GINConv(torch.nn.Linear(WIDTH, 2)), {}),
+        (RGCNConv(WIDTH, 2, 3), {"edge_columns": {"type": lambda n: torch.arange(n) % 3}}),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_right_layers_pass(layer: Any, options: dict[str, Any]) -> None:
+    report = check_layer(layer, WIDTH, checks=QUICK, **options)
+    assert {"shapes", "gradients", "weights", "batch"} <= set(report.passed)
+    assert layer.training
+
+
+@pytest.mark.slow  # the first trace takes long
+def test_a_compiled_layer() -> None:
+    assert check_layer(Right(), WIDTH, checks=["compile"]).outcomes[0].status in ("passed", "skipped")
+
+
+def test_a_failure_runs_again() -> None:
+    torch.manual_seed(0)
+    layer = LastEdge()
+    with pytest.raises(CheckError) as error:
+        check_layer(layer, WIDTH, checks=["edges permuted"])
+    lines = [line.strip() for line in str(error.value).splitlines() if line.startswith("    ")]
+    assert len(re.findall(r"\d+", lines[0].split("num_nodes")[0])) <= 6  # three edges or fewer
+    session: dict[str, Any] = {"Graph": Graph, "torch": torch, "check_layer": check_layer, "layer": layer}
+    with pytest.raises(CheckError, match="edges permuted: edges in"):
+        exec("\n".join([lines[0], lines[2]]), session)
+
+
+def test_expected_failures_and_arguments() -> None:
+    report = check_layer(Unweighted(), WIDTH, checks=["shapes", "weights"], expect_fail={"weights": "a plain mean"})
+    assert report.outcomes[1].status == "expected"
+    with pytest.raises(TypeError, match=r"layer must be a torch\.nn\.Module"):
+        check_layer(lambda: 3, WIDTH)  # type: ignore[arg-type,return-value]
+    with pytest.raises(ValueError, match="in_features must be at least 1"):
+        check_layer(Right(), 0)

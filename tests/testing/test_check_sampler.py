@@ -1,0 +1,224 @@
+"""check_sampler: planted faults are found by name, right samplers pass, failures are small and can be run again."""
+
+from __future__ import annotations
+
+import itertools
+import re
+import time
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from _support.planted_samplers import SAMPLERS, NotInverse, Plain, Window
+from _support.sampler_families import FAMILIES, call_of, graph_of_all
+
+import nodeflow
+from nodeflow import FullSampler, Graph, NeighborSampler
+from nodeflow.testing import CheckError, as_sampler, check_sampler, parametrize_with_checks
+from nodeflow.testing._check_sampler import SAMPLER_CHECKS
+from nodeflow.testing._law_checks import uniform_pairs
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+QUICK = [name for name, check in SAMPLER_CHECKS.items() if not check.statistical and not check.makes_graph]
+BIASED = {"labor, hajek", "ladies, normalised", "saint, edge", "saint, walk"}
+"""Families whose sums are biased, as their pages say."""
+
+
+def failures(name: str, checks: list[str] | None) -> list[str]:
+    make, wanted = SAMPLERS[name]
+    more = {"pairs": "uniform"} if wanted == "pairs" else {}
+    with pytest.raises(CheckError) as error:
+        check_sampler(make, graph=graph_of_all(), checks=checks, budget=8, **more)
+    return error.value.report.failed
+
+
+@pytest.mark.parametrize("name", SAMPLERS)
+def test_a_planted_fault_is_found_by_name(name: str) -> None:
+    assert failures(name, [SAMPLERS[name][1]]) == [SAMPLERS[name][1]]
+
+
+@pytest.mark.slow
+def test_all_planted_faults_are_found_in_a_minute() -> None:
+    start = time.process_time()
+    for name, (_, wanted) in SAMPLERS.items():
+        assert wanted in failures(name, [wanted] if wanted in ("marginals", "pairs", "hubs") else QUICK)
+    assert time.process_time() - start < 60
+
+
+def check(name: str, checks: list[str] | None, **options: Any) -> Any:
+    seeds, more = call_of(name)
+    every = [c for c in checks or SAMPLER_CHECKS if c != "marginals" or name not in BIASED]
+    return check_sampler(FAMILIES[name](graph_of_all(), **options), seeds, checks=every, **more)
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_no_false_alarm_of_quick_checks(name: str) -> None:
+    report = check(name, QUICK)
+    assert not report.failed
+    assert "structure" in report.passed
+
+
+@pytest.mark.parametrize(("name", "seed"), [("neighbor", 3), ("ladies", 4), ("labor", 5), ("neighbor, types", 6)])
+def test_no_false_alarm_of_statistical_checks(name: str, seed: int) -> None:
+    assert "marginals" in check(name, ["marginals", "pairs", "hubs"], seed=seed).passed
+
+
+@pytest.mark.slow
+def test_no_false_alarm_in_ten_minutes() -> None:
+    """All families and seeds from 100 on: as many as fit."""
+    until = time.monotonic() + 600
+    random = [name for name in FAMILIES if name not in ("full", "cluster")]
+    count = 0
+    for seed, name in itertools.product(range(100, 1100), random):
+        if time.monotonic() > until:
+            break
+        check(name, ["marginals", "pairs"], seed=seed)
+        count += 1
+    assert count > len(random)
+
+
+def test_the_report_is_a_table() -> None:
+    report = check_sampler(NeighborSampler(graph_of_all(), [2, 3]), [5, 11])
+    assert report.skipped == ["fanouts per type", "future"]
+    lines = repr(report).splitlines()
+    assert lines[1] == "19 passed, 2 skipped"
+    assert lines[2].split() == ["check", "result", "seconds", "draws", "least", "bias"]
+    outcome = {o.name: o for o in report.outcomes}
+    assert 0 < (outcome["marginals"].least_bias or 0) < 0.5
+    assert outcome["marginals"].draws > 500
+    assert outcome["future"].note == "it takes no times"
+    assert "it takes no times" in repr(report)
+
+
+def test_all_failures_come_at_once_and_run_again() -> None:
+    with pytest.raises(CheckError) as error:
+        check_sampler(lambda g: Wrong(g), graph=graph_of_all(), checks=["edges", "repeats", "excluded", "marginals"])
+    text = str(error.value)
+    assert text.startswith("3 of 4 checks failed")
+    assert error.value.report.failed == ["edges", "excluded", "marginals"]
+    for name in ("edges", "excluded", "marginals"):
+        lines = re.search(rf"^{name}: .*\n((?:    .*\n?){{3}})", text, re.MULTILINE)
+        assert lines is not None
+        code = "\n".join(line.strip() for line in lines.group(1).splitlines())
+        session: dict[str, Any] = {**vars(nodeflow), "torch": torch, "make": Wrong, "check_sampler": check_sampler}
+        with pytest.raises(CheckError, match=f"{name}: "):
+            exec(code, session)
+    small = re.search(r"edges: .*\n    graph = Graph.from_edges\((\[.*?\]),", text)
+    assert small is not None
+    assert len(eval(small.group(1))) <= 3
+
+
+class Wrong(Plain):
+    """Wrong ids, a filter that is ignored, and no weights."""
+
+    def choose(self, dst: torch.Tensor, step: Any) -> Any:
+        edges = NeighborSampler(self.graph, [-1]).candidates(dst)
+        keep = step.random.uniform(edges.eid) < 0.5
+        return nodeflow.sampling.base.Choice(
+            np.searchsorted(keep.nonzero().flatten().numpy(), edges.indptr.numpy()),
+            src=edges.src[keep],
+            eid=torch.where(edges.eid == 0, self.graph.num_edges - 1, edges.eid)[keep],
+        )
+
+
+def test_a_failure_of_a_sampler_shows_its_settings() -> None:
+    with pytest.raises(CheckError, match=r"    sampler = NotInverse\(graph, k=3, num_flows=1\)\n"):
+        check_sampler(NotInverse(graph_of_all(), k=3, num_flows=1), [5], checks=["marginals"], budget=4)
+
+
+def test_expected_failures_must_fail() -> None:
+    reason = "windows are drawn"
+    report = check_sampler(
+        lambda g: Window(g), pairs="uniform", checks=["structure", "pairs"], expect_fail={"pairs": reason}, budget=4
+    )
+    assert [(o.name, o.status) for o in report.outcomes] == [("structure", "passed"), ("pairs", "expected")]
+    assert report.outcomes[1].note == reason
+    with pytest.raises(CheckError, match=r"structure: it was expected to fail \(none\) and passed"):
+        check_sampler(lambda g: Plain(g), checks=["structure"], expect_fail={"structure": "none"})
+    with pytest.raises(CheckError, match="no check ran, so nothing is known"):
+        check_sampler(lambda g: Plain(g), checks=["future"])
+    with pytest.raises(ValueError, match="a name in expect_fail must be"):
+        check_sampler(lambda g: Plain(g), expect_fail={"colour": "none"})
+    with pytest.raises(TypeError, match="sampler must be a sampler, or a function"):
+        check_sampler(3)  # type: ignore[arg-type]
+
+
+def test_the_budget_is_kept_and_told() -> None:
+    report = check_sampler(lambda g: Plain(g), checks=["structure", "order"], budget=1e-9 + 1e-3)
+    assert [o.note for o in report.outcomes if o.status == "skipped"] in ([], ["the budget of 0.001 s is spent"])
+
+
+@pytest.mark.parametrize("replace", [False, True])
+def test_the_law_of_pairs_is_that_of_enumeration(replace: bool) -> None:
+    for degree, k in ((2, 1), (4, 2), (4, 3), (3, 3)):
+        every = itertools.product(range(degree), repeat=k) if replace else itertools.combinations(range(degree), k)
+        products = [outcome.count(0) * outcome.count(1) for outcome in every]
+        assert uniform_pairs(degree, np.array([k]), replace)[0] == pytest.approx(np.mean(products))
+
+
+def test_samplers_that_cannot_be_made_again_are_checked_on_their_graph() -> None:
+    class Fixed(Plain):
+        def __init__(self, graph: Graph, table: Any) -> None:
+            super().__init__(graph, 2, 1)
+            self.size = len(table)
+
+    report = check_sampler(Fixed(graph_of_all(), [1]), [5, 11, 30], checks=["structure", "marginals"])
+    assert report.passed == ["structure", "marginals"]
+    assert "does not keep its argument 'table'" in report.outcomes[1].note
+
+
+def uniform_draws(graph: Graph, k: int, *, fault: int = 0, ids: bool = True) -> Any:
+    """A foreign sampler: k in-edges with replacement from one destination on, of one flow."""
+    indptr, indices, positions = graph.csc()
+
+    def draw(seeds: torch.Tensor, seed: int) -> Any:
+        random = np.random.default_rng(seed)
+        some = seeds.numpy()[np.diff(indptr)[seeds] > 0]
+        degree = (indptr[some + 1] - indptr[some])[:, None]
+        at = indptr[some][:, None] + (random.random((len(some), k)) * np.maximum(degree - fault, 1)).astype(int)
+        at = at.flatten()
+        eid = at if positions is None else positions[at]
+        return [(indices[at], np.repeat(some, k), eid if ids else None, None)]
+
+    return as_sampler(draw, graph, 1, fanouts=[k], replace=True)
+
+
+def test_foreign_samplers_are_judged() -> None:
+    report = check_sampler(lambda g: uniform_draws(g, 2), graph=graph_of_all())
+    assert {"structure", "edges", "fanouts", "marginals", "hubs", "reproducible"} <= set(report.passed)
+    with pytest.raises(CheckError, match="marginals: "):
+        check_sampler(lambda g: uniform_draws(g, 2, fault=1), checks=["marginals"], budget=4)
+    assert check_sampler(lambda g: uniform_draws(g, 2, ids=False), checks=["edges"]).passed == ["edges"]
+
+
+def test_foreign_edges_that_are_not_in_the_graph() -> None:
+    graph = Graph.from_edges([1, 2], [0, 0])
+    strange = as_sampler(lambda seeds, seed: [([1, 0], [0, 0], None, None)], graph, 1)
+    with pytest.raises(CheckError, match="edges: flow 0 has an edge 0 -> 0 that is not in the graph"):
+        check_sampler(strange, [0], checks=["edges"])
+    for drawn, words in (
+        ([], r"fn must return one tuple per flow \(1\), got 0"),
+        ([([1], [2], None, None)], "flow 0 has edges of node 2, which is not in the layer after it"),
+        ([([1], [0], [0, 1], None)], r"eid of flow 0 must have one entry per drawn edge \(1\), got 2"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            as_sampler(lambda seeds, seed, drawn=drawn: drawn, graph, 1)([0])
+    weighted = as_sampler(lambda seeds, seed: [([2, 1], [0, 0], [1, 0], [3.0, 4.0])], graph, 1)([0]).flows[0]
+    assert (weighted.parent_eid.tolist(), weighted.weight.tolist()) == ([1, 0], [3.0, 4.0])
+
+
+@parametrize_with_checks(
+    {"full": lambda g: FullSampler(g, 1), "two": lambda g: NeighborSampler(g, [2])}, checks=["structure", "order"]
+)
+def test_a_test_per_check(check: Any) -> None:
+    check()
+
+
+def test_parametrized_checks_skip_and_fail() -> None:
+    mark = parametrize_with_checks([NotInverse(graph_of_all())], checks=["future", "marginals"], budget=4).args[1]
+    assert [case.id for case in mark] == ["NotInverse-future", "NotInverse-marginals"]
+    with pytest.raises(pytest.skip.Exception, match="it takes no times"):
+        mark[0].values[0]()
+    with pytest.raises(CheckError):
+        mark[1].values[0]()
