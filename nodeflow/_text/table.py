@@ -169,8 +169,8 @@ class Table:
 def is_integer(text: str) -> bool:
     """Return whether ``text`` is written as an integer that fits 64 bits."""
     # the length first: Python refuses to read thousands of digits
-    short = _INTEGER.fullmatch(text) is not None and len(text.lstrip("+-").lstrip("0")) <= 19
-    return short and -(2**63) <= int(text) < 2**63
+    readable = _INTEGER.fullmatch(text) is not None and len(text.lstrip("+-").lstrip("0")) <= 19
+    return readable and -(2**63) <= int(text) < 2**63
 
 
 def is_number(text: str) -> bool:

@@ -320,7 +320,7 @@ def load_model(checkpoint: Path | str, *, model: str | None = None) -> Network:
         with OwnRandom(0, torch.device("cpu")).inside():  # the weights drawn here are replaced
             network = _network(settings, how)
         network.load_state_dict(weights)
-    except (TypeError, KeyError, ValueError, RuntimeError) as error:
+    except (TypeError, KeyError, ValueError, AttributeError, RuntimeError) as error:
         raise ValueError(f"{path}: the model that it holds cannot be made: {error}") from error
     return network.eval()
 

@@ -172,6 +172,7 @@ def expect_success(words: list[str]) -> None:
 def test_nothing_that_is_read_runs_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     marker = tmp_path / "code was run"
     monkeypatch.chdir(tmp_path)
+    monkeypatch.delitem(sys.modules, MODULE, raising=False)
     monkeypatch.syspath_prepend(tmp_path)
     (tmp_path / f"{MODULE}.py").write_text(f"open({str(marker)!r}, 'w').close()\n")
     for name, call in calls(tmp_path).items():

@@ -187,6 +187,7 @@ def test_a_checkpoint_of_something_else(result: Result, tmp_path: Path) -> None:
         (weights, json.dumps({**stored, "settings": {**settings, "hidden": 5}})),
         (weights, json.dumps({**stored, "network": {}})),
         (weights, json.dumps({**stored, "network": []})),
+        (weights, json.dumps({**stored, "settings": []})),
         ({"model.convs.0.own.weight": weights["model.convs.0.own.weight"]}, json.dumps(stored)),
     ]
     for tensors, facts in changes:
