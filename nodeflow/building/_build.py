@@ -125,7 +125,7 @@ def build_graph(
         contents.arrays |= {part: stream_array(draft, part, ids) for part, ids in parts.items()}
         spool.close()
         contents.write(draft)
-    return Graph.open(folder)
+    return Graph.open(folder, verify=False)  # it has just been written
 
 
 @checked

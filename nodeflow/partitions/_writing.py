@@ -120,7 +120,7 @@ def write_partitions(
         facts = _facts(graph, method, number) | {"num_partitions": count, "size": size, "epoch": 0}
         facts |= {"ndata": list(nodes), "edata": list(edges)}
         Manifest(*Partitions.layout, arrays, facts).write(draft)
-    return Partitions.open(path)
+    return Partitions.open(path, verify=False)  # it has just been written
 
 
 def _write_buckets(draft: Path, graph: Graph, columns: dict[str, Column], masters: Masters, bar: Any) -> _Files:
@@ -260,7 +260,7 @@ def partition_graph(
         for k, (one, of_part) in enumerate(zip(folders, parts, strict=True)):
             Manifest(*GraphPart.layout, of_part, {"part": k, "identity": facts["identity"]}).write(one)
         Manifest(*GraphParts.layout, arrays, facts).write(draft)
-    return GraphParts.open(path)
+    return GraphParts.open(path, verify=False)  # it has just been written
 
 
 def _write_parts(

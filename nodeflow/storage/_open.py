@@ -232,7 +232,7 @@ def create(path: FileLike, shape: Sequence[int], dtype: torch.dtype = torch.floa
     if isinstance(shape, str) or not isinstance(shape, Sequence):
         raise TypeError(f"shape must be a sequence of sizes, got {describe(shape)}")
     sizes = tuple(as_count(size, "a size in shape") for size in shape)
-    if file.exists():
+    if os.path.lexists(file):
         raise FileExistsError(f"{file} exists; remove it, or choose another path")
     return from_numpy(create_array(file, numpy_type(dtype), sizes), dtype)
 

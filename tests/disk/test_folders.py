@@ -39,11 +39,11 @@ def written(folder: Path) -> Path:
 
 def test_a_folder_comes_back(tmp_path: Path) -> None:
     folder = written(tmp_path / "a" / "b")
+    assert sorted(path.name for path in folder.iterdir()) == ["half.npy", MANIFEST, "x.npy"]
     manifest = Manifest.read(folder, "thing", 3, verify=True)
     assert manifest.facts == {"name": "papers"}
     assert map_tensor(folder, manifest.arrays["x"]).tolist() == np.arange(12).reshape(4, 3).tolist()
     assert map_tensor(folder, manifest.arrays["half"]).dtype == torch.bfloat16
-    assert sorted(path.name for path in folder.iterdir()) == ["half.npy", MANIFEST, "x.npy"]
     assert [path.name for path in folder.parent.iterdir()] == ["b"]
 
 
