@@ -21,10 +21,10 @@ train: $(VENV)/.run
 	$(BIN)/nodeflow train --output runs/debian
 
 test: $(VENV)/.dev
-	$(BIN)/python -m pytest -n auto --maxprocesses 4
+	$(BIN)/python -m pytest -n auto --maxprocesses 4 $(SHUFFLE:%=--shuffle %)
 
 test-slow: $(VENV)/.dev
-	$(BIN)/python -m pytest -n auto --maxprocesses 4 -m slow
+	$(BIN)/python -m pytest -n auto --maxprocesses 4 -m slow $(SHUFFLE:%=--shuffle %)
 
 docs: $(VENV)/.docs
 	$(BIN)/python scripts/make_docs.py
