@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -365,7 +366,7 @@ class Trainer:
             smoothing=0,
             desc=f"epoch {epoch}/{self.settings.run.epochs}",
             leave=False,
-            disable=None if self.peers.is_first else True,
+            disable=None if self.peers.is_first and sys.stderr else True,
         )
         if not bar.disable:  # the time left counts validation too, which lies between the bars of two epochs
             start = self._bar_start = self._bar_start or (bar.start_t, bar.initial)
