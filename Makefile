@@ -23,10 +23,10 @@ train: $(VENV)/.run
 	$(BIN)/nodeflow train --output runs/debian
 
 test: $(VENV)/.dev
-	$(BIN)/python -m pytest -n auto --maxprocesses 4
+	$(BIN)/python -m pytest -n auto --maxprocesses 4 $(SHUFFLE:%=--shuffle %)
 
 test-slow: $(VENV)/.dev
-	$(BIN)/python -m pytest -n auto --maxprocesses 4 -m slow
+	$(BIN)/python -m pytest -n auto --maxprocesses 4 -m slow $(SHUFFLE:%=--shuffle %)
 
 test-tools: $(VENV)/.dev
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev,tools]'

@@ -8,6 +8,7 @@ import threading
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
+from random import Random
 
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # threads that wait would keep busy what other tests need
 
@@ -30,6 +31,26 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],  # compiled kernels again: time says nothing about a strategy
 )
 settings.load_profile("nodeflow")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--shuffle", type=int, metavar="SEED", help="run the files, and the tests of each, in random order"
+    )
+
+
+def pytest_report_header(config: pytest.Config) -> str:
+    return f"order of tests: --shuffle {config.getoption('shuffle')}"
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Shuffle tests, the same in all processes; those of a file stay together, so that its fixtures are made once."""
+    if (seed := config.getoption("shuffle")) is not None:
+        random, files = Random(seed), list(dict.fromkeys(item.path for item in items))
+        random.shuffle(files)
+        random.shuffle(items)
+        place = {file: number for number, file in enumerate(files)}
+        items.sort(key=lambda item: place[item.path])
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:

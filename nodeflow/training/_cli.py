@@ -62,6 +62,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     and 143 for a run that SIGTERM stopped. Options that cannot be parsed end the process with status 2. If standard
     output is closed (``| head -2``), the command goes on to its end without printing.
     """
+    for name in ("stdout", "stderr"):  # None where a daemon was started without them
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115  as long as the process
     options, unknown = _parser().parse_known_args(arguments)
     if unknown:
         _refuse(options.command, unknown[0])
@@ -274,6 +277,8 @@ def _reader_may_leave() -> Iterator[None]:
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, sys.stdout.fileno())  # also for output flushed when the process ends
         os.close(nowhere)
+    except OSError as error:  # such as a full disk
+        raise OSError(error.errno, os.strerror(error.errno or 0), "standard output") from error
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import Any
@@ -62,7 +63,8 @@ class FeatureRows(RowsBase):
 
         def finite_pieces() -> Iterator[Tensor]:
             pieces, total = _pieces(self.rows, step), -(-self.shape[0] // step)
-            for start, piece in tqdm(pieces, "features", total, unit="piece", leave=False, disable=None, delay=2):
+            off = None if sys.stderr else True  # None: where it is no terminal
+            for start, piece in tqdm(pieces, "features", total, unit="piece", leave=False, disable=off, delay=2):
                 if (wrong := first_not_finite(piece)) is not None:
                     bad.append(start + wrong)
                     return
