@@ -111,7 +111,7 @@ class NodeFlow(Frozen):
         seed_ids: Tensor | None = None,
     ) -> None:
         for name, parts, kind in (("layers", layers, Layer), ("flows", flows, Flow)):
-            check_type(parts, name, list | tuple, f"a list of {kind.__name__} objects")
+            check_type(parts, name, Sequence, f"a list of {kind.__name__} objects")
             for i, part in enumerate(parts):
                 check_type(part, f"{name}[{i}]", kind, f"a {kind.__name__}")
         for name, ids in (("seed_index", seed_index), ("seed_ids", seed_ids)):

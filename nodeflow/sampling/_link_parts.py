@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nodeflow._base.checks import as_array, check_one_of, describe, first_true
+from nodeflow._base.checks import as_array, check_one_of, describe, first_true, lasting
 from nodeflow._base.types import Array, Floats, NumbersLike
 from nodeflow._links.links import Links
 from nodeflow._rows.rows import whole_column
@@ -48,7 +48,9 @@ def as_labels(value: NumbersLike | None, pairs: Links | None) -> Tensor | None:
         return None
     if pairs is None:
         raise ValueError("labels are of pairs, so pass pairs too; those of edges are a column of graph.edata")
-    labels = torch.as_tensor(as_array(value, "labels", "numbers")).clone()
+    value = lasting(value)
+    as_array(value, "labels", "numbers")  # raises what it raises
+    labels = torch.as_tensor(value).detach().clone()
     if len(labels) != len(pairs.src):
         raise ValueError(f"labels must have one entry per pair ({len(pairs.src)}), got {len(labels)}")
     return labels

@@ -84,7 +84,7 @@ class RandomWalkSampler(Sampler):
     is ``4 * walk_length`` exchanges.
 
     Raises ValueError for numbers below 1, a list that has not one entry per flow, a restart outside 0 to 1, or
-    ``num_walks * walk_length`` of 2**31 or more; TypeError for arguments that are not numbers.
+    ``num_walks * walk_length`` above 2**24; TypeError for arguments that are not numbers.
 
     >>> graph = Graph.from_edges([0, 1, 1, 2, 2, 3], [1, 0, 2, 1, 3, 2])  # a path, in both directions
     >>> flow = RandomWalkSampler(graph, num_flows=1, num_neighbors=2, seed=1)([0]).flows[0]

@@ -203,7 +203,7 @@ def test_the_report_is_a_table(tmp_path: Path) -> None:
     [
         ({"num_parts": 0}, ValueError, "num_parts must be at least 1, got 0"),
         ({"edges": "all"}, ValueError, "edges must be 'in', 'out' or 'grid', got 'all'"),
-        ({"balance": 0.05, "train": [1]}, TypeError, r"balance must be a bool, got float 0\.05"),
+        ({"balance": 0.05, "train": [1]}, TypeError, r"balance must be True or False, got float 0\.05"),
         ({"balance": True}, ValueError, "balance=True balances training nodes, and there are none; pass train"),
         ({"balance": True, "train": []}, ValueError, "balance=True balances training nodes, and there are none"),
         ({"val": [20]}, IndexError, r"val\[0\] is 20, but node ids go from 0 to 19"),

@@ -190,5 +190,5 @@ def test_bad_columns():
     with pytest.raises(TypeError, match="fanouts per edge type need edge_type="):
         NeighborSampler(graph, [{0: 1}])
     graph.edata["k"] = torch.tensor([0, 1])
-    with pytest.raises(ValueError, match=r"below 2\*\*31 with replacement"):
+    with pytest.raises(ValueError, match="with replacement must be at most 16777216"):
         NeighborSampler(graph, [{0: 2**31}], edge_type="k", replace=True)

@@ -279,7 +279,11 @@ def test_reuse_has_no_column_of_visits():
         ({"num_walks": 0}, ValueError, "num_walks must be at least 1, got 0"),
         ({"num_walks": 1.0}, TypeError, "num_walks must be an integer, got float 1.0"),
         ({"walk_length": 0}, ValueError, "walk_length must be at least 1, got 0"),
-        ({"num_walks": 2**20, "walk_length": 2**11}, ValueError, f"must be below 2**31, got {2**31}"),
+        (
+            {"num_walks": 2**20, "walk_length": 2**11},
+            ValueError,
+            f"at most {2**24}, since every single draw is made, got {2**31}",
+        ),
         ({"restart": 1.5}, ValueError, "restart must be at least 0 and at most 1, got 1.5"),
         ({"restart": -0.1}, ValueError, "restart must be at least 0 and at most 1, got -0.1"),
         ({"restart": float("nan")}, ValueError, "restart must be at least 0 and at most 1, got nan"),

@@ -101,7 +101,7 @@ def test_bad_times_for_floats(times, words):
         ({"strategy": "recent", "prob": "w"}, ValueError, "each once: prob= goes with 'uniform'"),
         ({"prob": "none"}, KeyError, "none"),
         ({"strategy": "recent", "replace": True}, ValueError, "strategy='recent' takes the latest edges, each once"),
-        ({"fanouts": [2**31], "replace": True}, ValueError, "fanouts must be below 2**31 with replacement"),
+        ({"fanouts": [2**31], "replace": True}, ValueError, "fanouts with replacement must be at most 16777216"),
         ({"fanouts": 3}, TypeError, "fanouts must be a list with one number per flow"),
         ({"fanouts": [0]}, ValueError, "fanouts[0] must be -1 (all neighbours) or at least 1, got 0"),
         ({"time": 3}, TypeError, "time must be the name of a column of graph.edata, got int 3"),
