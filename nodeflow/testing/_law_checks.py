@@ -203,7 +203,7 @@ def _pair_rates(draws: Draws, stage: int) -> float | None:
     """Test the rates of pairs in the last flow after ``stage`` draws."""
     law, replace = draws.case.law, getattr(draws.case.sampler, "replace", False)
     counts, weights = draws.counts[:stage, -1], draws.weights[:stage, -1]
-    found: dict[tuple[int, int], list[Array]] = {}
+    of_pair: dict[tuple[int, int], list[Array]] = {}
     for row in range(int(draws.row.max()) + 1):
         # what a seed of a time does not see counts 0
         alive = (draws.row == row) & ((draws.exact != 0) | (not draws.case.times))
@@ -220,12 +220,12 @@ def _pair_rates(draws: Draws, stage: int) -> float | None:
                         np.ones(stage),
                     )
                 pair = int(draws.group[i]), int(draws.group[j])
-                found.setdefault(pair, []).append(np.stack([products, expected]))
-    if not found:
+                of_pair.setdefault(pair, []).append(np.stack([products, expected]))
+    if not of_pair:
         raise Skipped("no seed has two edges")
-    limit = NormalDist().inv_cdf(1 - FALSE_ALARM / (2 * _TESTS * _CASES * len(found)))
+    limit = NormalDist().inv_cdf(1 - FALSE_ALARM / (2 * _TESTS * _CASES * len(of_pair)))
     bias = 0.0
-    for (a, b), several in found.items():
+    for (a, b), several in of_pair.items():
         products, expected = np.mean(several, axis=0)
         error, wanted = products - expected, expected.mean()
         size = len(several) * stage

@@ -81,7 +81,7 @@ def run_checks(
         if perf_counter() > until:
             outcomes.append(Outcome(check.name, "skipped", note=f"the budget of {budget:g} s is spent"))
         else:
-            outcomes.append(_outcome(check, cases_of(check), budget / 40, missing))
+            outcomes.append(_outcome(check, cases_of(check), budget / 20, missing))
     errors, results = [], []
     for outcome in outcomes:
         reason = expect_fail.get(outcome.name)

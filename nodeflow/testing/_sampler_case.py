@@ -81,8 +81,8 @@ class SamplerCase:
         except (TypeError, ValueError, KeyError, IndexError) as error:
             raise Skipped(f"no sampler of {graph}: {error}; graph= may show the columns that it reads") from error
         times = list(self.times.values()) or [0.0]
-        given = {seed: times[i % len(times)] for i, seed in enumerate(seeds)} if sampler.takes_times else {}
-        return SamplerCase(sampler, seeds, given, self.make, law=self.law, **parts)
+        moments = {seed: times[i % len(times)] for i, seed in enumerate(seeds)} if sampler.takes_times else {}
+        return SamplerCase(sampler, seeds, moments, self.make, law=self.law, **parts)
 
     def reseeded(self) -> SamplerBase:
         """Return the sampler with another ``seed``."""
@@ -114,10 +114,10 @@ class SamplerCase:
 
     def code(self, check: str) -> list[str]:
         times = f", times={[self.times[s] for s in self.seeds]}" if self.times else ""
-        made = "make(graph)" if getattr(self.make, "own", True) else _call(self.sampler)
+        code = "make(graph)" if getattr(self.make, "own", True) else _call(self.sampler)
         law = f", pairs={self.law!r}" if check == "pairs" else ""
         last = f"check_sampler(sampler, {self.seeds}{times}, checks=[{check!r}]{law})"
-        return [graph_code(self.graph), f"sampler = {made}", last]
+        return [graph_code(self.graph), f"sampler = {code}", last]
 
     def probe(self, copies: int = COPIES) -> SamplerCase:
         """Return the case on copies of a small graph, with columns like those of this one.
@@ -211,8 +211,8 @@ def _again(sampler: SamplerBase, graph: Graph) -> SamplerBase:
     if values.get(FILTER) is not None:
         values[FILTER] = FILTER
     kind: Any = type(sampler)
-    made: SamplerBase = kind(**{**values, **within}) if within else kind(graph, **values)
-    return made
+    rebuilt: SamplerBase = kind(**{**values, **within}) if within else kind(graph, **values)
+    return rebuilt
 
 
 def _values(sampler: SamplerBase) -> dict[str, Any]:
@@ -266,24 +266,24 @@ def given_case(
         if graph is not None:
             raise TypeError("graph= goes with a function that makes the sampler; a sampler has its graph")
         # the function of a foreign sampler draws of its own graph
-        made, make = sampler, None if isinstance(sampler, ForeignSampler) else settings_maker(sampler)
+        subject, make = sampler, None if isinstance(sampler, ForeignSampler) else settings_maker(sampler)
     else:
         check_type(sampler, "sampler", Callable, "a sampler, or a function that makes one of a graph")  # type: ignore[arg-type]
         make = sampler
-        made = make(_example() if graph is None else graph)
-        check_type(made, "the result of sampler(graph)", SamplerBase, "a sampler")
-    chosen = _default_seeds(made) if seeds is None else as_array(seeds, "seeds").reshape(-1).tolist()
+        subject = make(_example() if graph is None else graph)
+        check_type(subject, "the result of sampler(graph)", SamplerBase, "a sampler")
+    chosen = _default_seeds(subject) if seeds is None else as_array(seeds, "seeds").reshape(-1).tolist()
     if times is not None:
         own = dict(zip(chosen, as_array(times, "times").tolist(), strict=True))
-    elif made.takes_times:
-        column = made.graph.edata.get(str(getattr(made, "time", "")))
+    elif subject.takes_times:
+        column = subject.graph.edata.get(str(getattr(subject, "time", "")))
         if column is None:
-            raise TypeError(f"{type(made).__name__} takes times: pass times=, a time for every seed")
+            raise TypeError(f"{type(subject).__name__} takes times: pass times=, a time for every seed")
         moments = column.sort().values.tolist() or [0]
         own = {s: moments[(len(moments) - 1) * (i % 3 + 1) // 3] for i, s in enumerate(chosen)}
     else:
         own = {}
-    return SamplerCase(made, list(dict.fromkeys(chosen)), own, make, law=law or _law_of(made))
+    return SamplerCase(subject, list(dict.fromkeys(chosen)), own, make, law=law or _law_of(subject))
 
 
 def _example() -> Graph:
@@ -303,5 +303,5 @@ def _law_of(sampler: SamplerBase) -> str | None:
     if isinstance(sampler, BernoulliSampler):
         return "independent"
     plain = [getattr(sampler, name, None) for name in ("prob", "edge_type")] == [None, None]
-    known = isinstance(sampler, (NeighborSampler, TemporalNeighborSampler)) and plain
-    return "uniform" if known and getattr(sampler, "strategy", "uniform") == "uniform" else None
+    uniform = isinstance(sampler, (NeighborSampler, TemporalNeighborSampler)) and plain
+    return "uniform" if uniform and getattr(sampler, "strategy", "uniform") == "uniform" else None

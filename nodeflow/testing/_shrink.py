@@ -14,7 +14,7 @@ from nodeflow._base.checks import Ints
 from nodeflow.graph import Graph
 
 _T = TypeVar("_T")
-LARGEST_SHOWN = 40  # edges of a graph that is printed as code
+LARGEST_SHOWN = 150  # edges of a graph that is printed as code
 
 
 class Parts(NamedTuple):
