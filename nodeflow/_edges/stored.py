@@ -36,6 +36,17 @@ class OutEdges:
         return self.arrays
 
 
+def transposed(indptr: Ints, indices: Stored, edge_ids: Stored | None) -> tuple[Ints, Stored, Stored]:
+    """Return ``(indptr, destinations, edge ids)`` of the out-edges, by source and id, from arrays of the in-edges."""
+    num_nodes = len(indptr) - 1
+    begin, dst, position = kernels.csr.transpose(indptr, indices, num_nodes)
+    edges = position if edge_ids is None else edge_ids[position].astype(np.int64)
+    # by edge id inside each source, like the in-edges of a graph built from an edge list
+    order = np.lexsort((edges, np.repeat(np.arange(num_nodes), np.diff(begin))))
+    dst, edges = stored(dst[order], None, num_nodes), stored(edges[order], None, len(indices))
+    return stored_indptr(begin, False), dst, edges
+
+
 def integers(value: object, name: str) -> Array:
     """Return a one-dimensional int32 or int64 array of ``value``, shared where it is an array or tensor already."""
     array = as_array(value, name)

@@ -16,9 +16,8 @@ from torch import Tensor
 
 from nodeflow import _kernels as kernels
 from nodeflow._base.calls import checked
-from nodeflow._base.checks import ALL, Ints, _All, as_count, as_ids, check_indptr, check_pairs, check_range, lasting
+from nodeflow._base.checks import ALL, Ints, _All, as_ids, check_indptr, check_pairs, check_range, lasting
 from nodeflow._base.frozen import Frozen, Lazy
-from nodeflow._base.sizes import check_memory
 from nodeflow._base.types import ColumnsLike, FileLike, IdsLike
 from nodeflow._disk.folders import new_folder
 from nodeflow._display.columns import column_table
@@ -35,6 +34,7 @@ from nodeflow._edges.stored import (
     read_only,
     stored,
     stored_indptr,
+    transposed,
 )
 from nodeflow._peers.held import Held
 from nodeflow._peers.peers import ALONE, Peers
@@ -42,7 +42,7 @@ from nodeflow._runtime import process
 from nodeflow._runtime.mapped import FilePart, part_of_file
 from nodeflow.graph._folder import open_graph, read_manifest, write_graph
 from nodeflow.graph._frame import Frame, GraphFrame
-from nodeflow.graph._hints import check_arrays, holds_text
+from nodeflow.graph._hints import check_arrays, holds_text, size_of
 from nodeflow.graph._names import NodeNames, listed
 from nodeflow.graph._plot import plot
 
@@ -159,12 +159,7 @@ class Graph(Frozen):
             )
         src, dst = integers(src, "src"), integers(dst, "dst")
         check_pairs(src, dst, "src and dst", "edge")
-        what = "num_nodes"
-        if num_nodes is None:
-            num_nodes, what = int(max(src.max(initial=-1), dst.max(initial=-1))) + 1, "num_nodes, the largest id + 1,"
-        num_nodes = as_count(num_nodes, "num_nodes")
-        hint = "ids count from 0 without large gaps: Graph.from_named_edges numbers others"
-        check_memory(16 * num_nodes, f"{what} of {num_nodes}", hint)
+        num_nodes = size_of(num_nodes, src, dst)
         check_range(src, "src", num_nodes, "node")
         check_range(dst, "dst", num_nodes, "node")
         if edge_ids is not None:
@@ -286,15 +281,7 @@ class Graph(Frozen):
 
     def csr(self) -> tuple[Ints, Stored, Stored]:
         """Return ``(indptr, destinations, edge ids)`` of the out-edges, by source and id; made on first use."""
-        return self._out.get(self._transposed)
-
-    def _transposed(self) -> tuple[Ints, Stored, Stored]:
-        indptr, dst, position = kernels.csr.transpose(self.indptr, self.indices, self.num_nodes)
-        edges = position if self._edge_ids is None else self._edge_ids[position].astype(np.int64)
-        # by edge id inside each source, like the in-edges of a graph built from an edge list
-        order = np.lexsort((edges, np.repeat(np.arange(self.num_nodes), np.diff(indptr))))
-        dst, edges = stored(dst[order], None, self.num_nodes), stored(edges[order], None, self.num_edges)
-        return stored_indptr(indptr, False), dst, edges
+        return self._out.get(lambda: transposed(*self.csc()))
 
     def in_degrees(self, v: IdsLike | _All = ALL) -> Tensor:
         """Return the number of in-edges of the nodes ``v`` (default all) as int64 ``[len(v)]``."""

@@ -1,4 +1,4 @@
-"""Errors for arguments that other libraries make a graph of; each names the call that takes them here."""
+"""Checks of what a graph is made of; errors name the call that takes what other libraries take."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from collections.abc import Iterable
 
 from torch import Tensor, strided
 
-from nodeflow._base.checks import describe
+from nodeflow._base.checks import Ints, as_count, describe
+from nodeflow._base.sizes import check_memory
 
 _CONVERTERS = {
     "scipy": "from_scipy",
@@ -30,6 +31,17 @@ def holds_text(value: object) -> bool:
     if isinstance(value, Tensor) or not isinstance(value, Iterable) or isinstance(value, (str, bytes)):
         return False
     return isinstance(next(iter(value), None), str)
+
+
+def size_of(num_nodes: int | None, src: Ints, dst: Ints) -> int:
+    """Return the number of nodes of a list of edges, the largest id + 1 for None; raises ValueError beyond memory."""
+    what = "num_nodes"
+    if num_nodes is None:
+        num_nodes, what = int(max(src.max(initial=-1), dst.max(initial=-1))) + 1, "num_nodes, the largest id + 1,"
+    size = as_count(num_nodes, "num_nodes")
+    hint = "ids count from 0 without large gaps: Graph.from_named_edges numbers others"
+    check_memory(16 * size, f"{what} of {size}", hint)
+    return size
 
 
 def _foreign(value: object) -> str | None:
