@@ -41,7 +41,7 @@ def check_csr(matrix: Tensor, name: str) -> Tensor:
     try:
         check_parts(matrix.crow_indices(), matrix.col_indices(), values, (matrix.shape[0], matrix.shape[1]))
     except (ValueError, IndexError) as error:
-        raise type(error)(f"{name} is no sparse CSR matrix {list(matrix.shape)}: {error}") from None
+        raise type(error)(f"{name} is a damaged sparse CSR matrix: {error}") from None
     setattr(matrix, _SOUND, True)
     return matrix
 
@@ -51,7 +51,7 @@ def check_parts(indptr: Tensor, indices: Tensor, values: Tensor, shape: tuple[in
     check_length(indptr, "indptr", shape[0] + 1, "row, and one more,")
     check_indptr(indptr.numpy(), len(indices))
     check_length(values, "values", len(indices), "column index")
-    check_range(indices.numpy(), "the column indices", shape[1], "column")
+    check_range(indices.numpy(), "indices", shape[1], "column")
 
 
 @cache

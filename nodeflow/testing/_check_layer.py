@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 import torch
 from torch import Tensor, nn
 
-from nodeflow._base.checks import as_count, check_type
+from nodeflow._base.checks import as_count, check_type, describe
 from nodeflow.graph import Graph
 from nodeflow.testing import _layer_checks as layers
 from nodeflow.testing._layer_case import LayerCase, layer_graph
@@ -77,6 +77,8 @@ def check_layer(
     >>> report.passed
     ['shapes', 'weights', 'batch']
     """
+    if not callable(layer):
+        raise TypeError(f"layer must be a torch.nn.Module, or a function that makes one, got {describe(layer)}")
     module = layer if isinstance(layer, nn.Module) else layer()
     check_type(module, "layer", nn.Module, "a torch.nn.Module, or a function that makes one")
     expected = dict(expect_fail or {})

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from nodeflow._base.checks import check_one_of
+from nodeflow._base.checks import check_one_of, check_type
 from nodeflow._base.types import NumbersLike, SeedsLike
 from nodeflow.graph import Graph
 from nodeflow.sampling.base import SamplerBase
@@ -145,6 +146,8 @@ def parametrize_with_checks(
     """
     import pytest
 
+    check_type(samplers, "samplers", Mapping | list | tuple, "samplers by name, or a list of them")
+    inspect.signature(check_sampler).bind(None, **options)
     named = samplers if isinstance(samplers, Mapping) else {_name_of(sampler): sampler for sampler in samplers}
 
     def test_of(sampler: Any, name: str) -> Callable[[], None]:

@@ -19,6 +19,12 @@ class Outcome(Frozen):
             it); None for other checks.
         note: why it was skipped or expected to fail; the message of a failure, with the smallest case that fails and
             the lines that show it again.
+
+    >>> from nodeflow import Graph, NeighborSampler
+    >>> from nodeflow.testing import check_sampler
+    >>> report = check_sampler(NeighborSampler(Graph.from_edges([0, 1], [1, 0]), [1]), [0], checks=["structure"])
+    >>> report.outcomes[0].name, report.outcomes[0].status
+    ('structure', 'passed')
     """
 
     __slots__ = ("draws", "least_bias", "name", "note", "seconds", "status")

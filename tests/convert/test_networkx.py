@@ -143,7 +143,7 @@ def test_networkx_mistakes(graph: Graph, monkeypatch: pytest.MonkeyPatch) -> Non
         to_networkx(graph, edge_columns="x")
     with pytest.raises(KeyError, match="no column 'y'"):
         to_networkx(graph, node_columns=["y"])
-    with pytest.raises(TypeError, match="graph must be a Graph or a NodeFlow, got list"):
+    with pytest.raises(TypeError, match=r"graph must be a nodeflow\.Graph or a NodeFlow, got list"):
         to_networkx([])  # type: ignore[arg-type]
     monkeypatch.setitem(sys.modules, "networkx", None)
     with pytest.raises(ImportError, match=r"pip install networkx$"):

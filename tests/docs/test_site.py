@@ -61,7 +61,7 @@ def test_every_public_name_has_a_page_of_its_own() -> None:
         text = pages[f"{public.page}.rst"].decode()
         assert f".. auto{public.kind}:: {public.full}" in text
         assert public.purpose, public.full
-    assert len(pages) == len(public_names()) + len(rooms()) + 3  # all names, types, settings
+    assert len(pages) == len(public_names()) + len(rooms()) + 4  # all names, types, settings, errors
     settings = pages["reference/settings.md"].decode()
     assert all(f"| `{option_of(one)}` | `settings.{group}.{one.name}` | " in settings for group, one in FIELDS.values())
     assert len({name.casefold() for name in pages}) == len(pages)

@@ -124,7 +124,7 @@ def test_columns_are_chosen_and_added(tmp_path: Path) -> None:
 def test_mistakes_of_any_cut(tmp_path: Path, write: Any) -> None:
     usual = {"graph": random_graph(20, 30), "num_parts": 2, "method": "random", "progress": False}
     mistakes: list[tuple[dict[str, Any], type[Exception], str]] = [
-        ({"graph": "a"}, TypeError, "graph must be a nodeflow Graph, got"),
+        ({"graph": "a"}, TypeError, "graph must be a nodeflow.Graph, got"),
         ({"ndata": ["feat"]}, KeyError, "ndata: the graph has no column 'feat'"),
         ({"edata": ["x"]}, KeyError, "edata: the graph has no column 'x'"),
         ({"ndata": "x"}, TypeError, "ndata must be a list of names"),

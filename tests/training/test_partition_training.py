@@ -32,6 +32,7 @@ from _support.training_tools import (
 from nodeflow.datasets import Dataset, read_folder
 from nodeflow.partitions import Partitions
 from nodeflow.training import Checkpoints, Stopped, Trainer
+from nodeflow.training._progress import Progress
 
 
 @pytest.fixture
@@ -98,7 +99,7 @@ def test_the_bar_counts_the_batches_of_the_run(folders: Fixed, data: Dataset) ->
     stop_after(trainer, counts[0] + 2)
     with pytest.raises(Stopped, match=f"stopped in epoch 2 after batch 2 of {counts[1]}"):
         trainer.run()
-    bar = trainer._bar(2)
+    bar = Progress().bar(counts, 2, trainer.batches_done, shown=True)
     assert (bar.total, bar.n) == (sum(counts), counts[0] + 2)
 
 

@@ -169,7 +169,7 @@ def refusals() -> list[str]:
             Trainer(planted(), PLAIN.replace(**change))
         except ValueError as error:
             found.append(str(error))
-    twice = replace(planted(), train=[5, 3, 5])
+    twice = replace(planted(), train=[5, 3, 5], val=[], test=[])
     with pytest.raises(ValueError, match=r"must be given once .* but node 5") as caught:
         Trainer(twice, PLAIN)
     return [*found, str(caught.value)]
