@@ -120,8 +120,9 @@ def communication(options: dict[str, Any]) -> dict[str, Any]:
     rows, kept = graph.ndata["feat"], np.zeros(graph.num_nodes, np.bool_)
     if isinstance(rows, Cached):
         kept[rows.ids.numpy()] = True
+    batches = run.batches()  # an epoch begins with a comparison of its arguments, which is not counted
     before, fetched, travelled, seeds = counted(graph), 0, 0, list[int]()
-    for batch in run.batches():
+    for batch in batches:
         ids = batch.layers[0].parent_nid.numpy()
         fetched += len(ids)
         travelled += int(((graph.peers.owners(ids) != graph.peers.rank) & ~kept[ids]).sum())

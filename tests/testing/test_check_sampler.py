@@ -71,7 +71,7 @@ def test_no_false_alarm_in_two_minutes() -> None:
     for seed, name in itertools.product(range(100, 1100), random):
         if time.monotonic() > until:
             break
-        check(name, ["marginals", "pairs"], seed=seed)
+        check(name, ["structure", "marginals", "pairs"], seed=seed)
         count += 1
     assert count > len(random)
 
