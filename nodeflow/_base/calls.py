@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable
 from difflib import get_close_matches
 from functools import cache, wraps
 from os import PathLike
-from typing import Any, Final, ParamSpec, TypeVar
+from typing import Any, Final, ParamSpec, TypeVar, get_type_hints
 
 import numpy as np
 import torch
@@ -149,7 +149,12 @@ class Explained(type):
     @property
     def __signature__(cls) -> inspect.Signature:
         """That of ``__init__``, which ``inspect`` does not find behind ``__call__``."""
-        _self, *parameters = inspect.signature(cls.__init__).parameters.values()  # type: ignore[misc]
+        signature = _signature(cls)
+        try:
+            types = get_type_hints(cls.__init__)  # type: ignore[misc]
+        except NameError:  # an annotation for type checkers alone
+            return signature
+        parameters = [p.replace(annotation=types.get(name, p.annotation)) for name, p in signature.parameters.items()]
         return inspect.Signature(parameters)
 
     def __call__(cls, *args: Any, **options: Any) -> Any:
@@ -161,7 +166,7 @@ class Explained(type):
         except TypeError as error:
             if error.__traceback__ is None or error.__traceback__.tb_next is not None:
                 raise  # from within the call, which fits
-            parameters, several = cls.__signature__.parameters, (inspect.Parameter.VAR_KEYWORD,)
+            parameters, several = _signature(cls).parameters, (inspect.Parameter.VAR_KEYWORD,)
             takes = [name for name, p in parameters.items() if p.kind not in several]
             others = len(takes) < len(parameters)  # passed on to something else, which checks them
             for name in options:
@@ -169,13 +174,19 @@ class Explained(type):
                     words = f"got an unexpected keyword argument {name!r}; {hint_of(name, takes)}"
                     raise TypeError(f"{cls.__name__} {words}") from None
             try:
-                cls.__signature__.bind(*args, **options)
+                _signature(cls).bind(*args, **options)
             except TypeError as wrong:
                 raise TypeError(f"{cls.__name__}: {wrong}; it takes {', '.join(takes)}") from None
             raise
 
 
+def _signature(kind: type) -> inspect.Signature:
+    """The signature of ``__init__`` without ``self``, with annotations as they are written."""
+    _self, *parameters = inspect.signature(kind.__init__).parameters.values()  # type: ignore[misc]
+    return inspect.Signature(parameters)
+
+
 @cache
 def _flags(kind: Explained) -> frozenset[str]:
-    rules = _rules(kind.__signature__.parameters.values())
+    rules = _rules(_signature(kind).parameters.values())
     return frozenset(name for name, kinds in rules.items() if kinds == ("bool",))
