@@ -152,7 +152,7 @@ class Explained(type):
         signature = _signature(cls)
         try:
             types = get_type_hints(cls.__init__)  # type: ignore[misc]
-        except NameError:  # an annotation for type checkers alone
+        except (NameError, TypeError):  # an annotation for type checkers alone
             return signature
         parameters = [p.replace(annotation=types.get(name, p.annotation)) for name, p in signature.parameters.items()]
         return inspect.Signature(parameters)
