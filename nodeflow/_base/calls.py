@@ -124,16 +124,22 @@ def check_kinds(value: object, name: str, kinds: tuple[str, ...]) -> None:
         if value is not None or "None" not in kinds:
             as_device(value, name)
         return
-    if not any(isinstance(value, _TYPES[kind]) if kind in _TYPES else _is_our(value, kind) for kind in kinds):
+    of: type = type(value)
+    if not _takes(kinds, of):
         words = [_WORDS_OF.get(kind, f"a {kind}") for kind in kinds]
         raise TypeError(f"{name} must be {' or '.join(dict.fromkeys(words))}, got {describe(value)}")
 
 
-def _is_our(value: object, name: str) -> bool:
-    """Whether a value is of a class of this package: by its name, because this room is below those that define it."""
+@cache
+def _takes(kinds: tuple[str, ...], of: type) -> bool:
+    return any(issubclass(of, _TYPES[kind]) if kind in _TYPES else _is_our(of, kind) for kind in kinds)
+
+
+def _is_our(of: type, name: str) -> bool:
+    """Whether a class is one of this package: by its name, because this room is below those that define it."""
     if name == "HeldGraph":
-        return hasattr(type(value), "held")
-    return any(base.__name__ == name and base.__module__.startswith("nodeflow") for base in type(value).__mro__)
+        return hasattr(of, "held")
+    return any(base.__name__ == name and base.__module__.startswith("nodeflow") for base in of.__mro__)
 
 
 class Explained(type):
