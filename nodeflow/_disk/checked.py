@@ -45,13 +45,13 @@ def check_contents(
     start = time.time_ns()
     states = {file: _state(folder / file) for file in files}
     stamp = Stamp.read(folder) if verify is not True else Stamp()
-    known = {file: value for file, (value, *state) in stamp.files.items() if states.get(file) == state}
-    summed = {file for file, value in files.items() if not value or known.get(file) == value}
+    unchanged = {file: value for file, (value, *state) in stamp.files.items() if states.get(file) == state}
+    summed = {file for file, value in files.items() if not value or unchanged.get(file) == value}
     if verify is not False:
         if todo := [file for file in files if file not in summed]:
             _compare(folder, {file: files[file] for file in todo})
         summed.update(todo)
-    if stamp.key != key or known.keys() != files.keys():
+    if stamp.key != key or unchanged.keys() != files.keys():
         for array in arrays.values():
             check_sparse(folder, array)
         if check is not None:

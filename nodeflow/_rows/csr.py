@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 
 import numpy as np
@@ -38,12 +40,18 @@ def check_csr(matrix: Tensor, name: str) -> Tensor:
     values = matrix.values()
     if matrix.ndim != 2 or values.ndim != 1:
         raise ValueError(f"{name} must have two dimensions if it is sparse, got {describe(matrix)}")
-    try:
+    with _blamed(name):
         check_parts(matrix.crow_indices(), matrix.col_indices(), values, (matrix.shape[0], matrix.shape[1]))
-    except (ValueError, IndexError) as error:
-        raise type(error)(f"{name} is a damaged sparse CSR matrix: {error}") from None
     setattr(matrix, _SOUND, True)
     return matrix
+
+
+@contextmanager
+def _blamed(name: str) -> Iterator[None]:
+    try:
+        yield
+    except (ValueError, IndexError) as error:
+        raise type(error)(f"{name} is a damaged sparse CSR matrix: {error}") from None
 
 
 def check_parts(indptr: Tensor, indices: Tensor, values: Tensor, shape: tuple[int, ...]) -> None:
@@ -85,9 +93,10 @@ def from_scipy(matrix: object) -> Tensor:
     values = csr.data if csr.data.dtype == np.float64 else csr.data.astype(np.float32)
     parts = (csr.indptr.astype(np.int64), csr.indices.astype(np.int64), values.copy())
     indptr, indices, data = (torch.from_numpy(part) for part in parts)
-    result = csr_tensor(indptr, indices, data, (int(csr.shape[0]), int(csr.shape[1])))
-    setattr(result, _SOUND, False)  # scipy does not look at the parts that someone made a matrix of
-    return check_csr(result, "matrix")
+    shape = int(csr.shape[0]), int(csr.shape[1])
+    with _blamed("matrix"):  # scipy does not look at the parts that someone made a matrix of
+        check_parts(indptr, indices, data, shape)
+    return csr_tensor(indptr, indices, data, shape)
 
 
 def csr_positions(indptr: Tensor, rows: Tensor) -> tuple[Tensor, Tensor]:

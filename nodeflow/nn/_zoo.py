@@ -55,8 +55,8 @@ class _Stack(FlowModel):
         name = type(self).__name__
         if unknown := [option for option in conv if option not in options and option != "conv_norm"]:
             hint = renamed(unknown[0], options)
-            known = f"it is called {hint}= here" if hint else f"its convolutions take {', '.join(options)}"
-            raise TypeError(f"{name} has no argument {unknown[0]!r}; {known}")
+            words = f"it is called {hint}= here" if hint else f"its convolutions take {', '.join(options)}"
+            raise TypeError(f"{name} has no argument {unknown[0]!r}; {words}")
         if missing := [key for key, option in options.items() if option.default is option.empty and key not in conv]:
             raise TypeError(f"{name} needs {missing[0]}=, which its convolutions take")
         pairs = stack_widths(in_features, hidden, out_features if jumping is None else hidden, num_layers)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 import time
 from collections.abc import Mapping
@@ -14,7 +13,7 @@ from typing import Any
 import torch
 
 from nodeflow import distributed
-from nodeflow._base.checks import as_count, as_ids, as_number
+from nodeflow._base.checks import as_count, as_ids
 from nodeflow._base.files import is_file
 from nodeflow._disk.manifest import MANIFEST
 from nodeflow.building import build_graph
@@ -23,12 +22,11 @@ from nodeflow.partitions import write_partitions
 from nodeflow.plot import plot_curves
 from nodeflow.training._checkpoints import read_tensors
 from nodeflow.training._data import PARTS, read_dataset, split_edges
-from nodeflow.training._folder import CHECKPOINT, LOG, RESULT, SETTINGS, Run, check_checkpoint, read_log
+from nodeflow.training._folder import CHECKPOINT, LOG, RESULT, SETTINGS, Run, check_checkpoint, read_log, read_result
 from nodeflow.training._graph import directed, stays_in_file, with_columns
 from nodeflow.training._nodes import NodeTask
 from nodeflow.training._predictions import check_predictions, write_predictions, write_top_links
 from nodeflow.training._samplers import METHODS
-from nodeflow.training._settings import as_read
 from nodeflow.training._train_command import Say, scores_line
 from nodeflow.training._trainer import Trainer
 
@@ -199,21 +197,9 @@ def compare(options: argparse.Namespace, say: Say) -> None:
 
 
 def _result(folder: Path) -> dict[str, Any]:
-    """Return the result of a finished run, with the settings that it read, by name."""
-    path = folder / RESULT
-    if not is_file(path):
-        if not is_file(folder / SETTINGS):
-            Run.read(folder)  # which says that there is no run
-        raise FileNotFoundError(f"the run in {folder} is not finished: nodeflow train --resume {folder}")
-    try:
-        result: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-        _ = [result[name] for name in ("dataset", "metric", "best_val_score")]
-        as_count(result["best_epoch"], "best_epoch")
-        for score in (score for part in ("test", "val") for score in result["scores"].get(part, {}).values()):
-            _ = score if score is None else as_number(score, "a score")
-        settings = as_read(result["settings"]).by_name(read=True)
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise ValueError(f"{path} is damaged, or no result of a run: {type(error).__name__}: {error}") from error
+    """Return the result of a finished run, with how it validated."""
+    result = read_result(folder)
+    settings = result["settings"]
     return {**result, "settings": {**settings, "validate": _validation(settings)}}
 
 

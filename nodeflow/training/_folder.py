@@ -20,7 +20,7 @@ import tomli_w
 import torch
 
 from nodeflow._base.calls import checked
-from nodeflow._base.checks import as_count, as_flag
+from nodeflow._base.checks import as_count, as_flag, as_number
 from nodeflow._base.files import is_file
 from nodeflow._base.version import __version__
 from nodeflow._disk.manifest import replace_file
@@ -254,6 +254,25 @@ def machine() -> dict[str, Any]:
     versions = {"numpy": np.__version__, "python": platform.python_version()}
     place = {"system": platform.system(), "processor": platform.machine(), "threads": torch.get_num_threads()}
     return versions | place
+
+
+def read_result(folder: Path) -> dict[str, Any]:
+    """Return the result of a finished run, with the settings that it read, by name."""
+    path = folder / RESULT
+    if not is_file(path):
+        if not is_file(folder / SETTINGS):
+            Run.read(folder)  # which says that there is no run
+        raise FileNotFoundError(f"the run in {folder} is not finished: nodeflow train --resume {folder}")
+    try:
+        result: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        _ = [result[name] for name in ("dataset", "metric", "best_val_score")]
+        as_count(result["best_epoch"], "best_epoch")
+        for score in (score for part in ("test", "val") for score in result["scores"].get(part, {}).values()):
+            _ = score if score is None else as_number(score, "a score")
+        settings = as_read(result["settings"]).by_name(read=True)
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise ValueError(f"{path} is damaged, or no result of a run: {type(error).__name__}: {error}") from error
+    return {**result, "settings": settings}
 
 
 def write_log(path: Path, records: Sequence[EpochRecord]) -> None:

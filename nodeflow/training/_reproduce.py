@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import math
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -11,8 +10,11 @@ from typing import Any
 
 import torch
 
+from nodeflow._base.files import is_file
 from nodeflow._base.version import __version__
-from nodeflow.training._folder import RESULT, TRACE, Run, machine
+from nodeflow._peers.group import is_heard_by_all
+from nodeflow._peers.transport import PeerError
+from nodeflow.training._folder import TRACE, Run, machine, read_result
 from nodeflow.training._processes import process_group
 from nodeflow.training._trace import Trace, TracedStep, read_trace
 from nodeflow.training._train_command import Silent
@@ -29,6 +31,7 @@ class _Comparison(Trace):
     def __init__(self, earlier: list[TracedStep]) -> None:
         super().__init__()
         self.earlier, self.first_loss, self.largest = {step[:2]: step for step in earlier}, "", 0.0
+        self.compared = 0
 
     def add(self, epoch: int, number: int, batch: Any, loss: float) -> None:
         before = len(self.steps)
@@ -37,6 +40,7 @@ class _Comparison(Trace):
             was = self.earlier.get(step[:2])
             if was is None:
                 continue
+            self.compared += 1
             place = f"epoch {step.epoch}, batch {step.batch}"
             if was.hash != step.hash:
                 raise Differs(f"differs first at {place}: another batch (hash {step.hash}, was {was.hash})")
@@ -44,19 +48,43 @@ class _Comparison(Trace):
                 self.first_loss = self.first_loss or f"{place} (loss {step.loss!r}, was {was.loss!r})"
                 self.largest = max(self.largest, abs(step.loss - was.loss) / max(abs(was.loss), 1e-30))
 
+    def differences(self) -> Iterator[str]:
+        """Yield a line for losses that are others, and for steps of the earlier run that did not come."""
+        if self.first_loss:
+            yield (
+                f"the batches are the same, the losses not: first at {self.first_loss}; largest difference "
+                f"{self.largest:.1e} of a loss"
+            )
+        if self.compared < max(len(self.earlier), 1):
+            yield f"of {len(self.earlier)} steps of the earlier run, {self.compared} came"
+
 
 def reproduce(options: argparse.Namespace, say: Callable[[str], None]) -> None:
     """Run a finished run again from its folder, and say at which step it first differs.
 
     Compared are the batches (by a hash of every 20th, and of the first of each epoch), the losses of these steps, and
     the scores at the end. Nothing is written. The status is 0 where all are the same, to the last bit, else 1.
+    With several processes, as many as the run had, the first one compares and prints: the trace is of its batches.
     """
     with process_group() as peers:
-        run = Run.read(options.folder, options.model).shared_by(peers.size)
+        run = Run.read(options.folder, options.model)
+        if run.processes != peers.size:
+            raise ValueError(
+                f"the run in {options.folder} had {run.processes} processes, and batches are compared with those of "
+                f"the first; start as many, got {peers.size}"
+            )
         steps, result = _earlier(options.folder)
+        trainer = Trainer(run.dataset(), run.settings)
+        if not peers.is_first:
+            try:
+                trainer.run()
+            except PeerError as error:
+                if not is_heard_by_all(error):
+                    raise
+                raise Silent(1) from None
+            return
         for line in _other_circumstances(result):
             say(line)
-        trainer = Trainer(run.dataset(), run.settings)
         trainer.trace = comparison = _Comparison(steps)
         say(f"runs {options.folder} again: {len(steps)} steps are compared")
         try:
@@ -64,30 +92,18 @@ def reproduce(options: argparse.Namespace, say: Callable[[str], None]) -> None:
         except Differs as difference:
             say(str(difference))
             raise Silent(1) from None
-        same = True
-        if comparison.first_loss:
-            say(f"the batches are the same, the losses not: first at {comparison.first_loss}; largest difference "
-                f"{comparison.largest:.1e} of a loss")  # fmt: skip
-            same = False
-        for line in _other_scores(result["scores"], scores):
+        differences = [*comparison.differences(), *_other_scores(result["scores"], scores)]
+        for line in differences:
             say(line)
-            same = False
-        if not same:
+        if differences:
             raise Silent(1)
-        say(f"the same, bit for bit: {len(comparison.steps)} steps and all scores")
+        say(f"the same, bit for bit: {comparison.compared} steps and all scores")
 
 
 def _earlier(folder: Path) -> tuple[list[TracedStep], dict[str, Any]]:
-    missing = [name for name in (TRACE, RESULT) if not (folder / name).is_file()]
-    if missing:
-        raise FileNotFoundError(
-            f"{folder} has no {missing[0]}: only a finished run of this version or a later one can be compared"
-        )
-    try:
-        result: dict[str, Any] = json.loads((folder / RESULT).read_text(encoding="utf-8"))
-        result["scores"].items()
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise ValueError(f"{folder / RESULT} is damaged: {error}") from error
+    result = read_result(folder)
+    if not is_file(folder / TRACE):
+        raise FileNotFoundError(f"{folder} has no {TRACE}: only a run of this version or a later one can be compared")
     return read_trace(folder / TRACE), result
 
 

@@ -5,13 +5,16 @@ from __future__ import annotations
 import argparse
 import copy
 import json
+import os
 import statistics
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
 from nodeflow._base.checks import as_count
-from nodeflow.training._folder import RESULT, output_folder
+from nodeflow._base.files import is_file
+from nodeflow.training._folder import RESULT, output_folder, read_result
+from nodeflow.training._settings import read_toml
 
 
 class Summary(NamedTuple):
@@ -31,11 +34,15 @@ def train_seeds(options: argparse.Namespace, say: Callable[[str], None], train: 
     count = as_count(options.seeds, "seeds", 2)
     if options.resume is not None:
         raise ValueError("--seeds starts runs, and --resume goes on with one; to go on with them, give --seeds again")
-    folder, first = options.output or Path("runs/latest"), getattr(options, "seed", 0)
+    if int(os.environ.get("WORLD_SIZE") or 1) > 1:
+        raise ValueError("--seeds is for one process; under torchrun start a run for every --seed")
+    in_file = {} if options.config is None else read_toml(options.config)
+    in_file = {**in_file, **in_file.get("run", {})}
+    folder, first = options.output or Path("runs/latest"), getattr(options, "seed", in_file.get("seed", 0))
     places = [folder / f"seed-{first + i}" for i in range(count)]
     for i, place in enumerate(places):
         say(f"seed {first + i}, run {i + 1} of {count}")
-        if (place / RESULT).is_file():
+        if is_file(place / RESULT):
             say(f"{place} is finished")
             continue
         one = copy.copy(options)
@@ -55,7 +62,7 @@ def train_seeds(options: argparse.Namespace, say: Callable[[str], None], train: 
 
 
 def _scores(places: list[Path]) -> tuple[str, dict[str, Summary]]:
-    results = [json.loads((place / RESULT).read_text(encoding="utf-8")) for place in places]
+    results = [read_result(place) for place in places]
     alike = [{k: v for k, v in result["settings"].items() if k != "seed"} for result in results]
     for place, settings in zip(places, alike, strict=True):
         if settings != alike[0]:

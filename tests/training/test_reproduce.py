@@ -47,7 +47,33 @@ def test_the_first_difference_is_named(data: Path, tmp_path: Path, capsys: pytes
     assert "differs first at epoch 2, batch 0: another batch (hash " in capsys.readouterr().out
     (run / "trace.csv").unlink()
     assert status(["reproduce", str(run)]) == 2
-    assert "has no trace.csv: only a finished run" in capsys.readouterr().err
+    assert "has no trace.csv: only a run" in capsys.readouterr().err
+
+
+def test_steps_that_do_not_come_are_no_agreement(data: Path, tmp_path: Path, cli: Cli) -> None:
+    run = tmp_path / "run"
+    assert train(data, run, "--no-plot") == 0
+    titles, *steps = (run / "trace.csv").read_text().splitlines(keepends=True)
+    for kept, line in (([], "of 0 steps of the earlier run, 0 came"), ([*steps, "9,0,aa,1.0\n"], "of 3 steps")):
+        (run / "trace.csv").write_text("".join([titles, *kept]))
+        cli.capsys.readouterr()
+        assert status(["reproduce", str(run)]) == 1
+        assert cli.capsys.readouterr().out.splitlines()[-1].startswith(line)
+
+
+def test_runs_of_several_processes_and_seeds_are_refused(
+    data: Path, tmp_path: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = tmp_path / "run"
+    assert train(data, run, "--no-plot") == 0
+    text = (run / "run.toml").read_text()
+    (run / "run.toml").write_text("processes = 2\n" + text)
+    assert "had 2 processes, and batches are compared with those of the first" in cli.failure("reproduce", run)
+    (run / "result.json").write_text("{}")
+    (run / "run.toml").write_text(text)
+    assert f"{run / 'result.json'} is damaged" in cli.failure("reproduce", run)
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    assert "--seeds is for one process" in cli.failure("train", data, "--seeds", "2")
 
 
 def test_other_scores_and_versions_are_said(data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
