@@ -13,58 +13,15 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from _support.stores import SHAPES, Store, after, changes, opened, values, write_without_end
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
 from nodeflow._disk.manifest import MANIFEST
 from nodeflow._store import journal
-from nodeflow._store.files import FileStore as Store
 from nodeflow._store.journal import Journal
-from nodeflow._store.store import Changes, MemoryStore, as_rows
-
-SHAPES = {
-    "x": ((50, 3), torch.float32),
-    "half": ((50, 2), torch.bfloat16),
-    "seen": ((50,), torch.bool),
-    "step": ((), torch.int64),
-}
-
-
-def opened(folder: Path, **other: Any) -> Store:
-    return Store(folder, "thing", 1, SHAPES, {"name": "papers"}, **other)
-
-
-def changes(number: int) -> dict[str, tuple[Tensor, Tensor]]:
-    """Rows that commit ``number`` writes; ids may repeat where their rows are the same."""
-    random = torch.Generator().manual_seed(number)
-    ids = torch.randint(0, 50, (20,), generator=random)
-    return {
-        "x": (ids, torch.full((20, 3), float(number))),
-        "half": (ids[:4], torch.full((4, 2), -float(number)).bfloat16()),
-        "seen": (ids, torch.ones(20, dtype=torch.bool)),
-        "step": (torch.tensor([0]), torch.tensor([number])),
-    }
-
-
-def after(number: int) -> dict[str, Any]:
-    """The arrays after so many commits."""
-    arrays = {name: torch.zeros(shape, dtype=dtype) for name, (shape, dtype) in SHAPES.items()}
-    for k in range(1, number + 1):
-        for name, (ids, rows) in changes(k).items():
-            (arrays[name] if arrays[name].ndim else arrays[name].view(1))[ids] = rows
-    return values(arrays)
-
-
-def values(arrays: dict[str, Tensor]) -> dict[str, Any]:
-    return {name: array.tolist() for name, array in arrays.items()}
-
-
-def write_without_end(store: Store, number: int) -> None:
-    """Leave a commit whose rows are written and whose journal is marked."""
-    rows = {name: as_rows(array) for name, array in store.arrays.items()}
-    store._journal.record(rows, [(name, ids) for name, (ids, _) in changes(number).items()])
-    MemoryStore(store.arrays).commit(changes(number))
+from nodeflow._store.store import Changes, MemoryStore
 
 
 def run(code: str, folder: Path) -> subprocess.CompletedProcess[str]:
@@ -168,7 +125,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 torch.set_num_threads(1)
 sys.path[:0] = [str(Path(sys.argv[2]))]
-from store.test_store import after, changes, opened, values
+from _support.stores import after, changes, opened, values
 
 class DieAt(TorchDispatchMode):
     def __init__(self, n):
@@ -212,7 +169,7 @@ RUN = """
 import sys
 from pathlib import Path
 sys.path[:0] = [str(Path(sys.argv[2]))]
-from store.test_store import changes, opened
+from _support.stores import changes, opened
 store = opened(Path(sys.argv[1]))
 print("ready", flush=True)
 for k in range(int(store.arrays["step"]) + 1, 10**6):
@@ -293,7 +250,7 @@ def test_a_full_disk_during_a_commit(tmp_path: Path, monkeypatch: pytest.MonkeyP
 def test_a_child_made_by_fork_does_not_write(tmp_path: Path) -> None:
     code = (
         "import os, sys; from pathlib import Path; sys.path[:0] = [sys.argv[2]]\n"
-        "from store.test_store import changes, opened\n"
+        "from _support.stores import changes, opened\n"
         "store = opened(Path(sys.argv[1])); child = os.fork()\n"
         "if child == 0:\n"
         "    for job in (lambda: store.commit(changes(1)), lambda: opened(Path(sys.argv[1]))):\n"
@@ -365,54 +322,3 @@ def test_a_commit_of_nothing(tmp_path: Path) -> None:
     nothing: Changes = {}
     opened(tmp_path / "a").commit(nothing)
     assert values(opened(tmp_path / "a").arrays) == after(0)
-
-
-def flip(file: Path, at: int = -1) -> None:
-    contents = bytearray(file.read_bytes())
-    contents[at] ^= 1
-    file.write_bytes(contents)
-
-
-@pytest.mark.parametrize("name", list(SHAPES))
-def test_a_flipped_bit_in_a_closed_folder_is_found(tmp_path: Path, name: str) -> None:
-    store = opened(tmp_path / "a")
-    store.commit(changes(1))
-    store.close()
-    flip(tmp_path / "a" / "0" / f"{name}.npy")
-    with pytest.raises(ValueError, match=rf"{name}\.npy is damaged: its contents have another checksum"):
-        opened(tmp_path / "a")
-    flip(tmp_path / "a" / "0" / f"{name}.npy")
-    assert values(opened(tmp_path / "a").arrays) == after(1)
-
-
-def test_the_last_store_of_a_process_writes_the_checksums(tmp_path: Path) -> None:
-    first, second = opened(tmp_path / "a"), opened(tmp_path / "a")
-    first.commit(changes(1))
-    first.close()
-    second.commit(changes(2))
-    second.arrays["x"][3] = 7  # as a state that is loaded, without a commit
-    kept = values(second.arrays)
-    second.close()
-    again = opened(tmp_path / "a")
-    assert values(again.arrays) == kept
-    again.commit(changes(3))  # of a process that is killed: nothing says what the rows were
-    del again
-    assert opened(tmp_path / "a").arrays["step"] == 3
-
-
-def test_what_a_killed_process_left_is_removed(tmp_path: Path) -> None:
-    opened(tmp_path / "a").close()
-    left = [tmp_path / "a" / name for name in (".manifest.json.unfinished", "journal.new")]
-    for file in left:
-        file.write_bytes(b"half")
-    opened(tmp_path / "a").close()
-    assert not any(file.exists() for file in left)
-
-
-def test_a_foreign_journal_is_named(tmp_path: Path) -> None:
-    store = opened(tmp_path / "a")
-    write_without_end(store, 1)
-    store._journal._memory[64 + 3] = ord("z")  # of the name of an array
-    store._journal._words[1] = store._journal._sum(int(store._journal._words[0]))
-    with pytest.raises(ValueError, match=r"journal is damaged or foreign"):
-        opened(tmp_path / "a")
