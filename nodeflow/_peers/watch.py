@@ -27,7 +27,7 @@ LOOK = 20.0
 """Seconds after which an exchange that has not ended looks at the signs of the others, again and again."""
 _SILENCE = 1.5  # a process without a sign for this many times LOOK is gone; compilation may hold its lock for seconds
 _STILL = 0.75  # processes that have all waited for this many times LOOK wait for each other
-_IDLE = 0.03  # a process that uses a smaller share of one processor does nothing but wait
+_IDLE = 0.03, 0.1  # a process that waits uses at most this share of one processor, and once this many seconds
 _CHANNELS = 64  # a sign of life lists this many of the newest channels
 _TORCH, _OWN = (f"{Path(one).resolve().parent}{os.sep}" for one in (torch.__file__, Path(__file__).parent))
 _WAITING = (
@@ -175,8 +175,7 @@ class Still:
     """Measures for how long this process has done nothing but wait: all threads in the same places, and no work."""
 
     def __init__(self) -> None:
-        self._since = self._measured = time.monotonic()
-        self._worked, self._places = time.process_time(), list[object]()
+        self._since, self._worked, self._places = time.monotonic(), time.process_time(), list[object]()
 
     def seconds(self, came: object) -> tuple[float, str]:
         """Return the seconds, and the line of the program where the main thread is; ``came``: any other progress."""
@@ -190,11 +189,10 @@ class Still:
         places: list[object] = [
             (thread, id(frame), frame and frame.f_lasti, came) for thread, (frame, _) in stacks.items()
         ]
-        if now - self._measured > PERIOD / 2:  # over shorter times the share is that of this function itself
-            busy = worked - self._worked > _IDLE * (now - self._measured)
-            if busy or places != self._places or not all(waits for _, waits in stacks.values()):
-                self._since = now
-            self._measured, self._worked, self._places = now, worked, places
+        share, once = _IDLE  # since the wait began: the share of a single period is mostly that of this function
+        busy = worked - self._worked > share * (now - self._since) + once
+        if busy or places != self._places or not all(waits for _, waits in stacks.values()):
+            self._since, self._worked, self._places = now, worked, places
         return now - self._since, _line(_callers(stacks[main][0], (_TORCH, _OWN))[0] if main in stacks else None)
 
 
