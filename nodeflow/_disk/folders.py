@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from filelock import BaseFileLock
 
 _DRAFT, LOCK = ".unfinished-", ".lock"
+_PATIENCE = 1.0  # seconds: far longer than another process needs to remove a draft
 
 
 @contextmanager
@@ -31,8 +32,8 @@ def new_folder(path: Path, *, overwrite: bool = False) -> Iterator[Path]:
     draft, old = _draft(path), _replaced(path)
     with making(path.parent):
         remove_drafts(path.parent)
-        draft.mkdir(exist_ok=True)
-        with naming(path), locked(draft, path):
+        with naming(path):
+            lock = _begin(draft, path)
             try:
                 check_free(path, overwrite=overwrite)  # another process may have finished it in between
                 for rest in draft.iterdir():
@@ -50,7 +51,17 @@ def new_folder(path: Path, *, overwrite: bool = False) -> Iterator[Path]:
                     (path / LOCK).unlink()
             finally:
                 shutil.rmtree(draft, ignore_errors=True)
+                lock.release()
             shutil.rmtree(old, ignore_errors=True)
+
+
+def _begin(draft: Path, name: Path) -> BaseFileLock:
+    """Make a draft, and take its lock."""
+    while True:
+        draft.mkdir(exist_ok=True)
+        # who saves beside it removes drafts that nobody has locked: for a moment also one that is only just made
+        with suppress(FileNotFoundError):
+            return take_lock(draft, name, shared=False, patience=_PATIENCE)
 
 
 def remove_drafts(parent: Path) -> None:
@@ -98,16 +109,17 @@ def locked(folder: Path, name: Path | None = None) -> Iterator[None]:
         lock.release()
 
 
-def take_lock(folder: Path, name: Path, *, shared: bool) -> BaseFileLock:
+def take_lock(folder: Path, name: Path, *, shared: bool, patience: float = 0) -> BaseFileLock:
     """Take the lock of a folder until ``release`` is called, or the result is no longer referred to; see ``locked``.
 
     ``shared``: further calls of this process get the same lock, which is free once all of them have released it.
+    ``patience``: seconds to wait for another holder.
     """
     from filelock import FileLock, Timeout  # late: importing the package must stay quick
 
     lock = FileLock(folder / LOCK, is_singleton=shared, thread_local=False)  # a finalizer may release it
     try:
-        lock.acquire(timeout=0)
+        lock.acquire(timeout=patience)
     except Timeout:
         raise BlockingIOError(f"{name} is being written by another process") from None
     return lock

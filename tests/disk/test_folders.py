@@ -11,6 +11,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -81,6 +82,16 @@ def test_one_process_writes_a_folder(tmp_path: Path) -> None:
         pass
     with locked(tmp_path / "b"):
         pass
+
+
+def test_folders_are_written_beside_each_other(tmp_path: Path) -> None:
+    def write_some(thread: int) -> None:
+        for i in range(50):
+            written(tmp_path / f"{thread} {i}")
+
+    with ThreadPoolExecutor(4) as threads:
+        list(threads.map(write_some, range(4)))
+    assert len(list(tmp_path.iterdir())) == 200
 
 
 @pytest.mark.slow
