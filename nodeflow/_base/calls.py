@@ -90,18 +90,19 @@ def checked(function: Callable[P, R]) -> Callable[P, R]:
     Traceback (most recent call last):
     TypeError: overwrite must be True or False, got str 'no'
     """
-    parameters = inspect.signature(function).parameters
-    rules = _rules(parameters.values())
-    places = [(i, name) for i, name in enumerate(parameters) if name in rules]
-    positional = sum(p.kind is p.POSITIONAL_OR_KEYWORD for p in parameters.values())
+    parameters = inspect.signature(function).parameters.values()
+    rules = _rules(parameters)
+    places = [(p.name, rules.get(p.name)) for p in parameters if p.kind <= p.POSITIONAL_OR_KEYWORD]
 
     @wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
-        for place, name in places:
-            if name in kwargs:
-                check_kinds(kwargs[name], name, rules[name])
-            elif place < min(len(args), positional):
-                check_kinds(args[place], name, rules[name])
+        # only the arguments that are there: most functions have many that are seldom given
+        for value, (name, kinds) in zip(args, places, strict=False):
+            if kinds is not None:
+                check_kinds(value, name, kinds)
+        for name, value in kwargs.items():
+            if name in rules:
+                check_kinds(value, name, rules[name])
         return function(*args, **kwargs)
 
     return call

@@ -251,7 +251,7 @@ class _Parts:
     def reused(self, numbering: Numbering) -> tuple[list[Layer], list[Flow]]:
         """One structure over all nodes reached; each layer and flow is a prefix of it."""
         choices: list[Choice] = []
-        local, num_nodes = [np.zeros(0, np.int64)], [0, len(numbering.nodes)]
+        local, num_nodes, num_edges = [np.zeros(0, np.int64)], [0, len(numbering.nodes)], [0]
         for i in reversed(range(self.num_flows)):
             # the nodes before these drew in a flow nearer to the seeds
             choice, src = self.chosen(numbering.nodes[num_nodes[-2] :], i)
@@ -260,8 +260,10 @@ class _Parts:
             choices.append(choice)
             local.append(numbering.extend(src))
             num_nodes.append(len(numbering.nodes))
-        counts = np.concatenate([local[0], *(np.diff(choice.indptr) for choice in choices)])
-        arrays = torch.from_numpy(np.append(0, np.cumsum(counts))), torch.from_numpy(np.concatenate(local))
+            num_edges.append(num_edges[-1] + len(src))
+        starts = (choice.indptr[1:] + start for choice, start in zip(choices, num_edges, strict=False))
+        indptr = np.concatenate([np.zeros(1, np.int64), *starts])
+        arrays = torch.from_numpy(indptr), torch.from_numpy(np.concatenate(local))
         whole = self.layer(numbering.nodes)
         context, needs = whole.context, {choice.needs_weight for choice in choices}
         weighted = any(choice.weight is not None for choice in choices)
