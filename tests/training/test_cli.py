@@ -53,8 +53,8 @@ def test_train_prints_epochs_and_writes_the_results(data: Path, tmp_path: Path, 
         "a seed draws 3, and its batch has 16 nodes or fewer",
         "",
     ]
-    assert lines[4].split() == ["epoch", "loss", "val", "accuracy", "seconds", "seeds/s", "edges/s"]
-    rows = [line for line in lines if re.fullmatch(r" +\d+ +[\d.]+ +0\.[\d]+ +[\d.]+ +[\d,]+ +[\d,]+", line)]
+    assert lines[4].split() == ["epoch", "loss", "val", "accuracy", "seconds", "seeds/s", "edges/s", "run"]
+    rows = [line for line in lines if re.fullmatch(r" +\d+ +[\d.]+ +0\.[\d]+ +[\d.]+ +[\d,]+ +[\d,]+  \w+", line)]
     assert [row.split()[0] for row in rows] == ["1", "2"]
     facts = json.loads((output / "result.json").read_text())
     for part in ("train", "val", "test"):
@@ -81,13 +81,13 @@ def test_control_variates_add_a_column_with_the_age(model: str, data: Path, tmp_
     output = tmp_path / "out"
     lines = cli.train(data, output, "--sampler", "cv", "--model", model).splitlines()
     assert lines[1].startswith(f"run {output}: {model}, sampler cv, fanouts [3, 3], seed 0, begun ")
-    assert lines[4].split() == ["epoch", "loss", "val", "accuracy", "seconds", "seeds/s", "edges/s", "age"]
+    assert lines[4].split() == ["epoch", "loss", "val", "accuracy", "seconds", "seeds/s", "edges/s", "age", "run"]
     rows = lines[5:7]
-    assert all(re.fullmatch(r" +\d+ +[\d.]+ +0\.\d+ +[\d.]+ +[\d,]+ +[\d,]+ +\d+\.\d", row) for row in rows)
+    assert all(re.fullmatch(r" +\d+ +[\d.]+ +0\.\d+ +[\d.]+ +[\d,]+ +[\d,]+ +\d+\.\d  out", row) for row in rows)
     assert {len(line) for line in lines[4:7]} == {len(lines[4])}  # the columns stand below each other
     header, *logged = (line.split(",") for line in (output / "log.csv").read_text().splitlines())
     assert header[-1] == "age"
-    assert [f"{float(values[-1]):.1f}" for values in logged] == [row.split()[-1] for row in rows]
+    assert [f"{float(values[-1]):.1f}" for values in logged] == [row.split()[-2] for row in rows]
     facts = json.loads((output / "result.json").read_text())
     assert facts["settings"]["sampler"] == "cv"
     assert sorted(path.name for path in output.iterdir()) == FILES
