@@ -119,6 +119,8 @@ def mutants_of(path: str, source: str) -> list[Mutant]:
         if isinstance(node, ast.Raise):
             return
         for name, value in ast.iter_fields(node):
+            if isinstance(node, ast.keyword) and node.arg == "strict":
+                continue
             if name not in ("annotation", "returns", "decorator_list"):
                 for child in value if isinstance(value, list) else [value]:
                     if isinstance(child, ast.AST):

@@ -246,18 +246,23 @@ def test_a_file_that_cannot_be_replaced_stays_and_leaves_no_draft(
 
 
 def test_drafts_of_killed_processes_are_removed(tmp_path: Path) -> None:
-    for name in (".unfinished-b", ".unfinished-living", ".unfinished-new", ".replaced-a", ".replaced-lost"):
+    for name in ("finished", "replaced"):
+        written(tmp_path / name)
+    drafts, old = (
+        [".unfinished-b", ".unfinished-living"],
+        [f".replaced-{name}" for name in ("finished", "lost", "replaced")],
+    )
+    for name in (*drafts, *old, ".unfinished-new", ".unfinished-replaced"):
         (tmp_path / name).mkdir()
-    for name in (".unfinished-b", ".unfinished-living"):
+    for name in drafts:
         (tmp_path / name / ".lock").touch()
-    for name in (".replaced-a", ".replaced-lost"):
+    for name in old:
         (tmp_path / name / MANIFEST).write_text("{}")
-    written(tmp_path / "a")
     with locked(tmp_path / ".unfinished-living"):
         written(tmp_path / "c")
-    # one that is being made, the only copy of a folder, and one that someone writes stay
-    kept = {".unfinished-living", ".unfinished-new", ".replaced-lost", "a", "c"}
-    assert {path.name for path in tmp_path.iterdir()} == kept
+    # those that are being made, the only copy of a folder, and one that someone writes or is about to replace stay
+    kept = {".unfinished-living", ".unfinished-new", ".unfinished-replaced", ".replaced-lost", ".replaced-replaced"}
+    assert {path.name for path in tmp_path.iterdir()} == kept | {"finished", "replaced", "c"}
     with pytest.raises(FileNotFoundError, match=r"\.replaced-lost is the one before"):
         Manifest.read(tmp_path / "lost", "thing", 3)
 
