@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help train test test-slow test-bounds test-tools docs lint types format notebooks clean
+.PHONY: help train test test-slow test-bounds test-tools coverage mutants docs lint types format notebooks clean
 
 help:
 	@echo "make train      train GraphSAGE on the bundled data set, into runs/debian"
@@ -13,6 +13,8 @@ help:
 	@echo "make test-slow  run what takes long: statistics, soak tests, scripts that make figures"
 	@echo "make test-tools  run the examples with other libraries, which it installs"
 	@echo "make test-bounds  run the tests of compiled loops with every index checked"
+	@echo "make coverage   run the tests and list the lines and branches that none of them runs"
+	@echo "make mutants    plant small faults in the code, and count those that tests find (after make coverage)"
 	@echo "make docs       build the documentation site, build/docs/index.html"
 	@echo "make lint       check style and format; make format fixes what it can"
 	@echo "make types      run mypy, strict"
@@ -36,6 +38,15 @@ test-tools: $(VENV)/.dev
 test-bounds: $(VENV)/.dev
 	NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=$(CURDIR)/build/bounds $(BIN)/python -m pytest -n auto --maxprocesses 4 \
 		tests/kernels tests/ops tests/edges tests/flow tests/graph tests/sampling
+
+coverage: $(VENV)/.dev
+	rm -rf build/coverage
+	-$(BIN)/coverage run -m pytest -n auto --maxprocesses 4 -p no:randomly -p trials.contexts
+	$(BIN)/coverage combine --quiet
+	$(BIN)/coverage report --format markdown --skip-covered --show-missing
+
+mutants: $(VENV)/.dev
+	$(BIN)/python trials/mutants.py
 
 docs: $(VENV)/.docs
 	$(BIN)/python scripts/make_docs.py

@@ -47,7 +47,7 @@ class SentAhead(NodeFlowLoader):
         return Lane(self.target)
 
 
-class Lane:
+class Lane:  # pragma: no cover: needs a GPU
     """Copies batches to a GPU on a stream of its own."""
 
     def __init__(self, device: torch.device) -> None:

@@ -130,9 +130,10 @@ def test_a_pass_whose_rows_are_not_finite_leaves_the_history(wrong: float, graph
     before = history.h_1.clone()
     x = torch.ones(NODES, 3)
     x[4] = wrong * 100  # of which 1e8 is finite, but not in float16
-    with pytest.raises(ValueError, match=r"the model's rows of layer 1 are not finite in torch\.float16"):
+    with pytest.raises(ValueError, match=r"the model's rows of layer 1 are not finite in torch\.float16") as error:
         Updater(model, history, x).run()
     assert history.h_1.equal(before)
+    assert model.training, f"as before the pass, although {error!r} still holds its frame"
 
 
 class OwnConv(torch.nn.Module):

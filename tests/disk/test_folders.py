@@ -22,7 +22,7 @@ from nodeflow import Graph
 from nodeflow._disk import arrays
 from nodeflow._disk.arrays import create_array, map_tensor, read_header
 from nodeflow._disk.folders import locked, new_folder
-from nodeflow._disk.manifest import MANIFEST, Manifest
+from nodeflow._disk.manifest import MANIFEST, Manifest, replace_file
 from nodeflow._disk.streams import ArrayWriter
 from nodeflow._runtime import process
 
@@ -164,6 +164,11 @@ def test_a_flipped_bit_is_found_by_the_checksum(
         (lambda found: [], "damaged or foreign"),
         (lambda found: {**found, "arrays": {"x": {**found["arrays"]["x"], "file": "../x.npy"}}}, "outside"),
         (lambda found: {**found, "arrays": {"x": {**found["arrays"]["x"], "dtype": "load"}}}, "load"),
+        (
+            lambda found: {**found, "arrays": {"x": {**found["arrays"]["x"], "csr": [found["arrays"]["x"]] * 2}}},
+            r"x\.npy is said to hold sparse rows",
+        ),
+        (lambda found: {**found, "checksum": 1}, "another checksum than when it was written"),
     ],
 )
 def test_foreign_manifests_are_refused(tmp_path: Path, change: object, message: str) -> None:
@@ -226,19 +231,49 @@ def test_one_thread_at_a_time_reads_the_header_of_a_file(tmp_path: Path) -> None
         assert not thread.is_alive()
 
 
+def test_numbers_written_before_their_type_was_known_are_converted(tmp_path: Path) -> None:
+    writer = ArrayWriter(tmp_path / "x.npy", torch.int64, (2,))
+    writer.append(torch.tensor([[1, -2], [3, 4]]))
+    writer.convert(torch.float64)
+    writer.append(torch.tensor([[0.5, 0.25]], dtype=torch.float64))
+    described = writer.finish(flush=False)
+    assert (described.dtype, described.shape, described.file) == ("float64", (3, 2), f"x-{described.checksum:08x}.npy")
+    assert arrays.checksum(tmp_path / described.file) == described.checksum
+    assert map_tensor(tmp_path, described).tolist() == [[1.0, -2.0], [3.0, 4.0], [0.5, 0.25]]
+
+
+def test_a_file_that_cannot_be_replaced_stays_and_leaves_no_draft(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    replace_file(tmp_path / "x", b"old")
+
+    def fail(descriptor: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", fail)
+    with pytest.raises(OSError, match=r"No space left on device.*x"):
+        replace_file(tmp_path / "x", b"new")
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == {"x": b"old"}
+
+
 def test_drafts_of_killed_processes_are_removed(tmp_path: Path) -> None:
-    for name in (".unfinished-b", ".unfinished-living", ".unfinished-new", ".replaced-a", ".replaced-lost"):
+    for name in ("finished", "replaced"):
+        written(tmp_path / name)
+    drafts, old = (
+        [".unfinished-b", ".unfinished-living"],
+        [f".replaced-{name}" for name in ("finished", "lost", "replaced")],
+    )
+    for name in (*drafts, *old, ".unfinished-new", ".unfinished-replaced"):
         (tmp_path / name).mkdir()
-    for name in (".unfinished-b", ".unfinished-living"):
+    for name in drafts:
         (tmp_path / name / ".lock").touch()
-    for name in (".replaced-a", ".replaced-lost"):
+    for name in old:
         (tmp_path / name / MANIFEST).write_text("{}")
-    written(tmp_path / "a")
     with locked(tmp_path / ".unfinished-living"):
         written(tmp_path / "c")
-    # one that is being made, the only copy of a folder, and one that someone writes stay
-    kept = {".unfinished-living", ".unfinished-new", ".replaced-lost", "a", "c"}
-    assert {path.name for path in tmp_path.iterdir()} == kept
+    # those that are being made, the only copy of a folder, and one that someone writes or is about to replace stay
+    kept = {".unfinished-living", ".unfinished-new", ".unfinished-replaced", ".replaced-lost", ".replaced-replaced"}
+    assert {path.name for path in tmp_path.iterdir()} == kept | {"finished", "replaced", "c"}
     with pytest.raises(FileNotFoundError, match=r"\.replaced-lost is the one before"):
         Manifest.read(tmp_path / "lost", "thing", 3)
 

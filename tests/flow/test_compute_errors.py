@@ -169,3 +169,19 @@ def test_rows_of_another_shape_or_type_are_not_mixed():
             batch.flow_compute(0, COPY, fn.sum("m", "out"), v=[0])
     batch.flow_compute(0, COPY, fn.sum("m", "out"))  # all rows: replaced
     assert batch.layers[1].data["out"].dtype == torch.float64
+
+
+def sparse(rows, width):
+    return torch.eye(rows, width, dtype=torch.float64).to_sparse_csr()
+
+
+def test_sparse_rows_are_not_mixed_with_others():
+    batch = make_batch()
+    with pytest.raises(TypeError, match="message 'm' is a sparse matrix, but messages are combined dense"):
+        batch.flow_compute(0, lambda e: {"m": sparse(7, 3)}, SUM)
+    with pytest.raises(TypeError, match="column 'x' of layer 1 is sparse, and only some rows are to be written"):
+        batch.apply_layers(1, lambda n: {"x": sparse(2, 3)}, v=[0, 2])
+    batch.apply_layers(1, lambda n: {"x": sparse(4, 3)})  # all rows: stored as it is
+    with pytest.raises(TypeError, match="column 'x' of layer 1 is sparse: set the whole column"):
+        batch.apply_layers(1, lambda n: {"x": torch.ones(2, 3, dtype=torch.float64)}, v=[0, 2])
+    assert torch.equal(batch.layers[1].data["x"].to_dense(), torch.eye(4, 3, dtype=torch.float64))

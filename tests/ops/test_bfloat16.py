@@ -277,3 +277,10 @@ def test_nothing_or_everything_is_dropped(rate):
     kept = mapped(x, weight, bias, relu=True)
     assert torch.equal(out, kept if rate == 0 else torch.zeros_like(kept))
     assert bool(bias.grad.any()) == (rate == 0)
+
+
+def test_without_a_rate_nothing_is_dropped_and_no_number_is_drawn() -> None:
+    h, state = torch.randn(50, 3).bfloat16(), torch.get_rng_state()
+    assert torch.equal(dropout(h, 0.0), h)
+    assert torch.equal(torch.get_rng_state(), state)
+    assert torch.equal(dropout(h, 1.0), torch.zeros_like(h))

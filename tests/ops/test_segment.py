@@ -94,6 +94,14 @@ def test_mailboxes_hold_each_destination_its_messages(edges, shape):
         torch.testing.assert_close(joined, ops.segment_reduce(structure, x, "sum"))
 
 
+def test_rows_that_do_not_fit_the_buckets_are_refused():
+    structure = ops.Structure(torch.tensor([0, 2, 3, 3]), torch.tensor([0, 1, 2]), 3)
+    for parts in ([torch.ones(1)], [torch.ones(1), torch.ones(2)], [torch.ones(1)] * 3):
+        with pytest.raises(ValueError, match=r"one row per node of the buckets \[1, 1\], got"):
+            ops.join_rows(structure, parts)
+    assert ops.join_rows(structure, [torch.ones(1), 2 * torch.ones(1)]).tolist() == [2.0, 1.0, 0.0]
+
+
 def csr(n=40, k=13):
     generator = np.random.default_rng(0)
     dense = generator.normal(size=(n, k)) * (generator.random((n, k)) < 0.2)

@@ -122,6 +122,11 @@ def test_what_does_not_fit_is_said_with_what_would() -> None:
         (lambda: Tiered([COLUMN], [0] * 60), ValueError, "each of the 60 rows once"),
         (lambda: Tiered.split(COLUMN, range(60), [("memory", 1.5)]), ValueError, "share from 0 to 1"),
         (lambda: Tiered.split(COLUMN, range(60), [("rows.csv", None)]), ValueError, "path of a .npy file"),
+        (
+            lambda: Tiered.split(COLUMN.bfloat16(), range(60), [("x.npy", None)]),
+            TypeError,
+            "npy file cannot say that its numbers are bfloat16",
+        ),
         (lambda: reach_heat(EDGE, [2], [1], 1), IndexError, "2"),
         (lambda: reach_heat(EDGE, [1], [-3], 1), ValueError, "fanout"),
         (lambda: degree_heat(EDGE, "up"), ValueError, "direction"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import pickle
@@ -257,6 +258,48 @@ def test_a_sparse_column_of_a_graph(tmp_path: Path) -> None:
     mapped = Graph.open(tmp_path / "g").ndata["x"]
     assert mapped.to_dense().equal(dense)
     assert storage.open(mapped).fetch(torch.tensor([7, 0])).to_dense().equal(dense[[7, 0]])
+
+
+def test_tensors_in_memory_have_no_rows_in_files() -> None:
+    for column in (torch.eye(3), torch.eye(3).to_sparse_csr()):
+        with pytest.raises(ValueError, match="only one that maps a file can be opened"):
+            storage.open(column)
+
+
+def test_a_type_that_torch_has_not_is_named(tmp_path: Path) -> None:
+    header = json.dumps({"x": {"dtype": "F4", "shape": [4], "data_offsets": [0, 2]}}).encode()
+    (tmp_path / "x.safetensors").write_bytes(len(header).to_bytes(8, "little") + header + bytes(2))
+    with pytest.raises(ValueError, match=r"x\.safetensors: numbers of type F4 cannot be read"):
+        storage.open(tmp_path / "x.safetensors")
+
+
+@can_read_directly
+def test_file_systems_that_cannot_read_directly_are_named(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    plain = os.open
+
+    def refuse(path: Any, flags: int, *rest: Any, **more: Any) -> int:
+        if flags & os.O_DIRECT:
+            raise OSError(errno.EINVAL, os.strerror(errno.EINVAL), str(path))
+        return plain(path, flags, *rest, **more)
+
+    monkeypatch.setattr(os, "open", refuse)
+    with pytest.raises(OSError, match=r"Invalid argument: its file system cannot read past .*x\.npy"):
+        storage.open(folder / "x.npy", direct=True)
+    assert len(storage.open(folder / "x.npy")) == 1000
+    monkeypatch.undo()
+    monkeypatch.delattr(os, "O_DIRECT")
+    with pytest.raises(OSError, match=r"cannot read past its page cache: open .*x\.npy with direct=False"):
+        storage.open(folder / "x.npy", direct=True)
+
+
+@can_read_directly
+def test_a_file_of_which_no_block_can_be_read_is_named(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*of: Any) -> int:
+        raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
+
+    monkeypatch.setattr(os, "preadv", fail)
+    with pytest.raises(OSError, match=r"x\.npy cannot be read past the page cache: open it with direct=False"):
+        storage.open(folder / "x.npy", direct=True)
 
 
 def test_sparse_mistakes_are_named(tmp_path: Path) -> None:

@@ -241,6 +241,26 @@ def test_what_cannot_be_planned_is_refused() -> None:
         Lookahead([1], 60)  # type: ignore[arg-type]
 
 
+def test_it_is_set_as_its_loader_is() -> None:
+    graph = ring_and_hubs()
+    graph.ndata["x"] = OwnRows(graph.ndata["x"])
+    plain, planned = loader_of(graph), Lookahead(loader_of(graph), 1200)
+    assert len(planned) == len(plain) == 7
+    assert np.isnan(planned.reads.hit_rate)
+    for loader in (plain, planned):
+        loader.set_epoch(2)
+    coming = iter(planned)
+    assert [next(coming).seeds.equal(batch.seeds) for batch, _ in zip(plain, range(3), strict=False)] == [True] * 3
+    state = planned.state_dict()
+    assert state == planned.loader.state_dict()
+    rest = [batch.seeds.tolist() for batch in coming]
+    again = Lookahead(loader_of(graph), 1200)
+    again.load_state_dict(state)
+    assert [batch.seeds.tolist() for batch in again] == rest
+    assert 0 < planned.reads.hit_rate < 1
+    assert repr(planned) == f"Lookahead({planned.loader!r}, 7 batches ahead, columns x)"
+
+
 def test_draws_leave_the_loader_as_it_is() -> None:
     graph = ring_and_hubs()
     loader = NodeFlowLoader(LaborSampler(graph, [3]), [5, 6, 7], 2, shuffle=True, ndata={0: ["x"]})
