@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help train test test-slow test-bounds test-tools docs lint types format notebooks clean
+.PHONY: help train test test-slow test-bounds test-tools fuzz docs lint types format notebooks clean
 
 help:
 	@echo "make train      train GraphSAGE on the bundled data set, into runs/debian"
@@ -13,6 +13,7 @@ help:
 	@echo "make test-slow  run what takes long: statistics, soak tests, scripts that make figures"
 	@echo "make test-tools  run the examples with other libraries, which it installs"
 	@echo "make test-bounds  run the tests of compiled loops with every index checked"
+	@echo "make fuzz       fuzz all readers of files for MINUTES each (10), with atheris, which it installs"
 	@echo "make docs       build the documentation site, build/docs/index.html"
 	@echo "make lint       check style and format; make format fixes what it can"
 	@echo "make types      run mypy, strict"
@@ -36,6 +37,11 @@ test-tools: $(VENV)/.dev
 test-bounds: $(VENV)/.dev
 	NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=$(CURDIR)/build/bounds $(BIN)/python -m pytest -n auto --maxprocesses 4 \
 		tests/kernels tests/ops tests/edges tests/flow tests/graph tests/sampling
+
+# atheris has no wheel for every Python: hypothesis draws the same edits then
+fuzz: $(VENV)/.dev
+	-$(BIN)/python -m pip install --quiet --only-binary :all: 'atheris>=3'
+	$(BIN)/python trials/fuzz.py --minutes $(or $(MINUTES),10)
 
 docs: $(VENV)/.docs
 	$(BIN)/python scripts/make_docs.py

@@ -153,6 +153,7 @@ def test_a_flipped_bit_is_found_by_the_checksum(
         (lambda found: [], "damaged or foreign"),
         (lambda found: {**found, "arrays": {"x": {**found["arrays"]["x"], "file": "../x.npy"}}}, "outside"),
         (lambda found: {**found, "arrays": {"x": {**found["arrays"]["x"], "dtype": "load"}}}, "load"),
+        (lambda found: {**found, "arrays": {"x": {**found["arrays"]["x"], "dtype": "quint8"}}}, "quint8"),
     ],
 )
 def test_foreign_manifests_are_refused(tmp_path: Path, change: object, message: str) -> None:
