@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help train test test-slow test-bounds test-tools coverage mutants docs lint types format notebooks clean
+.PHONY: help train test test-slow test-bounds test-tools coverage mutants fuzz docs lint types format notebooks clean
 
 help:
 	@echo "make train      train GraphSAGE on the bundled data set, into runs/debian"
@@ -15,6 +15,7 @@ help:
 	@echo "make test-bounds  run the tests of compiled loops with every index checked"
 	@echo "make coverage   run the tests and list the lines and branches that none of them runs"
 	@echo "make mutants    plant small faults in the code, and count those that tests find (after make coverage)"
+	@echo "make fuzz       fuzz all readers of files for MINUTES each (10), with atheris, which it installs"
 	@echo "make docs       build the documentation site, build/docs/index.html"
 	@echo "make lint       check style and format; make format fixes what it can"
 	@echo "make types      run mypy, strict"
@@ -47,6 +48,10 @@ coverage: $(VENV)/.dev
 
 mutants: $(VENV)/.dev
 	$(BIN)/python trials/mutants.py
+# atheris has no wheel for every Python: hypothesis draws the same edits then
+fuzz: $(VENV)/.dev
+	-$(BIN)/python -m pip install --quiet --only-binary :all: 'atheris>=3'
+	$(BIN)/python trials/fuzz.py --minutes $(or $(MINUTES),10)
 
 docs: $(VENV)/.docs
 	$(BIN)/python scripts/make_docs.py

@@ -29,6 +29,7 @@ from nodeflow._runtime import process
 _PIECE = 2**22  # bytes read or written at a time
 _PAGE = 4096  # bytes of a header
 _HEADER = 10_000  # bytes that a header has at most: a table of three short entries and blanks
+_WHOLE = {torch.bool} | {getattr(torch, f"{sign}int{bits}") for sign in ("", "u") for bits in (8, 16, 32, 64)}
 _NOT_SUPPORTED = (errno.EOPNOTSUPP, errno.ENOTSUP, errno.EINVAL, errno.ENOSYS)
 
 
@@ -59,7 +60,7 @@ class ArrayFile:
         if Path(array.file).is_absolute() or ".." in Path(array.file).parts or "\0" in array.file:
             raise ValueError(f"the file {array.file!r} lies outside of the folder")
         as_count(array.checksum, "a checksum")
-        if not isinstance(getattr(torch, array.dtype, None), torch.dtype) or _is_huge(sizes):
+        if not _is_of_numbers(getattr(torch, array.dtype, None)) or _is_huge(sizes):
             raise ValueError(f"{array.file} is said to hold {array.dtype} {array.shape}")
         if csr is not None and [len(part.shape) for part in (array, *csr)] != [2, 1, 1]:
             raise ValueError(f"{array.file} is said to hold sparse rows {array.shape}")
@@ -91,6 +92,11 @@ class ArrayFile:
     def nbytes(self) -> int:
         """Bytes of the numbers."""
         return sum(math.prod(array.shape) * array.torch_type.itemsize for array in self.plain)
+
+
+def _is_of_numbers(dtype: object) -> bool:
+    """Whether this is a type of numbers, and not of quantised ones or of bare bits."""
+    return isinstance(dtype, torch.dtype) and (dtype.is_floating_point or dtype.is_complex or dtype in _WHOLE)
 
 
 def numpy_type(dtype: torch.dtype) -> np.dtype[Any]:

@@ -70,10 +70,11 @@ class Journal:
         if not self.marked:
             return
         end, length = int(self._words[_MARK]), int(self._words[_INDEX])
-        if _LINE <= end <= len(self._memory) and self._words[_KIND] == _MAGIC and self._words[_SUM] == self._sum(end):
+        whole = _LINE <= end <= len(self._memory) and end % _LINE == 0 and self._words[_KIND] == _MAGIC
+        if whole and self._words[_SUM] == self._sum(end):
             try:
                 self._put_back(arrays, length)
-            except (ValueError, TypeError, KeyError, IndexError, RuntimeError) as error:
+            except (ValueError, TypeError, KeyError, IndexError, RuntimeError, OverflowError) as error:
                 raise ValueError(f"{self._file} is damaged or foreign: {error!r}") from None
         self.erase()
 

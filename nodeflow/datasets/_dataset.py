@@ -167,8 +167,8 @@ class Dataset:
             names = self.category_names.get(column)
             if len(values) and int(values.min()) < 0:
                 continue
-            counts = torch.bincount(values, minlength=0 if names is None else len(names))
-            rows["relations" if column == "relation" else column] = _count_row(counts, column, names, "edges")
+            size = 0 if names is None else len(names)
+            rows["relations" if column == "relation" else column] = _count_row(values, size, column, names, "edges")
         if (part := self.graph.edata.get("split")) is not None:
             sizes = (f"{name} {int((part == at).sum()):,}" for at, name in enumerate(self.splits))
             rows["edge split"] = ", ".join(sizes)
@@ -179,13 +179,10 @@ class Dataset:
         if labels is None or self.num_classes == 0:
             return "none"
         labelled = has_label(labels)
-        if labels.ndim == 1:
-            counts = torch.bincount(labels[labelled], minlength=self.num_classes)
-        else:
-            counts = (labels > 0).sum(0)
+        numbers = labels[labelled] if labels.ndim == 1 else (labels > 0).nonzero()[:, 1]
         several = ", several per node" if labels.ndim == 2 else ""
         bare = int((~labelled).sum())
-        return _count_row(counts, "class", self.class_names, "nodes", several) + (
+        return _count_row(numbers, self.num_classes, "class", self.class_names, "nodes", several) + (
             f"; {bare:,} nodes without label" if bare else ""
         )
 
@@ -197,17 +194,18 @@ def has_label(labels: Tensor) -> Tensor:
     return ~labels.isnan() if labels.is_floating_point() else labels >= 0
 
 
-def _count_row(counts: Tensor, what: str, names: tuple[str, ...] | None, of: str, note: str = "") -> str:
-    """Return a text: the number of categories, the largest and the smallest."""
-    present = counts.nonzero().flatten()
-    words = [f"{len(counts):,}{note}"]
+def _count_row(numbers: Tensor, least: int, what: str, names: tuple[str, ...] | None, of: str, note: str = "") -> str:
+    """Return a text: how many categories there are, at least ``least``, the largest and the smallest."""
+    present, counts = torch.unique(numbers, return_counts=True)  # a number may be as large as any integer
+    total = max(least, int(present[-1]) + 1 if len(present) else 0)
+    words = [f"{total:,}{note}"]
     if len(present):
-        for size, at in (("largest", counts[present].argmax()), ("smallest", counts[present].argmin())):
+        for size, at in (("largest", counts.argmax()), ("smallest", counts.argmin())):
             number = int(present[at])
             name = f"{what} {number}" if names is None else repr(names[number])
-            words.append(f"{size} {name} ({int(counts[number]):,})")
-    if len(present) < len(counts):
-        words.append(f"{len(counts) - len(present):,} without {of}")
+            words.append(f"{size} {name} ({int(counts[at]):,})")
+    if len(present) < total:
+        words.append(f"{total - len(present):,} without {of}")
     return ", ".join(words)
 
 

@@ -48,6 +48,9 @@ def load_arrays(path: Path) -> dict[str, Array]:
         _check_members(file)
         with np.load(file, allow_pickle=False) as stored:
             arrays = {name: stored[name] for name in stored.files}
+    for name, array in arrays.items():
+        if array.dtype.itemsize > 8 and array.dtype.kind == "f":
+            raise ValueError(f"{path}, array {name!r}, holds {array.dtype}, which torch does not have; use float64")
     return {name: _numbers(array, f"{path}, array {name!r},") for name, array in arrays.items()}
 
 
@@ -63,6 +66,7 @@ def load_sparse(path: Path) -> Any:
         if matrix.format in ("csr", "csc", "bsr"):
             matrix.check_format(full_check=True)
         _numbers(matrix.data, str(path))
+    check_memory(8 * matrix.shape[0], f"{path}: a matrix {list(matrix.shape)}")
     return matrix
 
 

@@ -154,6 +154,7 @@ def read_folder(path: FileLike, *, labels: bool = True) -> Dataset:
     rows_of = next((file.name for file in [*sources.values(), *splits] if is_file(file)), "")
     num_rows = next((len(column) for column in ndata.values()), None if nodes is None else nodes.numbering.num_nodes)
     edges = _edges(folder, edge_file, nodes, rows_of, num_rows)
+    check_memory(16 * edges.num_nodes, f"{edge_file}: a graph of {edges.num_nodes:,} nodes")
     for name, column in ndata.items():
         check_num_rows(column.shape, str(sources[name]), edges.num_nodes, "node")
     if nodes is not None and nodes.numbering.num_nodes != edges.num_nodes:

@@ -143,5 +143,5 @@ def _columns(folder: Path, manifest: Manifest, kind: str) -> list[tuple[str, Arr
 def _blamed(folder: Path, kind: str) -> Iterator[None]:
     try:
         yield
-    except (AttributeError, KeyError, TypeError, ValueError, IndexError) as error:
+    except (AttributeError, KeyError, TypeError, ValueError, IndexError, OverflowError, RuntimeError) as error:
         raise ValueError(f"{folder} is damaged: its manifest describes wrong columns in {kind}: {error}") from None

@@ -53,6 +53,7 @@ class GraphParts(CutGraph):
         self._set(edges=str(facts["edges"]), grid=None if grid is None else (int(grid[0]), int(grid[1])))
         self._set(renumbered=bool(facts["renumbered"]), identity=str(facts["identity"]))
         lengths = {len(sizes[name]) for name in ("masters", "edges", "mirrors")}
+        _ = as_count(facts["cut"], "cut"), [as_count(size, "a size") for name in sizes for size in sizes[name] or ()]
         if lengths != {count} or [sum(sizes[n]) for n in ("masters", "edges")] != [self.num_nodes, self.num_edges]:
             raise ValueError("the sizes of the parts do not fit those of the graph")
         nodes, edges = (self.num_nodes,), (self.num_edges,)
@@ -126,6 +127,9 @@ class GraphParts(CutGraph):
 
 def _check_places(folder: Path, owner: ArrayFile, place: ArrayFile, sizes: Ints) -> None:
     """Raise ValueError unless every place is one of the part that owns it, of which ``sizes`` has the number."""
+    whole = not any(array.torch_type.is_floating_point or array.torch_type.is_complex for array in (owner, place))
+    if len(owner.shape) != 1 or owner.shape != place.shape or not whole:
+        raise ValueError(f"{folder / owner.file} is damaged: it does not fit {place.file}")
     owners, places = map_array(folder, owner), map_array(folder, place)
     for start in range(0, len(owners), _PIECE):
         own, at = owners[start : start + _PIECE], places[start : start + _PIECE]

@@ -102,7 +102,7 @@ def sound(folder: Path) -> Iterator[None]:
     """Raise one ValueError for whatever a damaged manifest causes in its reader."""
     try:
         yield
-    except (AttributeError, KeyError, TypeError, ValueError, IndexError):
+    except (AttributeError, KeyError, TypeError, ValueError, IndexError, OverflowError):
         raise ValueError(f"{folder} has a manifest whose sizes and arrays do not fit together: it is damaged") from None
 
 
@@ -154,9 +154,10 @@ class Partitions(CutGraph):
             num_nodes = as_count(facts["num_nodes"], "num_nodes")
             rows = as_count(facts["num_partitions"], "num_partitions") * as_count(facts["size"], "size")
             needed = [arrays[name] for name in ("rows", "parents", "bucket_ptr")]
+            num_edges = as_count(facts["num_edges"], "num_edges")
         check_ids(folder, needed[0], rows, "row")
         check_ids(folder, needed[1], num_nodes, lower=-1)
-        check_ends(folder, needed[2], facts["num_edges"])
+        check_ends(folder, needed[2], num_edges)
         if "train" in arrays:
             check_ids(folder, arrays["train"], num_nodes)
 

@@ -148,7 +148,11 @@ def _npy_extent(path: Path) -> Extent:
         raise ValueError(f"{path} is damaged, was cut off or is no .npy file: {error}") from None
     if not kind.isnative:
         raise ValueError(f"{path} has numbers of another byte order ({kind}); convert it once")
-    return start, shape, torch.from_numpy(np.empty(0, kind)).dtype
+    try:
+        dtype = torch.from_numpy(np.empty(0, kind)).dtype
+    except TypeError:
+        raise ValueError(f"{path} has numbers of type {kind}, which torch does not know; convert it once") from None
+    return start, shape, dtype
 
 
 def _raw_extent(path: Path, shape: tuple[int, ...], dtype: torch.dtype, start: int) -> Extent:
@@ -177,16 +181,17 @@ def _safetensors_extent(path: Path, name: str | None) -> Extent:
             if begin > path.stat().st_size:
                 raise ValueError("its header is longer than the file")
             header = json.loads(file.read(begin - 8))
-            if not isinstance(header, dict):
+            metadata = header.pop("__metadata__", {}) if isinstance(header, dict) else None
+            if not isinstance(metadata, dict):
                 raise ValueError("its header is no table")
     except (ValueError, RecursionError) as error:
         raise ValueError(f"{path} is damaged, was cut off or is no .safetensors file: {error}") from None
-    if name is None and "columns" in header.pop("__metadata__", {}):
+    if name is None and "columns" in metadata:
         raise ValueError(
             f"{path} is a sparse column in one file, as an earlier nodeflow wrote it: load indptr, indices and values "
             "with safetensors.torch.load_file, and write a folder with save_sparse"
         )
-    names = [key for key in header if key != "__metadata__"]
+    names = list(header)
     if name is None and len(names) != 1:
         raise ValueError(f"{path} holds {len(names)} tensors: pass name=, one of {', '.join(names)}")
     chosen = names[0] if name is None else name

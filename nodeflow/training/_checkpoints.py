@@ -188,7 +188,7 @@ class Checkpoints:
         with run.peers.together("the state"):
             try:
                 run.load_state_dict(state)
-            except (ValueError, LookupError, TypeError, AttributeError) as error:
+            except (ValueError, LookupError, TypeError, AttributeError, OverflowError, RuntimeError) as error:
                 raise ValueError(f"{path} cannot be gone on from: {error}") from error
         return True
 

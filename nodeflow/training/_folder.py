@@ -135,6 +135,7 @@ def check_checkpoint(path: Path, facts: Mapping[str, Any], run: Run) -> None:
     """Raise ValueError where the checkpoint at ``path`` is of another run; ``run``: its settings for one process."""
     try:
         settings = as_read(facts["settings"])
+        _ = settings.replace(task=facts["task"]), dict(facts["network"]["model"] or {})  # which evaluation reads
         size = settings.sampler.batch_size * facts.get("processes", 1)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise ValueError(f"{path} does not say of which run it is: {error!r}") from error
@@ -265,7 +266,8 @@ def read_result(folder: Path) -> dict[str, Any]:
         raise FileNotFoundError(f"the run in {folder} is not finished: nodeflow train --resume {folder}")
     try:
         result: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-        _ = [result[name] for name in ("dataset", "metric", "best_val_score")]
+        _ = [check_text(result[name], name) for name in ("dataset", "metric")], result["best_val_score"]
+        _ = [result.get(name, {}).items() for name in ("versions", "machine")]
         as_count(result["best_epoch"], "best_epoch")
         for score in (score for part in ("test", "val") for score in result["scores"].get(part, {}).values()):
             _ = score if score is None else as_number(score, "a score")

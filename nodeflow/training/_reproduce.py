@@ -10,7 +10,6 @@ from typing import Any
 
 import torch
 
-from nodeflow._base.files import is_file
 from nodeflow._base.version import __version__
 from nodeflow._peers.group import is_heard_by_all
 from nodeflow._peers.transport import PeerError
@@ -102,8 +101,6 @@ def reproduce(options: argparse.Namespace, say: Callable[[str], None]) -> None:
 
 def _earlier(folder: Path) -> tuple[list[TracedStep], dict[str, Any]]:
     result = read_result(folder)
-    if not is_file(folder / TRACE):
-        raise FileNotFoundError(f"{folder} has no {TRACE}: only a run of this version or a later one can be compared")
     return read_trace(folder / TRACE), result
 
 

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from torch import Tensor
 
+from nodeflow._base.files import is_file
 from nodeflow.flow import NodeFlow
 
 EVERY = 20
@@ -74,6 +75,8 @@ def write_trace(path: Path, steps: Iterable[TracedStep]) -> None:
 
 def read_trace(path: Path) -> list[TracedStep]:
     """Return the traced steps of a file; raises FileNotFoundError, or ValueError for a damaged one."""
+    if not is_file(path):
+        raise FileNotFoundError(f"there is no trace {path}: only a run of this version or a later one can be compared")
     with path.open(newline="") as file:
         try:
             rows: list[Mapping[str, str]] = list(csv.DictReader(file, strict=True))

@@ -136,9 +136,12 @@ def _run(trainer: Trainer, run: Run, folder: Path, say: Say) -> None:
     picture = run.plot and find_spec("matplotlib") is not None
     if run.plot and not picture:
         say("no picture of the curves: it needs matplotlib (pip install matplotlib; --no-plot hides this line)")
-    age = f" {'age':>7}" if trainer.task.method.has_history else ""
+    last = f" {'age':>7}" if trainer.task.method.has_history else ""
+    last += f"  {'run':{len(folder.name)}}"
     score = f"{'val ' + metric:>{_width(metric)}}"
-    say(f"\n{'epoch':>5} {'loss':>8} {score} {'seconds':>8} {'seeds/s':>9} {'edges/s':>10}{age}  {'run':{len(folder.name)}}")
+    say(
+        f"\n{'epoch':>5} {'loss':>8} {score} {'seconds':>8} {'seeds/s':>9} {'edges/s':>10}{age}  {'run':{len(folder.name)}}"
+    )
     start = time.perf_counter()
     with _event_writer(folder, trainer.epoch + 1) as write_event, _stop_on_term(trainer):
 

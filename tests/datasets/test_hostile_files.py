@@ -217,3 +217,34 @@ def test_arrays_that_float32_does_not_hold(name: str, folder: Path) -> None:
     np.save(folder / name, array)
     with pytest.raises(ValueError, match=rf"{name} holds 1e\+300 in entry 0, beyond the largest float32"):
         read_folder(folder)
+
+
+@pytest.mark.parametrize("name", ["edges.npz", "adjacency.npz", "features.npz"])
+def test_sizes_beyond_memory_are_refused(name: str, folder: Path) -> None:
+    huge = 2**45
+    corner = scipy.sparse.coo_array(([1.0], ([3], [2])), shape=(huge, huge if name == "adjacency.npz" else 4))
+    if name == "edges.npz":
+        (folder / "adjacency.npz").unlink()
+        np.savez(folder / name, src=[0], dst=[1], num_nodes=huge)
+    else:
+        scipy.sparse.save_npz(folder / name, corner)
+    for other in ("features.npz", "labels.npy", *(f"{part}.npy" for part in ("train", "val", "test"))):
+        if other != name:
+            (folder / other).unlink(missing_ok=True)
+    with pytest.raises(ValueError, match=rf"{name}.*takes"):
+        read_folder(folder, labels=False)
+
+
+@pytest.mark.skipif(np.dtype(np.longdouble).itemsize == 8, reason="longdouble is float64 on this machine")
+def test_numbers_that_torch_does_not_have_are_refused(folder: Path) -> None:
+    (folder / "adjacency.npz").unlink()
+    np.savez(folder / "edges.npz", src=[0], dst=[1], w=np.zeros(1, np.longdouble))
+    with pytest.raises(ValueError, match=r"edges\.npz, array 'w', holds float\d+, which torch"):
+        read_folder(folder, labels=False)
+
+
+def test_a_class_of_any_number_is_described(folder: Path) -> None:
+    labels = np.load(folder / "labels.npy")
+    labels[0] = 2**60
+    np.save(folder / "labels.npy", labels)
+    assert f"  classes     {2**60 + 1:,}, " in read_folder(folder).info()

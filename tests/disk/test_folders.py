@@ -169,6 +169,7 @@ def test_a_flipped_bit_is_found_by_the_checksum(
             r"x\.npy is said to hold sparse rows",
         ),
         (lambda found: {**found, "checksum": 1}, "another checksum than when it was written"),
+        (lambda found: {**found, "arrays": {"x": {**found["arrays"]["x"], "dtype": "quint8"}}}, "quint8"),
     ],
 )
 def test_foreign_manifests_are_refused(tmp_path: Path, change: object, message: str) -> None:

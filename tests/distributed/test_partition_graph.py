@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -296,6 +297,29 @@ def test_damaged_files(tmp_path: Path) -> None:
         damaged("manifest.json", more_edges)
     with pytest.raises(ValueError, match="arrays do not fit together"):
         damaged("part-0/manifest.json", without_src).part(0)
+    for fact, value in (("cut", None), ("grid", [float("inf"), 1]), ("num_nodes", float("inf"))):
+        with pytest.raises(ValueError, match=f"{folder}.*do not fit together"):
+            damaged("manifest.json", partial(with_fact, fact, value))
+
+
+def with_fact(name: str, value: object, manifest: bytes) -> bytes:
+    words = json.loads(manifest)
+    del words["checksum"]
+    words["facts"][name] = value
+    return json.dumps(words).encode()
+
+
+def test_a_book_of_another_shape_is_named(tmp_path: Path) -> None:
+    folder = tmp_path / "a"
+    cut_into(random_graph(20, 30), folder, 3)
+    words = json.loads((folder / "manifest.json").read_text())
+    del words["checksum"]
+    words["arrays"]["owner"]["file"] = words["arrays"]["edge_owner"]["file"]
+    words["arrays"]["owner"]["shape"] = [30]
+    words["arrays"]["owner"]["checksum"] = words["arrays"]["edge_owner"]["checksum"]
+    (folder / "manifest.json").write_text(json.dumps(words))
+    with pytest.raises(ValueError, match=r"edge_owner\.npy is damaged: it does not fit place\.npy"):
+        GraphParts.open(folder)
 
 
 def more_edges(data: bytes) -> bytes:

@@ -203,6 +203,9 @@ def test_faults_in_a_folder_are_named(tmp_path: Path) -> None:
     facts = {**text["facts"], "num_partitions": 4}
     broken("manifest.json", json.dumps({**text, "facts": facts}).encode(), "do not fit together")
     broken("manifest.json", json.dumps({**text, "facts": {}}).encode(), "do not fit together")
+    for value in ("9", None, float("inf"), 2**70):
+        facts = {**text["facts"], "num_edges": value}
+        broken("manifest.json", json.dumps({**text, "facts": facts}).encode(), "damaged")
     Partitions.open(folder, verify=True)
     with pytest.raises(FileNotFoundError, match="has no partitions in it"):
         Partitions.open(tmp_path / "b")

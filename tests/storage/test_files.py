@@ -362,6 +362,21 @@ def test_a_shape_that_is_none_in_a_safetensors_header_is_refused(tmp_path: Path,
         storage.open(tmp_path / "x.safetensors")
 
 
+@pytest.mark.parametrize("metadata", ["3", "null", "[]"])
+def test_metadata_that_are_no_table_are_named(tmp_path: Path, metadata: str) -> None:
+    header = f'{{"__metadata__": {metadata}, "x": {{"dtype": "U8", "shape": [2], "data_offsets": [0, 2]}}}}'.encode()
+    (tmp_path / "x.safetensors").write_bytes(len(header).to_bytes(8, "little") + header + bytes(2))
+    with pytest.raises(ValueError, match=r"x\.safetensors is damaged"):
+        storage.open(tmp_path / "x.safetensors")
+
+
+@pytest.mark.skipif(np.dtype(np.longdouble).itemsize == 8, reason="longdouble is float64 on this machine")
+def test_numbers_that_torch_does_not_know_are_named(tmp_path: Path) -> None:
+    np.save(tmp_path / "x.npy", np.zeros((4, 2), np.longdouble))
+    with pytest.raises(ValueError, match=r"x\.npy has numbers of type"):
+        storage.open(tmp_path / "x.npy")
+
+
 @pytest.mark.parametrize("name", ["x.npy", "x.safetensors", "x.raw"])
 def test_a_pipe_is_refused(tmp_path: Path, name: str) -> None:
     os.mkfifo(tmp_path / name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -56,4 +57,23 @@ def test_a_foreign_journal_is_named(tmp_path: Path) -> None:
     store._journal._memory[64 + 3] = ord("z")  # of the name of an array
     store._journal._words[1] = store._journal._sum(int(store._journal._words[0]))
     with pytest.raises(ValueError, match=r"journal is damaged or foreign"):
+        opened(tmp_path / "a")
+
+
+def test_a_mark_that_is_no_length_is_no_journal(tmp_path: Path) -> None:
+    """A journal that was not written whole is passed over: no row has changed then."""
+    store = opened(tmp_path / "a")
+    write_without_end(store, 1)
+    store._journal._words[0] ^= 1
+    assert opened(tmp_path / "a")._journal.marked is False
+
+
+def test_a_number_of_thousands_of_digits_is_named(tmp_path: Path) -> None:
+    opened(tmp_path / "a").close()
+    manifest = tmp_path / "a" / "manifest.json"
+    words = json.loads(manifest.read_text())
+    del words["checksum"]
+    words["facts"]["set"] = "1" * 5000
+    manifest.write_text(json.dumps(words))
+    with pytest.raises(ValueError, match=r"manifest\.json is damaged: it does not say which arrays"):
         opened(tmp_path / "a")

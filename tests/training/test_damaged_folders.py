@@ -105,6 +105,7 @@ def test_compare_refuses_a_damaged_log(contents: bytes, words: str, run: Path, c
     [
         {"best_epoch": "1"}, {"best_epoch": -1}, {"best_epoch": None}, {"scores": []}, {"scores": {"val": 3}},
         {"scores": {"test": {"accuracy": "x"}}}, {"settings": []}, {"settings": {"hidden": "x"}},
+        {"metric": ["accuracy"]}, {"dataset": 3}, {"versions": []}, {"machine": ["x"]},
     ],
 )  # fmt: skip
 def test_compare_refuses_a_damaged_result(change: dict[str, object], run: Path, cli: Cli) -> None:

@@ -1,4 +1,4 @@
-"""Parts of the trials: long measurements whose figures the documentation shows."""
+"""Planted faults, of which the tests should find every one."""
 
 from __future__ import annotations
 

@@ -1,0 +1,150 @@
+"""Small folders and files of each format of the package: what writes one, and what reads all of it and uses it."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from safetensors.torch import save
+from torch import Tensor
+
+from nodeflow import FullSampler, Graph, NeighborSampler, distributed, partitions, storage
+from nodeflow.control_variates import History
+from nodeflow.learned import EmbeddingTable
+
+NODES, EDGES = 40, 90
+
+
+def example() -> Graph:
+    draw = np.random.default_rng(0)
+    ends = draw.integers(0, NODES, (2, EDGES))
+    graph = Graph.from_edges(*ends, num_nodes=NODES, edata={"w": torch.from_numpy(draw.random(EDGES))})
+    graph.ndata["x"] = torch.from_numpy(draw.random((NODES, 3), np.float32))
+    graph.ndata["s"] = torch.from_numpy(draw.poisson(0.3, (NODES, 7)).astype(np.float32)).to_sparse_csr()
+    return graph
+
+
+GRAPH = example()
+
+
+def of_graph(graph: Graph) -> Iterable[Any]:
+    yield from graph.csc()
+    yield from graph.edges()
+    yield from graph.out_edges(range(graph.num_nodes))
+    for frame in (graph.ndata, graph.edata):
+        for name in frame:
+            yield frame[name]
+    for sampler in (FullSampler(graph, 2), NeighborSampler(graph, [3, 3], seed=1)):
+        batch = sampler(range(0, graph.num_nodes, 3))
+        yield from (layer.parent_nid for layer in batch.layers)
+        yield batch.flows[0].aggregate(torch.ones(batch.layer_sizes[0], 2), "sum")
+
+
+def read_graph(place: Path) -> Iterable[Any]:
+    return of_graph(Graph.open(place))
+
+
+def read_partitions(place: Path) -> Iterable[Any]:
+    parts = partitions.Partitions.open(place)
+    yield from (parts.rows, parts.parents, parts.bucket_ptr, parts.ndata, parts.edata, parts.train)
+    for name in parts.ndata:
+        yield parts.column(name).fetch(range(parts.num_nodes))
+    for state in partitions.PartitionBuffer(place, 2, order="beta"):
+        yield from of_graph(state.graph)
+        yield state.nodes
+
+
+def read_parts(place: Path) -> Iterable[Any]:
+    parts = distributed.GraphParts.open(place)
+    yield from (str(parts.report()), parts.train, parts.mirrors)
+    for kind, size in (("node", parts.num_nodes), ("edge", parts.num_edges)):
+        yield from (parts.owners(np.arange(size), kind), parts.places(np.arange(size), kind))
+    for k in range(parts.num_parts):
+        part = parts.part(k)
+        yield from (part.masters, part.rows, part.indptr, part.src, part.edge_ids)
+        yield from (*part.ndata.items(), *part.edata.items())
+
+
+def table(place: Path) -> EmbeddingTable:
+    return EmbeddingTable(NODES, 4, lr=1.0, folder=place)
+
+
+def read_table(place: Path) -> Iterable[Any]:
+    opened = table(place)
+    return [opened.version, opened.fetch(range(NODES))]
+
+
+def history(place: Path) -> History:
+    return History(GRAPH, {1: 4}, folder=place)
+
+
+def read_history(place: Path) -> Iterable[Any]:
+    opened = history(place)
+    return [opened.rows(1, range(NODES)), opened.age(1)]
+
+
+def read_rows(place: Path) -> Iterable[Any]:
+    rows = storage.open(place)
+    weight = torch.arange(float(rows.shape[1])).expand(2, -1)
+    yield from (rows.shape, str(rows.dtype))
+    yield rows.fetch(range(rows.shape[0])) @ weight.T.to(rows.dtype) if rows.shape[0] < 2**20 else None
+
+
+def write_table(place: Path) -> None:
+    rows = table(place)
+    rows.write(range(0, NODES, 2), torch.rand(NODES // 2, 4))
+    rows.close()
+
+
+def write_history(place: Path) -> None:
+    rows = history(place)
+    rows.write(1, range(NODES), torch.rand(NODES, 4))
+    rows.close()
+
+
+FORMATS: dict[str, tuple[Callable[[Path], object], Callable[[Path], Iterable[Any]]]] = {
+    "graph": (GRAPH.save, read_graph),
+    "partitions": (
+        lambda place: partitions.write_partitions(GRAPH, place, 4, train=range(9), progress=False),
+        read_partitions,
+    ),
+    "parts": (
+        lambda place: distributed.partition_graph(
+            GRAPH, place, 2, method="random", edges="grid", train=range(9), progress=False
+        ),
+        read_parts,
+    ),
+    "renumbered parts": (
+        lambda place: distributed.partition_graph(
+            GRAPH, place, 2, method="random", renumber=True, train=range(9), progress=False
+        ),
+        read_parts,
+    ),
+    "table": (write_table, read_table),
+    "history": (write_history, read_history),
+    "sparse": (lambda place: storage.save_sparse(place, GRAPH.ndata["s"]), read_rows),
+    "npy": (lambda place: np.save(place, GRAPH.ndata["x"].numpy()), read_rows),
+    "safetensors": (
+        lambda place: place.write_bytes(save({"x": GRAPH.ndata["x"]})),
+        read_rows,
+    ),
+}
+PLAIN = ("npy", "safetensors")
+"""Single files, which have no checksum."""
+
+
+def digest(values: Iterable[Any]) -> str:
+    value_hash = hashlib.blake2b()
+    for value in values:
+        if isinstance(value, tuple):
+            value_hash.update(digest(value).encode())
+        elif isinstance(value, Tensor):
+            dense = value.to_dense() if value.layout != torch.strided else value
+            value_hash.update(f"{dense.dtype} {list(dense.shape)}".encode() + dense.contiguous().numpy().tobytes())
+        else:
+            value_hash.update(value.tobytes() if isinstance(value, np.ndarray) else repr(value).encode())
+    return value_hash.hexdigest()
