@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help train test test-slow test-bounds test-tools docs lint types format notebooks clean
+.PHONY: help train test test-slow test-bounds test-tools faults soak docs lint types format notebooks clean
 
 help:
 	@echo "make train      train GraphSAGE on the bundled data set, into runs/debian"
@@ -13,6 +13,8 @@ help:
 	@echo "make test-slow  run what takes long: statistics, soak tests, scripts that make figures"
 	@echo "make test-tools  run the examples with other libraries, which it installs"
 	@echo "make test-bounds  run the tests of compiled loops with every index checked"
+	@echo "make faults     interrupt every writer: kills, full disks, no memory"
+	@echo "make soak       train on 20,000 batches and see that memory stays flat"
 	@echo "make docs       build the documentation site, build/docs/index.html"
 	@echo "make lint       check style and format; make format fixes what it can"
 	@echo "make types      run mypy, strict"
@@ -36,6 +38,13 @@ test-tools: $(VENV)/.dev
 test-bounds: $(VENV)/.dev
 	NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=$(CURDIR)/build/bounds $(BIN)/python -m pytest -n auto --maxprocesses 4 \
 		tests/kernels tests/ops tests/edges tests/flow tests/graph tests/sampling
+
+# forked processes write, so each has one thread; the moments of kills lie in the program, not in a slow disk
+faults: $(VENV)/.dev
+	OMP_NUM_THREADS=1 NUMBA_NUM_THREADS=1 TMPDIR=$(or $(wildcard /dev/shm),/tmp) $(BIN)/python -W ignore trials/faults.py $(FAULTS)
+
+soak: $(VENV)/.dev
+	OMP_NUM_THREADS=1 NUMBA_NUM_THREADS=1 $(BIN)/python trials/soak.py
 
 docs: $(VENV)/.docs
 	$(BIN)/python scripts/make_docs.py
