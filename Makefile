@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help train test test-slow test-bounds test-tools coverage mutants fuzz docs lint types format notebooks clean
+.PHONY: help train test test-slow test-bounds test-tools coverage mutants fuzz faults soak docs lint types format notebooks clean
 
 help:
 	@echo "make train      train GraphSAGE on the bundled data set, into runs/debian"
@@ -16,6 +16,8 @@ help:
 	@echo "make coverage   run the tests and list the lines and branches that none of them runs"
 	@echo "make mutants    plant small faults in the code, and count those that tests find (after make coverage)"
 	@echo "make fuzz       fuzz all readers of files for MINUTES each (10), with atheris, which it installs"
+	@echo "make faults     interrupt every writer: kills, full disks, no memory"
+	@echo "make soak       train on 20,000 batches and see that memory stays flat"
 	@echo "make docs       build the documentation site, build/docs/index.html"
 	@echo "make lint       check style and format; make format fixes what it can"
 	@echo "make types      run mypy, strict"
@@ -52,6 +54,12 @@ mutants: $(VENV)/.dev
 fuzz: $(VENV)/.dev
 	-$(BIN)/python -m pip install --quiet --only-binary :all: 'atheris>=3'
 	$(BIN)/python trials/fuzz.py --minutes $(or $(MINUTES),10)
+# forked processes write, so each has one thread; the moments of kills lie in the program, not in a slow disk
+faults: $(VENV)/.dev
+	OMP_NUM_THREADS=1 NUMBA_NUM_THREADS=1 TMPDIR=$(or $(wildcard /dev/shm),/tmp) $(BIN)/python -W ignore trials/faults.py $(FAULTS)
+
+soak: $(VENV)/.dev
+	OMP_NUM_THREADS=1 NUMBA_NUM_THREADS=1 $(BIN)/python trials/soak.py
 
 docs: $(VENV)/.docs
 	$(BIN)/python scripts/make_docs.py

@@ -110,15 +110,10 @@ def create_array(file: Path, dtype: np.dtype[Any] | type, shape: tuple[int, ...]
     Disk space is allocated now: a write to a mapped page that the disk cannot hold would end the process. Raises
     OSError where the disk cannot hold it; then there is no file.
     """
-    with making(file.parent):
-        try:
-            with naming(file), file.open("wb") as opened:
-                write_header(opened, np.dtype(dtype), shape)
-                opened.flush()
-                take_room(opened.fileno(), opened.tell(), math.prod(shape) * np.dtype(dtype).itemsize)
-        except OSError:
-            file.unlink(missing_ok=True)
-            raise
+    with making(file.parent), replacing(file) as draft, draft.open("wb") as opened:
+        write_header(opened, np.dtype(dtype), shape)
+        opened.flush()
+        take_room(opened.fileno(), opened.tell(), math.prod(shape) * np.dtype(dtype).itemsize)
     if 0 in shape:  # nothing to map
         return np.zeros(shape, dtype).view(np.memmap)
     return _map(file, "r+")
@@ -133,17 +128,16 @@ def write_header(opened: BinaryIO, dtype: np.dtype[Any], shape: tuple[int, ...])
 
 
 def scratch_array(folder: Path, dtype: torch.dtype, shape: tuple[int, ...]) -> Tensor:
-    """Return a tensor of zeros that maps a file without a name: deleted with the tensor, or at the end of the process.
+    """Return a tensor of zeros that maps a file without a name, which is gone with the tensor or the process.
 
     Raises OSError where the disk cannot hold it.
     """
-    with making(folder):
-        descriptor, name = tempfile.mkstemp(suffix=".npy", prefix=".scratch-", dir=folder)
-        os.close(descriptor)
-        try:
-            return from_numpy(create_array(Path(name), numpy_type(dtype), shape), dtype)
-        finally:
-            Path(name).unlink(missing_ok=True)
+    kind = numpy_type(dtype)
+    with making(folder), naming(folder), tempfile.TemporaryFile(dir=folder) as opened:
+        if 0 in shape:  # nothing to map
+            return torch.zeros(shape, dtype=dtype)
+        take_room(opened.fileno(), 0, math.prod(shape) * kind.itemsize)
+        return from_numpy(np.memmap(opened, kind, "r+", 0, shape), dtype)
 
 
 @contextmanager
@@ -158,6 +152,28 @@ def making(folder: Path) -> Iterator[None]:
             for each in missing:
                 each.rmdir()
         raise
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """Yield where a file is written first: it gets its name when the block ends, and until then an older one stays.
+
+    If the block fails, the draft is removed; that of a killed process is overwritten by the next one.
+    """
+    draft = draft_of(path)
+    try:
+        with naming(path):
+            yield draft
+            draft.replace(path)
+    except BaseException:
+        with suppress(OSError):
+            draft.unlink()
+        raise
+
+
+def draft_of(path: Path) -> Path:
+    """Return where ``replacing`` writes a file first; a killed process may leave it."""
+    return path.with_name(f".{path.name}.unfinished")
 
 
 @contextmanager

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import shutil
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -29,12 +31,14 @@ def new_folder(path: Path, *, overwrite: bool = False) -> Iterator[Path]:
     """
     path = Path(os.path.abspath(path))
     check_free(path, overwrite=overwrite)
-    draft, old = _draft(path), _replaced(path)
+    draft = _draft(path)
     with making(path.parent):
         remove_drafts(path.parent)
         with naming(path):
             lock = _begin(draft, path)
             try:
+                if overwrite:
+                    _end_replacing(path)  # which a killed process had begun
                 check_free(path, overwrite=overwrite)  # another process may have finished it in between
                 for rest in draft.iterdir():
                     if rest.name != LOCK:
@@ -42,17 +46,37 @@ def new_folder(path: Path, *, overwrite: bool = False) -> Iterator[Path]:
                 yield draft
                 sync_folder(draft)
                 check_free(path, overwrite=overwrite)
-                shutil.rmtree(old, ignore_errors=True)
-                if path.exists():
-                    path.replace(old)
-                draft.replace(path)
+                if not _exchange(draft, path):
+                    if (path / MANIFEST).is_file():
+                        path.replace(_replaced(path))
+                    elif path.exists():
+                        path.rmdir()
+                    draft.replace(path)
                 sync_folder(path.parent)
                 with suppress(OSError):
                     (path / LOCK).unlink()
             finally:
+                _end_replacing(path)
                 shutil.rmtree(draft, ignore_errors=True)
                 lock.release()
-            shutil.rmtree(old, ignore_errors=True)
+
+
+def _exchange(draft: Path, path: Path) -> bool:
+    """Exchange two folders in one step, so that a killed process leaves one of them; False where that cannot be."""
+    rename = getattr(ctypes.CDLL(None), "renameat2", None) if sys.platform == "linux" else None
+    if rename is None or path.is_symlink():
+        return False
+    here, both = -100, 2  # AT_FDCWD, RENAME_EXCHANGE
+    return bool(rename(here, os.fsencode(draft), here, os.fsencode(path), both) == 0)
+
+
+def _end_replacing(path: Path) -> None:
+    """Bring back the folder that was to be replaced where there is no new one, else remove it."""
+    old = _replaced(path)
+    if (path / MANIFEST).is_file():
+        shutil.rmtree(old, ignore_errors=True)
+    elif (old / MANIFEST).is_file():
+        old.replace(path)
 
 
 def _begin(draft: Path, name: Path) -> BaseFileLock:
@@ -67,7 +91,8 @@ def _begin(draft: Path, name: Path) -> BaseFileLock:
 def remove_drafts(parent: Path) -> None:
     """Remove what killed processes left of new folders: drafts that nobody writes, and folders that were replaced."""
     for draft in parent.glob(f"{_DRAFT}*"):
-        if (draft / LOCK).is_file():  # else it has just been made
+        # else it has just been made; without a lock, a manifest is that of a folder that was replaced
+        if (draft / LOCK).is_file() or (draft / MANIFEST).is_file():
             with suppress(OSError), locked(draft):
                 shutil.rmtree(draft, ignore_errors=True)
     for old in parent.glob(f"{REPLACED}*"):

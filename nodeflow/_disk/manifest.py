@@ -7,14 +7,13 @@ import json
 import os
 import zlib
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from nodeflow._base.checks import as_flag
-from nodeflow._disk.arrays import ArrayFile, check_array, naming, open_file
+from nodeflow._disk.arrays import ArrayFile, check_array, naming, open_file, replacing
 from nodeflow._disk.checked import check_contents
 
 MANIFEST = "manifest.json"
@@ -125,23 +124,11 @@ def replace_file(path: Path, contents: bytes) -> None:
 
     Raises OSError where it cannot be written; then the older one stays too.
     """
-    draft = draft_of(path)
-    try:
-        with naming(path), draft.open("wb") as file:
-            file.write(contents)
-            file.flush()
-            os.fsync(file.fileno())
-        draft.replace(path)
-    except BaseException:
-        with suppress(OSError):
-            draft.unlink()
-        raise
+    with replacing(path) as draft, draft.open("wb") as file:
+        file.write(contents)
+        file.flush()
+        os.fsync(file.fileno())
     sync_folder(path.parent)
-
-
-def draft_of(path: Path) -> Path:
-    """Return where ``replace_file`` writes a file first; a killed process may leave it."""
-    return path.with_name(f".{path.name}.unfinished")
 
 
 def sync_arrays(folder: Path, arrays: Iterable[ArrayFile]) -> None:

@@ -15,9 +15,9 @@ import torch
 from torch import Tensor
 
 from nodeflow._base.checks import with_article
-from nodeflow._disk.arrays import ArrayFile, checksum, create_array, map_array, numpy_type
+from nodeflow._disk.arrays import ArrayFile, checksum, create_array, draft_of, map_array, numpy_type
 from nodeflow._disk.folders import new_folder, take_lock
-from nodeflow._disk.manifest import MANIFEST, Manifest, draft_of, sync_arrays
+from nodeflow._disk.manifest import MANIFEST, Manifest, sync_arrays
 from nodeflow._peers.peers import ALONE, Peers
 from nodeflow._store.journal import Journal, new_journal
 from nodeflow._store.store import Shapes, Store, as_rows

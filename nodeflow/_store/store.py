@@ -61,9 +61,19 @@ class Store(ABC):
         except BaseException as error:
             # a reported failure has reached all processes; a broken connection may affect only some
             shared = isinstance(error, RuntimeError) and not self.peers.broken
-            self._take_back(in_doubt=telling and not shared)
+            try:
+                self._take_back(in_doubt=telling and not shared)
+            except Exception as failure:
+                raise RuntimeError(
+                    f"{self.what} could not be put back ({failure!r}): until the next commit, which does that first, "
+                    "they may be those of half a commit"
+                ) from error
             raise
         self._let_go()
+
+    def restore(self) -> None:
+        """Put back the rows of a commit whose undoing was interrupted, if there are any; a commit begins with that."""
+        self._take_back(in_doubt=False)
 
     @abstractmethod
     def successor(self) -> dict[str, Tensor]:
@@ -110,6 +120,7 @@ class MemoryStore(Store):
         return {name: torch.zeros_like(array) for name, array in self.arrays.items()}
 
     def _keep(self, arrays: Mapping[str, Tensor], ids: Sequence[tuple[str, Tensor]]) -> None:
+        self.restore()
         self._old = [(arrays[name], which, arrays[name].index_select(0, which)) for name, which in ids]
 
     def _take_back(self, *, in_doubt: bool) -> None:

@@ -275,6 +275,7 @@ class History(KeptRows):
                     self.push(batch)
             finally:
                 pushed, self._staged = self._staged, {}
+            self._store.restore()  # the step too, before it is read
             own = np.array([int(self.step)])
             # every process sends every layer, if only empty rows: all take part in one exchange of equal parcels
             nothing = np.zeros(0, np.int64)

@@ -14,8 +14,8 @@ from torch import Tensor
 
 from nodeflow._base.checks import Ints, as_ids
 from nodeflow._base.types import IdsLike
-from nodeflow._disk.arrays import map_array
-from nodeflow._disk.manifest import MANIFEST, Manifest, draft_of
+from nodeflow._disk.arrays import draft_of, map_array
+from nodeflow._disk.manifest import MANIFEST, Manifest
 from nodeflow._runtime.workers import Workers
 from nodeflow.graph import Graph
 from nodeflow.partitions._orders import Order

@@ -23,6 +23,7 @@ from nodeflow._base.calls import checked
 from nodeflow._base.checks import as_count, as_flag, as_number
 from nodeflow._base.files import is_file
 from nodeflow._base.version import __version__
+from nodeflow._disk.arrays import naming
 from nodeflow._disk.manifest import replace_file
 from nodeflow._peers.present import present
 from nodeflow._text.table import rows_of_words
@@ -200,8 +201,9 @@ def save(result: Result, folder: Path | str, *, curves: str | None = None) -> li
 
     The files are ``checkpoint.safetensors`` (see ``load_model``), ``log.csv``, ``trace.csv`` (hashes of batches, see
     ``nodeflow reproduce``), ``result.json`` and, if ``curves`` is given as its title, the picture ``curves.png``. Those
-    of an earlier run in the folder are replaced; its picture is removed where this run has none. Returns the paths of
-    the files. Raises OSError.
+    of an earlier run in the folder are replaced, first its ``result.json``, which comes last of the new ones: a process
+    that is killed in between leaves no finished run. Its picture is removed where this run has none. Returns the paths
+    of the files. Raises OSError.
 
     >>> import tempfile
     >>> from nodeflow.datasets import debian
@@ -214,7 +216,7 @@ def save(result: Result, folder: Path | str, *, curves: str | None = None) -> li
     folder = Path(folder)
     for draft in folder.glob(f"{UNFINISHED}*"):  # of a process that was killed while it saved a result
         rmtree(draft)
-    with output_folder(folder), TemporaryDirectory(dir=folder, prefix=UNFINISHED) as unfinished:
+    with naming(folder), output_folder(folder), TemporaryDirectory(dir=folder, prefix=UNFINISHED) as unfinished:
         files = _write(result, Path(unfinished))
         if curves is not None:
             files.append(Path(unfinished) / CURVES)
@@ -222,6 +224,8 @@ def save(result: Result, folder: Path | str, *, curves: str | None = None) -> li
         for file in files:
             if (folder / file.name).is_dir():
                 raise IsADirectoryError(f"cannot write {folder / file.name}: it is a folder")
+        # the result says that a run is finished: a process that is killed from here on leaves no mixture of two
+        (folder / RESULT).unlink(missing_ok=True)
         written = [file.replace(folder / file.name) for file in files]
         stale = folder / CURVES
         if stale not in written and stale.is_file():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import os
 from collections.abc import Iterator
 from importlib.util import find_spec
 from itertools import chain
@@ -16,6 +17,7 @@ from torch import Tensor
 from nodeflow._base.calls import checked
 from nodeflow._base.checks import as_ids
 from nodeflow._base.types import FileLike, IdsLike
+from nodeflow._disk.arrays import replacing
 from nodeflow.datasets import Dataset
 from nodeflow.metrics import TopLinks
 from nodeflow.training._links import LinkTask, TopLinkOptions
@@ -37,8 +39,8 @@ def write_predictions(path: FileLike, trainer: Trainer, nodes: IdsLike | None = 
         trainer: of a run that learned labels of nodes.
         nodes: ids, ``[n]``; None: all nodes.
 
-    The outputs are ``trainer.outputs(nodes)``, so after ``run`` those of the best epoch. With several processes the
-    first one writes.
+    The outputs are ``trainer.outputs(nodes)``, so after ``run`` those of the best epoch. An older file stays until the
+    new one is whole. With several processes the first one writes.
 
     Raises ValueError for another ending, TypeError for a run that learned links, FileNotFoundError where the folder is
     missing, ImportError where a package for the file is missing, OSError.
@@ -47,9 +49,9 @@ def write_predictions(path: FileLike, trainer: Trainer, nodes: IdsLike | None = 
     >>> from nodeflow.datasets import debian
     >>> from nodeflow.training import Settings
     >>> trainer = Trainer(debian(), Settings(fanouts=(1,), hidden=4))
-    >>> with tempfile.NamedTemporaryFile(suffix=".csv") as file:
-    ...     write_predictions(file.name, trainer, [3, 4])
-    ...     file.readline().decode().strip()
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_predictions(f"{folder}/nodes.csv", trainer, [3, 4])
+    ...     Path(f"{folder}/nodes.csv").read_text().splitlines()[0]
     'node,name,class,class_name,probability'
     """
     place = check_predictions(Path(path))
@@ -79,16 +81,17 @@ def write_top_links(
         nodes: ids of the nodes that are asked about, ``[n]``; None: all nodes.
         k, options: see ``Trainer.top_links``.
 
-    With several processes the first one writes. Raises what ``Trainer.top_links`` raises; ValueError for another
-    ending, FileNotFoundError where the folder is missing, ImportError where a package for the file is missing, OSError.
+    An older file stays until the new one is whole. With several processes the first one writes. Raises what
+    ``Trainer.top_links`` raises; ValueError for another ending, FileNotFoundError where the folder is missing,
+    ImportError where a package for the file is missing, OSError.
 
     >>> import tempfile
     >>> from nodeflow.datasets import debian
     >>> from nodeflow.training import Settings
     >>> trainer = Trainer(debian(), Settings(task="link", model="none"))
-    >>> with tempfile.NamedTemporaryFile(suffix=".csv") as file:
-    ...     write_top_links(file.name, trainer, [3, 4], k=2)
-    ...     file.readline().decode().strip()
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_top_links(f"{folder}/links.csv", trainer, [3, 4], k=2)
+    ...     Path(f"{folder}/links.csv").read_text().splitlines()[0]
     'node,name,relation,relation_name,rank,answer,answer_name,score'
     """
     place = check_predictions(Path(path))
@@ -123,11 +126,17 @@ def _ids(nodes: IdsLike | None, dataset: Dataset) -> Any:
 
 def _write(path: Path, numbers: Tensor, pieces: Iterator[dict[str, Any]]) -> None:
     """Write numbers alone, or the pieces of a table, columns by name, of which there is one at least."""
-    if path.suffix == ".npy":
-        np.save(path, numbers.numpy())
+    with replacing(Path(os.path.realpath(path))) as draft:
+        _write_draft(draft, path.suffix, numbers, pieces)
+
+
+def _write_draft(path: Path, kind: str, numbers: Tensor, pieces: Iterator[dict[str, Any]]) -> None:
+    if kind == ".npy":
+        with path.open("wb") as file:
+            np.save(file, numbers.numpy())
         return
     first = next(pieces)
-    if path.suffix == ".parquet":
+    if kind == ".parquet":
         import pyarrow
         from pyarrow import parquet
 

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from nodeflow._base.checks import as_count
 from nodeflow._base.files import is_file
+from nodeflow._disk.manifest import replace_file
 from nodeflow.training._folder import RESULT, output_folder, read_result
 from nodeflow.training._settings import read_toml
 
@@ -58,7 +59,7 @@ def train_seeds(options: argparse.Namespace, say: Callable[[str], None], train: 
             "test": {name: summary._asdict() for name, summary in scores.items()},
             "table": [*table(title, scores)],
         }
-        (folder / "seeds.json").write_text(json.dumps(facts, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+        replace_file(folder / "seeds.json", (json.dumps(facts, indent=2, ensure_ascii=False) + "\n").encode())
 
 
 def _scores(places: list[Path]) -> tuple[str, dict[str, Summary]]:

@@ -195,6 +195,32 @@ def test_a_fault_at_any_operation_leaves_the_old_history_or_the_new(files: bool,
             assert everything(again) == everything(history)
 
 
+@pytest.mark.parametrize("files", [False, True])
+def test_a_commit_after_one_that_could_not_be_undone(
+    files: bool, ring: Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It gives its rows the number of the commit after the last whole one."""
+    history = filled(ring, folder=tmp_path / "rows" if files else None)
+    before, copy = int(history.step), torch.Tensor.index_copy_
+    calls = 0
+
+    def fail(array: torch.Tensor, *arguments: Any) -> torch.Tensor:
+        nonlocal calls
+        calls += 1
+        if calls > 1:  # the step is written first
+            raise MemoryError
+        return copy(array, *arguments)
+
+    history.write(1, [3], torch.ones(1, 2))
+    with monkeypatch.context() as patch:
+        patch.setattr(torch.Tensor, "index_copy_", fail)
+        with pytest.raises(RuntimeError, match="could not be put back"):
+            history.commit()
+    history.write(1, [3], torch.ones(1, 2))
+    history.commit()
+    assert (int(history.step), history.age(1, [3]).tolist()) == (before + 1, [0])
+
+
 def test_state_dict_and_resuming(ring: Graph) -> None:
     history = filled(ring)
     other = History(ring, {1: 2, 0: 3}, weight="p")

@@ -103,6 +103,27 @@ def test_an_error_at_any_array_puts_all_rows_back(ids: list[list[int]], at: int,
         store.close()
 
 
+@pytest.mark.parametrize("files", [False, True])
+def test_rows_that_could_not_be_put_back_are_put_back_by_the_next_commit(
+    files: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = opened(tmp_path / "a") if files else MemoryStore({"x": torch.zeros(50, 3)})
+
+    def change(arrays: Any) -> None:
+        arrays["x"][0] = 5
+        raise ZeroDivisionError
+
+    def fail(*_: object) -> None:
+        raise MemoryError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Tensor, "index_copy_", fail)
+        with pytest.raises(RuntimeError, match="could not be put back"):
+            store.change({"x": torch.tensor([0])}, change)
+    store.commit({"x": (torch.tensor([1]), torch.ones(1, 3))})
+    assert store.arrays["x"].sum(1)[:3].tolist() == [0, 3, 0]
+
+
 @pytest.mark.parametrize("bad", [[50], [-1], [3, 10**12]])
 def test_ids_that_are_no_rows(bad: list[int], tmp_path: Path) -> None:
     store = opened(tmp_path / "a")

@@ -366,6 +366,21 @@ def test_files_of_predictions(tmp_path: Path) -> None:
         check_predictions(tmp_path / "x.txt")
 
 
+@pytest.mark.parametrize("kind", ["csv", "npy"])
+def test_predictions_that_cannot_be_written_leave_the_older_ones(
+    tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    nodes, file = torch.arange(3), tmp_path / f"x.{kind}"
+    write_outputs(file, nodes, torch.eye(3), planted(), "classification")
+    before = file.read_bytes()
+    for name in ("nodeflow.training._predictions.csv.writer", "numpy.save"):
+        monkeypatch.setattr(name, lambda file, *_: file.write(1))  # neither text nor bytes
+    with pytest.raises(TypeError):
+        write_outputs(file, nodes, torch.eye(3), planted(), "classification")
+    assert file.read_bytes() == before
+    assert list(tmp_path.iterdir()) == [file]
+
+
 def test_settings_of_samplers_are_those_of_their_classes() -> None:
     sampler = Trainer(planted(), FAST.replace(sampler_options={"replace": True})).batches.sampler
     assert sampler.settings["replace"] is True
