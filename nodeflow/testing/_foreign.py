@@ -14,8 +14,7 @@ from nodeflow._base.types import Array, PerFlow, SeedsLike
 from nodeflow.flow import NodeFlow
 from nodeflow.graph import Graph
 from nodeflow.random import derive_key, hash_ids
-from nodeflow.sampling import Draw, Sampler
-from nodeflow.sampling._base import Call
+from nodeflow.sampling import Call, Draw, Sampler
 from nodeflow.sampling.base import Choice, Step, assemble
 
 Drawn = Sequence[Any]
