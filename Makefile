@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help train test test-slow test-bounds test-tools coverage mutants fuzz faults soak docs lint types format notebooks clean
+.PHONY: help train test test-slow test-bounds test-tools coverage mutants fuzz faults soak judge alarms docs lint types format notebooks clean
 
 help:
 	@echo "make train      train GraphSAGE on the bundled data set, into runs/debian"
@@ -18,6 +18,8 @@ help:
 	@echo "make fuzz       fuzz all readers of files for MINUTES each (10), with atheris, which it installs"
 	@echo "make faults     interrupt every writer: kills, full disks, no memory"
 	@echo "make soak       train on 20,000 batches and see that memory stays flat"
+	@echo "make judge      check the samplers of other libraries: make judge PYG=PYTHON GRAPHBOLT=PYTHON"
+	@echo "make alarms     count the false alarms of check_sampler over all samplers, for SEEDS=1000 seeds"
 	@echo "make docs       build the documentation site, build/docs/index.html"
 	@echo "make lint       check style and format; make format fixes what it can"
 	@echo "make types      run mypy, strict"
@@ -60,6 +62,12 @@ faults: $(VENV)/.dev
 
 soak: $(VENV)/.dev
 	OMP_NUM_THREADS=1 NUMBA_NUM_THREADS=1 $(BIN)/python trials/soak.py
+judge: $(VENV)/.dev
+	$(BIN)/python trials/judge.py $(PYG:%=--pyg %) $(GRAPHBOLT:%=--graphbolt %)
+
+SEEDS ?= 1000
+alarms: $(VENV)/.dev
+	$(BIN)/python trials/alarms.py --seeds $(SEEDS)
 
 docs: $(VENV)/.docs
 	$(BIN)/python scripts/make_docs.py

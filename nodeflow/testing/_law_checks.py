@@ -26,9 +26,11 @@ _CASES = 2  # the given graph and small ones
 _SEEN = 40  # draws of an edge from which its mean is about normal
 _RARE = 60  # expected draws of an edge that has fewer than ``_SEEN``
 _SPREAD = 4  # the largest ratio of columns on the graphs that checks make, see ``SamplerCase.probe``
-_SPLIT = 2**16  # of the edges of a hub: places beyond need more than 16 bits
-_PARTS = 2
-_HUB_EDGES = (160, 1_000_000)  # of a hub, drawn in all calls: about so many, and not many more
+# degree of a hub, where its edges are split, and about how many are drawn: places beyond 2**16 need more than 16 bits,
+# and a number of 16 bits modulo 2**16 - 2**14 is one of the first 2**14 places twice as often
+_HUBS = ((90_000, 2**16, 160), (2**16 - 2**14, 2**14, 600))
+_PARTS = 2 * len(_HUBS)
+_HUB_EDGES = 1_000_000  # of a hub, drawn in all calls: not many more
 _LARGEST = 1_000  # edges of a given graph on which the statistical checks run too
 
 
@@ -264,10 +266,14 @@ def uniform_pairs(degree: int, drawn: Ints, replace: bool) -> NDArray[np.float64
 
 
 def hubs(case: SamplerCase) -> float | None:
-    """Of a node with more than 65,536 edges those beyond are drawn as often as those before, and none twice."""
+    """Of nodes with very many edges the last are drawn as often as the first, and none twice."""
     if not isinstance(case.sampler, Sampler) or case.sampler.seed_kind != "node":
         raise Skipped("it does not derive from Sampler")
-    hub = case.hub()
+    return max(_hub(case, *sizes) for sizes in _HUBS)
+
+
+def _hub(case: SamplerCase, degree: int, split: int, edges: int) -> float:
+    hub = case.hub(degree)
     sampler: Any = hub.sampler
     candidates = sampler.candidates(torch.tensor(hub.seeds))
     try:
@@ -275,12 +281,12 @@ def hubs(case: SamplerCase) -> float | None:
     except TypeError as error:
         raise Skipped("it estimates no sum (estimand raises TypeError)") from error
     part = np.full(hub.graph.num_edges, -1)
-    part[candidates.eid.numpy()] = np.arange(len(number)) >= _SPLIT
-    exact = np.bincount(np.arange(len(number)) >= _SPLIT, number, _PARTS)
+    part[candidates.eid.numpy()] = np.arange(len(number)) >= split
+    exact = np.bincount(np.arange(len(number)) >= split, number, 2)
     drawn = float(np.mean([hub.call(epoch=epoch).flow_sizes[-1] for epoch in range(3)]))
-    calls = int(min(max(_HUB_EDGES[0] / max(drawn, 1), 10), _HUB_EDGES[1] / max(drawn, 1), 400))
+    calls = int(min(max(edges / max(drawn, 1), 10), _HUB_EDGES / max(drawn, 1), 600))
     case.draws += calls
-    sums, seen = np.zeros((calls, _PARTS)), np.zeros(_PARTS)
+    sums, seen = np.zeros((calls, 2)), np.zeros(2)
     for epoch in range(calls):
         flow = hub.call(epoch=epoch).flows[-1]
         parents_of = parents(flow)
@@ -289,12 +295,12 @@ def hubs(case: SamplerCase) -> float | None:
         assert not len(eid) or eid.min() >= 0, "an edge of a hub has no id"
         distinct = len(np.unique(eid)) == len(eid) or getattr(sampler, "replace", False)
         assert distinct, f"a node with {len(number):,} edges draws one of them twice"
-        sums[epoch] = np.bincount(part[eid], flow.weight.numpy(), _PARTS)
-        seen += np.bincount(part[eid], minlength=_PARTS)
-    return _part_means(sums, exact, seen, len(number))
+        sums[epoch] = np.bincount(part[eid], flow.weight.numpy(), 2)
+        seen += np.bincount(part[eid], minlength=2)
+    return _part_means(sums, exact, seen, len(number), split)
 
 
-def _part_means(sums: Array, exact: Array, seen: Array, degree: int) -> float | None:
+def _part_means(sums: Array, exact: Array, seen: Array, degree: int, split: int) -> float:
     total = seen.sum()
     if total < 3 * _SEEN:
         raise Skipped(f"{int(total)} edges of a hub were drawn in {len(sums)} draws, which is too few to compare parts")
@@ -306,7 +312,7 @@ def _part_means(sums: Array, exact: Array, seen: Array, degree: int) -> float | 
     excess = np.abs(error) - limit * deviation - 1e-4 * (1 + np.abs(exact))
     at = int(excess.argmax())
     assert excess[at] <= 0, (
-        f"of a node with {degree:,} edges those {('before', 'from')[at]} place {_SPLIT:,} {('', 'on ')[at]}"
+        f"of a node with {degree:,} edges those {('before', 'from')[at]} place {split:,} {('', 'on ')[at]}"
         f"have weights of {sums.mean(0)[at]:,.0f} in the mean, and should have {exact[at]:,.0f}; the two may differ by "
         f"{limit * deviation[at]:,.0f} after {len(sums)} draws"
     )

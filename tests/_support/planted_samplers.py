@@ -74,6 +74,14 @@ class SixteenBits(WithReplacement):
         return (uniform * 2**16).long() % degree if bool((degree > 2**16).any()) else (uniform * degree).long()
 
 
+class SixteenBitsBelow(WithReplacement):
+    """pyg-lib 0.8: a place below 2**16 is a random number of 16 bits, modulo the degree."""
+
+    def places(self, uniform: Tensor, degree: Tensor) -> Tensor:
+        small = (uniform * 2**16).long() % degree
+        return torch.where(degree < 2**16, small, (uniform * degree).long())
+
+
 class HubRepeats(Plain):
     """pyg-lib: nodes of very many neighbours draw them with replacement."""
 
@@ -298,6 +306,7 @@ SAMPLERS: dict[str, tuple[Make, str]] = {
     "off by one": (lambda g: OffByOne(g), "marginals"),
     "first never": (lambda g: FirstNever(g), "marginals"),
     "16 bits": (lambda g: SixteenBits(g, k=20), "hubs"),
+    "16 bits below": (lambda g: SixteenBitsBelow(g), "hubs"),
     "hub repeats": (lambda g: HubRepeats(g, k=4), "hubs"),
     "future": (lambda g: Future(g, [2, 2]), "future"),
     "LADIES without weights": (lambda g: LadiesWithoutWeights(g, [6, 5]), "marginals"),

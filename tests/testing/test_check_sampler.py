@@ -107,6 +107,15 @@ def test_all_failures_come_at_once_and_run_again() -> None:
     assert len(eval(small.group(1))) <= 3
 
 
+def test_a_failure_on_graphs_of_the_check_runs_again_from_the_function() -> None:
+    make = SAMPLERS["hub repeats"][0]
+    with pytest.raises(CheckError) as error:
+        check_sampler(make, graph=Graph.from_edges([1, 2], [0, 0]), checks=["hubs"])
+    code = "\n".join(line.strip() for line in str(error.value).splitlines() if line.startswith("    "))
+    with pytest.raises(CheckError, match="hubs: a node with 90,000 edges draws one of them twice"):
+        exec(code, {**vars(nodeflow), "make": make, "check_sampler": check_sampler})
+
+
 class Wrong(Plain):
     """Wrong ids, a filter that is ignored, and no weights."""
 
@@ -204,6 +213,82 @@ def test_foreign_edges_that_are_not_in_the_graph() -> None:
             as_sampler(lambda seeds, seed, drawn=drawn: drawn, graph, 1)([0])
     weighted = as_sampler(lambda seeds, seed: [([2, 1], [0, 0], [1, 0], [3.0, 4.0])], graph, 1)([0]).flows[0]
     assert (weighted.parent_eid.tolist(), weighted.weight.tolist()) == ([1, 0], [3.0, 4.0])
+
+
+def test_any_error_of_a_foreign_sampler_is_a_failure() -> None:
+    def draw(seeds: torch.Tensor, seed: int) -> Any:
+        raise RuntimeError("no such operator")
+
+    with pytest.raises(CheckError, match="edges: raised RuntimeError: no such operator"):
+        check_sampler(lambda g: as_sampler(draw, g, 1), checks=["edges"])
+
+
+def trees_of_past(graph: Graph, k: int = 2, *, late: bool = False) -> Any:
+    """A foreign sampler of two hops: every seed has a tree, at its time; ``late``: the second hop sees later edges."""
+    src, dst = (end.numpy() for end in graph.edges())
+    stamps = graph.edata["time"].numpy()
+
+    def draw(seeds: torch.Tensor, seed: int, times: torch.Tensor) -> Any:
+        random = np.random.default_rng(seed)
+        trees, nodes, flows = np.arange(len(seeds)), seeds.numpy(), []
+        for hop in range(2):
+            rows: list[tuple[int, ...]] = []
+            for tree, node in zip(trees, nodes, strict=True):
+                past = np.flatnonzero((dst == node) & ((stamps <= times[tree].item()) | (late and hop == 1)))
+                rows += [(src[e], node, e, tree) for e in random.permutation(past)[:k]]
+            u, v, e, t = np.array(rows, np.int64).reshape(-1, 4).T
+            flows.append((u, v, e, None, t))
+            trees, nodes = np.unique(np.stack([np.append(trees, t), np.append(nodes, u)]), axis=1)
+        return flows[::-1]
+
+    return as_sampler(draw, graph, 2, fanouts=[k, k], time="time")
+
+
+def test_foreign_samplers_with_times() -> None:
+    checks = ["structure", "edges", "fanouts", "isolated seeds", "future", "reproducible", "marginals", "pairs"]
+    report = check_sampler(trees_of_past, graph=graph_of_all(), checks=checks, pairs="uniform")
+    assert report.passed == checks
+    with pytest.raises(CheckError, match=r"future: seed .* sees the future: in flow 0 edge"):
+        check_sampler(lambda g: trees_of_past(g, late=True), graph=graph_of_all(), checks=["future"])
+    graph = Graph.from_edges([1, 2, 3], [0, 0, 0], edata={"time": torch.tensor([1, 2, 3])})
+    sampler = as_sampler(lambda s, seed, t: [([1], [0], [0], None, [1])], graph, 1, time="time", strict=True)
+    batch = sampler([0, 0, 0], times=[1, 3, 1])
+    assert (batch.seed_index.tolist(), batch.flows[0].weight.tolist()) == ([0, 1, 0], [2.0])
+    assert sampler.estimand(3).tolist() == [1, 1, 0]
+    with pytest.raises(TypeError, match="times is missing"):
+        sampler([0])
+    with pytest.raises(ValueError, match="times must have one entry per seed"):
+        sampler([0], times=[1, 2])
+    with pytest.raises(IndexError, match=r"tree\[0\] is 1, but seed ids go from 0 to 0"):
+        sampler([0], times=[1])
+
+
+def test_foreign_trees_and_nodes_that_draw_once() -> None:
+    graph = Graph.from_edges([1, 0], [0, 1])
+    for tree, words in ((None, "with trees, fn must return five arrays"), ([1, 0], "node 0, which .*, in tree 1")):
+        sampler = as_sampler(lambda s, seed, t=tree: [([1, 0], [0, 1], None, None, t)], graph, 1, trees=True)
+        with pytest.raises(ValueError, match=words):
+            sampler([0, 1])
+    once = as_sampler(lambda s, seed: [([0], [1], [1], None), ([1], [0], [0], None)], graph, 2, reuse=True)
+    assert [flow.parent_eid.tolist() for flow in once([0]).flows] == [[0, 1], [0]]
+    again = as_sampler(lambda s, seed: [([1, 0], [0, 1], None, None), ([1], [0], None, None)], graph, 2, reuse=True)
+    with pytest.raises(ValueError, match=r"flow 0 has edges of node 0, which is not in .* for the first time"):
+        again([0])
+
+
+class BySource(Plain):
+    """Edges of one source share a random number, of which the first edge takes the place."""
+
+    def keys(self, edges: Any, step: Any) -> torch.Tensor:
+        numbers: torch.Tensor = step.random.uniform(edges.src)
+        return numbers
+
+
+def test_samplers_without_parallel_edges() -> None:
+    options: dict[str, Any] = {"graph": Graph.from_edges([1, 2, 3, 4], [0, 0, 0, 0]), "checks": ["marginals"]}
+    assert check_sampler(lambda g: BySource(g), parallel_edges=False, **options).passed == ["marginals"]
+    with pytest.raises(CheckError, match="marginals: the mean weight of edge"):
+        check_sampler(lambda g: BySource(g), budget=4, **options)
 
 
 @parametrize_with_checks(
