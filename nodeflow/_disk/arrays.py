@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from io import FileIO
-from pathlib import Path
+from pathlib import Path, PureWindowsPath
 from typing import Any, BinaryIO, Literal
 
 import numpy as np
@@ -21,7 +21,7 @@ import torch
 from torch import Tensor
 
 from nodeflow._base.checks import as_count
-from nodeflow._base.types import Array
+from nodeflow._base.types import DTYPES, Array
 from nodeflow._rows.csr import csr_tensor
 from nodeflow._rows.rows import as_array, from_numpy
 from nodeflow._runtime import process
@@ -56,10 +56,11 @@ class ArrayFile:
             csr = indptr, indices
         sizes = tuple(as_count(size, "a size") for size in facts["shape"])
         array = cls(**{**facts, "shape": sizes, "csr": csr})
-        if Path(array.file).is_absolute() or ".." in Path(array.file).parts or "\0" in array.file:
+        place = PureWindowsPath(array.file)  # which has the drives and separators of every system
+        if place.anchor or ".." in place.parts or "\0" in array.file:
             raise ValueError(f"the file {array.file!r} lies outside of the folder")
         as_count(array.checksum, "a checksum")
-        if not isinstance(getattr(torch, array.dtype, None), torch.dtype) or _is_huge(sizes):
+        if array.dtype not in DTYPES or _is_huge(sizes):
             raise ValueError(f"{array.file} is said to hold {array.dtype} {array.shape}")
         if csr is not None and [len(part.shape) for part in (array, *csr)] != [2, 1, 1]:
             raise ValueError(f"{array.file} is said to hold sparse rows {array.shape}")
@@ -79,8 +80,7 @@ class ArrayFile:
 
     @property
     def torch_type(self) -> torch.dtype:
-        dtype: torch.dtype = getattr(torch, self.dtype)
-        return dtype
+        return DTYPES[self.dtype]
 
     @property
     def layout(self) -> torch.layout:
@@ -131,13 +131,12 @@ def scratch_array(folder: Path, dtype: torch.dtype, shape: tuple[int, ...]) -> T
 
     Raises OSError where the disk cannot hold it.
     """
-    with making(folder):
-        descriptor, name = tempfile.mkstemp(suffix=".npy", prefix=".scratch-", dir=folder)
-        os.close(descriptor)
-        try:
-            return from_numpy(create_array(Path(name), numpy_type(dtype), shape), dtype)
-        finally:
-            Path(name).unlink(missing_ok=True)
+    kind = numpy_type(dtype)
+    if 0 in shape:  # nothing to map
+        return from_numpy(np.zeros(shape, kind), dtype)
+    with making(folder), naming(folder), tempfile.TemporaryFile(prefix=".scratch-", dir=folder) as file:
+        take_room(file.fileno(), 0, math.prod(shape) * kind.itemsize)
+        return from_numpy(np.memmap(file, kind, "r+", 0, shape), dtype)
 
 
 @contextmanager

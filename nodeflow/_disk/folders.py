@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from nodeflow._base import files
 from nodeflow._disk.arrays import making, naming
 from nodeflow._disk.manifest import MANIFEST, REPLACED, sync_folder
 
@@ -19,20 +20,24 @@ _DRAFT, LOCK = ".unfinished-", ".lock"
 
 
 @contextmanager
-def new_folder(path: Path, *, overwrite: bool = False) -> Iterator[Path]:
+def new_folder(path: Path, *, overwrite: bool = False, alone: bool = False) -> Iterator[Path]:
     """Yield a draft of a folder, empty but for its lock, which becomes ``path`` at the end of the block.
 
     If anything raises, the draft is removed and ``path`` is as it was. Drafts that killed processes left in the folder
-    around ``path`` are removed. ``overwrite`` replaces a folder that has a manifest. Raises FileExistsError for a path
-    that exists, BlockingIOError where another process is writing the same folder, OSError where the disk is full.
+    around ``path`` are removed. ``overwrite`` replaces a folder that has a manifest; with ``alone`` its lock is taken,
+    so that nobody writes into it meanwhile. Raises FileExistsError for a path that exists, BlockingIOError where
+    another process is writing the same folder, PermissionError where the system does not replace a folder whose files
+    are in use, OSError where the disk is full.
     """
     path = Path(os.path.abspath(path))
     check_free(path, overwrite=overwrite)
     draft, old = _draft(path), _replaced(path)
-    with making(path.parent):
+    with making(path.parent), ExitStack() as held:
+        if alone and overwrite and (path / MANIFEST).is_file():
+            held.enter_context(locked(path))
         remove_drafts(path.parent)
         draft.mkdir(exist_ok=True)
-        with naming(path), locked(draft, path):
+        with naming(path), locked(draft, path) as lock:
             try:
                 check_free(path, overwrite=overwrite)  # another process may have finished it in between
                 for rest in draft.iterdir():
@@ -42,22 +47,51 @@ def new_folder(path: Path, *, overwrite: bool = False) -> Iterator[Path]:
                 sync_folder(draft)
                 check_free(path, overwrite=overwrite)
                 shutil.rmtree(old, ignore_errors=True)
-                if path.exists():
-                    path.replace(old)
-                draft.replace(path)
+                if files.USED_FILES_STAY:
+                    held.close()
+                    _let_go(lock, draft)
+                _exchange(draft, path, old)
                 sync_folder(path.parent)
                 with suppress(OSError):
                     (path / LOCK).unlink()
             finally:
+                _let_go(lock, draft)
                 shutil.rmtree(draft, ignore_errors=True)
             shutil.rmtree(old, ignore_errors=True)
+
+
+def _exchange(draft: Path, path: Path, old: Path) -> None:
+    """Rename what is at ``path``, if anything, to ``old``, and ``draft`` to ``path``: both or neither."""
+    if path.exists():
+        try:
+            path.replace(old)
+        except PermissionError as error:
+            why = (
+                f"{error.strerror}: a file in it is open or mapped, so that this system does not replace it; close what"
+            )
+            why += " uses it"
+            raise PermissionError(error.errno, why, str(path)) from error
+    try:
+        draft.replace(path)
+    except OSError:
+        if old.exists():
+            old.replace(path)
+        raise
+
+
+def _let_go(lock: BaseFileLock, folder: Path) -> None:
+    """Release a lock in a folder where its open file would keep the folder from being renamed and removed."""
+    if files.USED_FILES_STAY and lock.is_locked:
+        lock.release()
+        (folder / LOCK).unlink(missing_ok=True)  # a draft without it has just been made, and is left alone
 
 
 def remove_drafts(parent: Path) -> None:
     """Remove what killed processes left of new folders: drafts that nobody writes, and folders that were replaced."""
     for draft in parent.glob(f"{_DRAFT}*"):
         if (draft / LOCK).is_file():  # else it has just been made
-            with suppress(OSError), locked(draft):
+            with suppress(OSError), locked(draft) as lock:
+                _let_go(lock, draft)
                 shutil.rmtree(draft, ignore_errors=True)
     for old in parent.glob(f"{REPLACED}*"):
         path = old.with_name(old.name.removeprefix(REPLACED))
@@ -85,7 +119,7 @@ def check_free(path: Path, *, overwrite: bool) -> None:
 
 
 @contextmanager
-def locked(folder: Path, name: Path | None = None) -> Iterator[None]:
+def locked(folder: Path, name: Path | None = None) -> Iterator[BaseFileLock]:
     """Hold the lock of a folder, which belongs to one process at a time; the lock of a killed process is free.
 
     ``name`` is what the error calls the folder. Raises BlockingIOError where another process, or another place in this
@@ -93,7 +127,7 @@ def locked(folder: Path, name: Path | None = None) -> Iterator[None]:
     """
     lock = take_lock(folder, name or folder, shared=False)
     try:
-        yield
+        yield lock
     finally:
         lock.release()
 
