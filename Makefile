@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help train test test-slow test-bounds test-tools docs lint types format notebooks clean
+.PHONY: help train test test-slow test-bounds test-cpus test-tools versions docs lint types format notebooks clean
 
 help:
 	@echo "make train      train GraphSAGE on the bundled data set, into runs/debian"
@@ -13,6 +13,8 @@ help:
 	@echo "make test-slow  run what takes long: statistics, soak tests, scripts that make figures"
 	@echo "make test-tools  run the examples with other libraries, which it installs"
 	@echo "make test-bounds  run the tests of compiled loops with every index checked"
+	@echo "make test-cpus  run them as compiled for older processors"
+	@echo "make versions   try the oldest and newest libraries on each Python that is installed"
 	@echo "make docs       build the documentation site, build/docs/index.html"
 	@echo "make lint       check style and format; make format fixes what it can"
 	@echo "make types      run mypy, strict"
@@ -36,6 +38,16 @@ test-tools: $(VENV)/.dev
 test-bounds: $(VENV)/.dev
 	NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=$(CURDIR)/build/bounds $(BIN)/python -m pytest -n auto --maxprocesses 4 \
 		tests/kernels tests/ops tests/edges tests/flow tests/graph tests/sampling
+
+# what each processor computes must be the same draws; without features named, numba takes those of this machine
+test-cpus: $(VENV)/.dev
+	for cpu in haswell generic; do \
+		NUMBA_CPU_NAME=$$cpu NUMBA_CPU_FEATURES= NUMBA_CACHE_DIR=$(CURDIR)/build/cpu-$$cpu $(BIN)/python -m pytest \
+			-n auto --maxprocesses 4 tests/kernels tests/ops tests/sampling || exit 1; \
+	done
+
+versions: $(BIN)/python
+	$(BIN)/python trials/versions.py $(ROWS)
 
 docs: $(VENV)/.docs
 	$(BIN)/python scripts/make_docs.py

@@ -1,0 +1,119 @@
+"""Trains, and runs quick tests, with the oldest and the newest versions of the libraries, on each Python that is found.
+
+``python trials/versions.py [ROW ...]`` makes an environment per row under ``build/versions``, such as ``3.11-oldest``,
+and prints a row of a table for each: versions, tests, seconds. It ends with 1 if a run or a test failed. Where no CPU
+build of torch can be had, a row is skipped and says so: a CUDA build is several GB. ``--index`` names an index of CPU
+builds, and ``--torch`` another release than the oldest or newest one.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+PLACE = ROOT / "build" / "versions"
+PYTHONS = ("3.11", "3.12", "3.13", "3.14")
+OLDEST = {"torch": "2.11", "numpy": "2.0", "scipy": "1.13", "numba": "0.61"}
+FURTHER = ("tqdm==4.66.0", "safetensors==0.5.0", "tomli-w==1.1.0", "filelock==3.12.0")
+"""The oldest of the other libraries that ``pyproject.toml`` admits."""
+OTHERS = ("tqdm", "safetensors", "tomli-w", "filelock", "pytest", "hypothesis", "setuptools>=77")
+QUICK = ("tests/base", "tests/disk", "tests/graph/test_graph.py", "tests/graph/test_graph_folder.py")
+QUICK += ("tests/sampling/test_everywhere.py", "tests/training/test_run_folder.py")
+TRAIN = ("train", "--epochs", "2", "--no-plot")
+
+
+def interpreter(version: str) -> str | None:
+    """Return the path of a Python, in the path or among those of pyenv."""
+    found = sorted(Path.home().glob(f".pyenv/versions/{version}.*/bin/python"))
+    return str(found[-1]) if found else shutil.which(f"python{version}")
+
+
+def requirements(kind: str, torch: str | None) -> list[str]:
+    if kind == "newest":
+        return [f"torch=={torch}" if torch else "torch", "numpy", "scipy", "numba"]
+    versions = OLDEST | ({"torch": torch} if torch else {})
+    return [f"{name}=={number}{'.*' * (number.count('.') == 1)}" for name, number in versions.items()] + [*FURTHER]
+
+
+def run(*words: object) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([*map(str, words)], cwd=ROOT, capture_output=True, text=True, check=False)
+
+
+def failed(what: str, done: subprocess.CompletedProcess[str]) -> str:
+    lines = [line for line in (done.stderr.strip() or done.stdout.strip()).splitlines() if line.strip()]
+    return f"{what}: {lines[-1] if lines else done.returncode}"
+
+
+def row(name: str, torch: str | None, index: Sequence[str]) -> tuple[list[str], bool]:
+    """Return the cells of a row, and whether it failed."""
+    version, _, kind = name.partition("-")
+    python, begun = interpreter(version), time.perf_counter()
+    if python is None:
+        return [name, "", "", "no such Python here", ""], False
+    home = PLACE / name
+    done = run(python, "-m", "venv", "--clear", home)
+    pip = [home / "bin" / "python", "-m", "pip", "install", "--quiet", *index]
+    wanted = [
+        *requirements(kind, torch),
+        "tqdm",
+        "safetensors",
+        "tomli-w",
+        "filelock",
+        "pytest",
+        "hypothesis",
+        "setuptools>=77",
+    ]
+    if done.returncode == 0:
+        report = home / "report.json"
+        done = run(*pip, "--dry-run", "--report", report, *wanted)
+        if done.returncode:
+            return [name, "", "", failed("not to be had", done), ""], False
+        names = [one["metadata"]["name"] for one in json.loads(report.read_text(encoding="utf-8"))["install"]]
+        if any(part.startswith("nvidia") for part in names):
+            return [name, "", "", "only a CUDA build of torch is to be had here", ""], False
+        done = run(*pip, *wanted)
+    if done.returncode == 0:
+        done = run(*pip, "--no-deps", "--no-build-isolation", "--editable", ROOT)
+    if done.returncode:
+        return [name, "", "", failed("installing", done), ""], True
+    inside = home / "bin" / "python"
+    code = "import platform, torch, numpy, scipy, numba; print(platform.python_version(), torch.__version__, "
+    versions = run(inside, "-c", code + "numpy.__version__, scipy.__version__, numba.__version__)").stdout.split()
+    trained = run(inside, "-m", "nodeflow", *TRAIN, "--output", home / "run")
+    score = re.search(r"test accuracy (\d\.\d+)", trained.stdout)
+    result = f"accuracy {score[1]}" if score and trained.returncode == 0 else failed("training", trained)
+    tests = run(inside, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--no-header", *QUICK)
+    counts = re.search(r"(\d+ (?:passed|failed).*) in ", tests.stdout.strip().splitlines()[-1] if tests.stdout else "")
+    told = counts[1] if counts else failed("tests", tests)
+    wrong = trained.returncode != 0 or tests.returncode != 0
+    if tests.returncode:
+        (home / "tests.txt").write_text(tests.stdout, encoding="utf-8")
+    return [name, ", ".join(versions), result, told, f"{time.perf_counter() - begun:.0f}"], wrong
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("rows", nargs="*", metavar="ROW", help="such as 3.12-newest (default: all)")
+    parser.add_argument("--torch", help="the release of torch")
+    parser.add_argument("--index", help="an index of CPU builds of torch")
+    options = parser.parse_args()
+    index = ["--extra-index-url", options.index] if options.index else []
+    print("| row | Python, torch, numpy, scipy, numba | training | tests | seconds |\n|---|---|---|---|---|")
+    wrong = False
+    for name in options.rows or [f"{version}-{kind}" for version in PYTHONS for kind in ("oldest", "newest")]:
+        cells, bad = row(name, options.torch, index)
+        print(f"| {' | '.join(cells)} |", flush=True)
+        wrong |= bad
+    return int(wrong)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
