@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -32,8 +33,8 @@ TRAIN = ("train", "--epochs", "2", "--no-plot")
 
 def interpreter(version: str) -> str | None:
     """Return the path of a Python, in the path or among those of pyenv."""
-    found = sorted(Path.home().glob(f".pyenv/versions/{version}.*/bin/python"))
-    return str(found[-1]) if found else shutil.which(f"python{version}")
+    installed = sorted(Path.home().glob(f".pyenv/versions/{version}.*/bin/python"))
+    return str(installed[-1]) if installed else shutil.which(f"python{version}")
 
 
 def requirements(kind: str, torch: str | None) -> list[str]:
@@ -44,7 +45,9 @@ def requirements(kind: str, torch: str | None) -> list[str]:
 
 
 def run(*words: object) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([*map(str, words)], cwd=ROOT, capture_output=True, text=True, check=False)
+    # another numba would compile the loops that this checkout keeps anew
+    env = {**os.environ, "NUMBA_CACHE_DIR": str(PLACE / "loops"), "PYTHONPATH": ""}
+    return subprocess.run([*map(str, words)], cwd=ROOT, capture_output=True, text=True, check=False, env=env)
 
 
 def failed(what: str, done: subprocess.CompletedProcess[str]) -> str:
@@ -92,11 +95,11 @@ def row(name: str, torch: str | None, index: Sequence[str]) -> tuple[list[str], 
     result = f"accuracy {score[1]}" if score and trained.returncode == 0 else failed("training", trained)
     tests = run(inside, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--no-header", *QUICK)
     counts = re.search(r"(\d+ (?:passed|failed).*) in ", tests.stdout.strip().splitlines()[-1] if tests.stdout else "")
-    told = counts[1] if counts else failed("tests", tests)
+    outcome = counts[1] if counts else failed("tests", tests)
     wrong = trained.returncode != 0 or tests.returncode != 0
     if tests.returncode:
         (home / "tests.txt").write_text(tests.stdout, encoding="utf-8")
-    return [name, ", ".join(versions), result, told, f"{time.perf_counter() - begun:.0f}"], wrong
+    return [name, ", ".join(versions), result, outcome, f"{time.perf_counter() - begun:.0f}"], wrong
 
 
 def main() -> int:
