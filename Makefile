@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help train test test-slow test-bounds test-tools coverage mutants fuzz faults soak judge alarms docs lint types format notebooks clean
+.PHONY: help train test test-slow test-bounds test-tools coverage mutants fuzz faults soak judge alarms test-cpus versions docs lint types format notebooks clean
 
 help:
 	@echo "make train      train GraphSAGE on the bundled data set, into runs/debian"
@@ -20,6 +20,8 @@ help:
 	@echo "make soak       train on 20,000 batches and see that memory stays flat"
 	@echo "make judge      check the samplers of other libraries: make judge PYG=PYTHON GRAPHBOLT=PYTHON"
 	@echo "make alarms     count the false alarms of check_sampler over all samplers, for SEEDS=1000 seeds"
+	@echo "make test-cpus  run them as compiled for older processors"
+	@echo "make versions   try the oldest and newest libraries on each Python that is installed"
 	@echo "make docs       build the documentation site, build/docs/index.html"
 	@echo "make lint       check style and format; make format fixes what it can"
 	@echo "make types      run mypy, strict"
@@ -52,22 +54,34 @@ coverage: $(VENV)/.dev
 
 mutants: $(VENV)/.dev
 	$(BIN)/python trials/mutants.py
+
 # atheris has no wheel for every Python: hypothesis draws the same edits then
 fuzz: $(VENV)/.dev
 	-$(BIN)/python -m pip install --quiet --only-binary :all: 'atheris>=3'
 	$(BIN)/python trials/fuzz.py --minutes $(or $(MINUTES),10)
+
 # forked processes write, so each has one thread; the moments of kills lie in the program, not in a slow disk
 faults: $(VENV)/.dev
 	OMP_NUM_THREADS=1 NUMBA_NUM_THREADS=1 TMPDIR=$(or $(wildcard /dev/shm),/tmp) $(BIN)/python -W ignore trials/faults.py $(FAULTS)
 
 soak: $(VENV)/.dev
 	OMP_NUM_THREADS=1 NUMBA_NUM_THREADS=1 $(BIN)/python trials/soak.py
+
 judge: $(VENV)/.dev
 	$(BIN)/python trials/judge.py $(PYG:%=--pyg %) $(GRAPHBOLT:%=--graphbolt %)
 
 SEEDS ?= 1000
 alarms: $(VENV)/.dev
 	$(BIN)/python trials/alarms.py --seeds $(SEEDS)
+# what each processor computes must be the same draws; without features named, numba takes those of this machine
+test-cpus: $(VENV)/.dev
+	for cpu in haswell generic; do \
+		NUMBA_CPU_NAME=$$cpu NUMBA_CPU_FEATURES= NUMBA_CACHE_DIR=$(CURDIR)/build/cpu-$$cpu $(BIN)/python -m pytest \
+			-n auto --maxprocesses 4 tests/kernels tests/ops tests/sampling || exit 1; \
+	done
+
+versions: $(BIN)/python
+	$(BIN)/python trials/versions.py $(ROWS)
 
 docs: $(VENV)/.docs
 	$(BIN)/python scripts/make_docs.py

@@ -6,6 +6,8 @@ import os
 import stat
 from pathlib import Path
 
+USED_FILES_STAY = os.name == "nt"
+"""Whether files that are open or mapped cannot be replaced or removed, nor folders that hold them be renamed."""
 _KINDS = ((stat.S_ISDIR, "a folder"), (stat.S_ISFIFO, "a FIFO"), (stat.S_ISSOCK, "a socket"))
 
 

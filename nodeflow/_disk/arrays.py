@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from io import FileIO
-from pathlib import Path
+from pathlib import Path, PureWindowsPath
 from typing import Any, BinaryIO, Literal
 
 import numpy as np
@@ -21,7 +21,7 @@ import torch
 from torch import Tensor
 
 from nodeflow._base.checks import as_count
-from nodeflow._base.types import Array
+from nodeflow._base.types import DTYPES, Array
 from nodeflow._rows.csr import csr_tensor
 from nodeflow._rows.rows import as_array, from_numpy
 from nodeflow._runtime import process
@@ -29,7 +29,6 @@ from nodeflow._runtime import process
 _PIECE = 2**22  # bytes read or written at a time
 _PAGE = 4096  # bytes of a header
 _HEADER = 10_000  # bytes that a header has at most: a table of three short entries and blanks
-_WHOLE = {torch.bool} | {getattr(torch, f"{sign}int{bits}") for sign in ("", "u") for bits in (8, 16, 32, 64)}
 _NOT_SUPPORTED = (errno.EOPNOTSUPP, errno.ENOTSUP, errno.EINVAL, errno.ENOSYS)
 
 
@@ -57,10 +56,11 @@ class ArrayFile:
             csr = indptr, indices
         sizes = tuple(as_count(size, "a size") for size in facts["shape"])
         array = cls(**{**facts, "shape": sizes, "csr": csr})
-        if Path(array.file).is_absolute() or ".." in Path(array.file).parts or "\0" in array.file:
+        place = PureWindowsPath(array.file)  # which has the drives and separators of every system
+        if place.anchor or ".." in place.parts or "\0" in array.file:
             raise ValueError(f"the file {array.file!r} lies outside of the folder")
         as_count(array.checksum, "a checksum")
-        if not _is_of_numbers(getattr(torch, array.dtype, None)) or _is_huge(sizes):
+        if array.dtype not in DTYPES or _is_huge(sizes):
             raise ValueError(f"{array.file} is said to hold {array.dtype} {array.shape}")
         if csr is not None and [len(part.shape) for part in (array, *csr)] != [2, 1, 1]:
             raise ValueError(f"{array.file} is said to hold sparse rows {array.shape}")
@@ -80,8 +80,7 @@ class ArrayFile:
 
     @property
     def torch_type(self) -> torch.dtype:
-        dtype: torch.dtype = getattr(torch, self.dtype)
-        return dtype
+        return DTYPES[self.dtype]
 
     @property
     def layout(self) -> torch.layout:
@@ -92,11 +91,6 @@ class ArrayFile:
     def nbytes(self) -> int:
         """Bytes of the numbers."""
         return sum(math.prod(array.shape) * array.torch_type.itemsize for array in self.plain)
-
-
-def _is_of_numbers(dtype: object) -> bool:
-    """Whether this is a type of numbers, and not of quantised ones or of bare bits."""
-    return isinstance(dtype, torch.dtype) and (dtype.is_floating_point or dtype.is_complex or dtype in _WHOLE)
 
 
 def numpy_type(dtype: torch.dtype) -> np.dtype[Any]:
@@ -133,7 +127,7 @@ def scratch_array(folder: Path, dtype: torch.dtype, shape: tuple[int, ...]) -> T
     Raises OSError where the disk cannot hold it.
     """
     kind = numpy_type(dtype)
-    with making(folder), naming(folder), tempfile.TemporaryFile(dir=folder) as opened:
+    with making(folder), naming(folder), tempfile.TemporaryFile(prefix=".scratch-", dir=folder) as opened:
         if 0 in shape:  # nothing to map
             return torch.zeros(shape, dtype=dtype)
         take_room(opened.fileno(), 0, math.prod(shape) * kind.itemsize)

@@ -7,10 +7,11 @@ import os
 import shutil
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from nodeflow._base import files
 from nodeflow._disk.arrays import making, naming
 from nodeflow._disk.manifest import MANIFEST, REPLACED, sync_folder
 
@@ -22,17 +23,21 @@ _PATIENCE = 1.0  # seconds: far longer than another process needs to remove a dr
 
 
 @contextmanager
-def new_folder(path: Path, *, overwrite: bool = False) -> Iterator[Path]:
+def new_folder(path: Path, *, overwrite: bool = False, alone: bool = False) -> Iterator[Path]:
     """Yield a draft of a folder, empty but for its lock, which becomes ``path`` at the end of the block.
 
     If anything raises, the draft is removed and ``path`` is as it was. Drafts that killed processes left in the folder
-    around ``path`` are removed. ``overwrite`` replaces a folder that has a manifest. Raises FileExistsError for a path
-    that exists, BlockingIOError where another process is writing the same folder, OSError where the disk is full.
+    around ``path`` are removed. ``overwrite`` replaces a folder that has a manifest; with ``alone`` its lock is taken,
+    so that nobody writes into it meanwhile. Raises FileExistsError for a path that exists, BlockingIOError where
+    another process is writing the same folder, PermissionError where the system does not replace a folder whose files
+    are in use, OSError where the disk is full.
     """
     path = Path(os.path.abspath(path))
     check_free(path, overwrite=overwrite)
     draft = _draft(path)
-    with making(path.parent):
+    with making(path.parent), ExitStack() as held:
+        if alone and overwrite and (path / MANIFEST).is_file():
+            held.enter_context(locked(path))
         remove_drafts(path.parent)
         with naming(path):
             lock = _begin(draft, path)
@@ -46,25 +51,41 @@ def new_folder(path: Path, *, overwrite: bool = False) -> Iterator[Path]:
                 yield draft
                 sync_folder(draft)
                 check_free(path, overwrite=overwrite)
-                if not _exchange(draft, path):
-                    if (path / MANIFEST).is_file():
-                        path.replace(_replaced(path))
-                    elif path.exists():
-                        path.rmdir()
-                    draft.replace(path)
+                if files.USED_FILES_STAY:
+                    held.close()
+                    _let_go(lock, draft)
+                _replace(draft, path)
                 sync_folder(path.parent)
                 with suppress(OSError):
                     (path / LOCK).unlink()
             finally:
+                _let_go(lock, draft)
                 _end_replacing(path)
                 shutil.rmtree(draft, ignore_errors=True)
                 lock.release()
 
 
+def _replace(draft: Path, path: Path) -> None:
+    """Give a draft the name of a folder, which may be there; ``_end_replacing`` ends it, or takes it back."""
+    if _exchange(draft, path):
+        return
+    if (path / MANIFEST).is_file():
+        try:
+            path.replace(_replaced(path))
+        except PermissionError as error:
+            why = "a file in it is open or mapped, so that this system does not replace it; close what uses it"
+            raise PermissionError(error.errno, f"{error.strerror}: {why}", str(path)) from error
+    elif path.exists():
+        path.rmdir()
+    draft.replace(path)
+
+
 def _exchange(draft: Path, path: Path) -> bool:
     """Exchange two folders in one step, so that a killed process leaves one of them; False where that cannot be."""
-    rename = getattr(ctypes.CDLL(None), "renameat2", None) if sys.platform == "linux" else None
-    if rename is None or path.is_symlink():
+    if sys.platform != "linux" or files.USED_FILES_STAY or path.is_symlink():
+        return False
+    rename = getattr(ctypes.CDLL(None), "renameat2", None)
+    if rename is None:
         return False
     here, both = -100, 2  # AT_FDCWD, RENAME_EXCHANGE
     return bool(rename(here, os.fsencode(draft), here, os.fsencode(path), both) == 0)
@@ -88,12 +109,20 @@ def _begin(draft: Path, name: Path) -> BaseFileLock:
             return take_lock(draft, name, shared=False, patience=_PATIENCE)
 
 
+def _let_go(lock: BaseFileLock, folder: Path) -> None:
+    """Release a lock in a folder where its open file would keep the folder from being renamed and removed."""
+    if files.USED_FILES_STAY and lock.is_locked:
+        lock.release()
+        (folder / LOCK).unlink(missing_ok=True)  # a draft without it has just been made, and is left alone
+
+
 def remove_drafts(parent: Path) -> None:
     """Remove what killed processes left of new folders: drafts that nobody writes, and folders that were replaced."""
     for draft in parent.glob(f"{_DRAFT}*"):
-        # else it has just been made; without a lock, a manifest is that of a folder that was replaced
-        if (draft / LOCK).is_file() or (draft / MANIFEST).is_file():
-            with suppress(OSError), locked(draft):
+        # else it has just been made; without a lock, a manifest is that of a folder that was exchanged for its draft
+        if (draft / LOCK).is_file() or (not files.USED_FILES_STAY and (draft / MANIFEST).is_file()):
+            with suppress(OSError), locked(draft) as lock:
+                _let_go(lock, draft)
                 shutil.rmtree(draft, ignore_errors=True)
     for old in parent.glob(f"{REPLACED}*"):
         path = old.with_name(old.name.removeprefix(REPLACED))
@@ -121,7 +150,7 @@ def check_free(path: Path, *, overwrite: bool) -> None:
 
 
 @contextmanager
-def locked(folder: Path, name: Path | None = None) -> Iterator[None]:
+def locked(folder: Path, name: Path | None = None) -> Iterator[BaseFileLock]:
     """Hold the lock of a folder, which belongs to one process at a time; the lock of a killed process is free.
 
     ``name`` is what the error calls the folder. Raises BlockingIOError where another process, or another place in this
@@ -129,7 +158,7 @@ def locked(folder: Path, name: Path | None = None) -> Iterator[None]:
     """
     lock = take_lock(folder, name or folder, shared=False)
     try:
-        yield
+        yield lock
     finally:
         lock.release()
 

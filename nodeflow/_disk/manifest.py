@@ -106,6 +106,16 @@ class Manifest:
         return manifest
 
 
+def kind_of(folder: Path) -> str | None:
+    """Return the kind that the manifest of a folder names; None where there is none, or a damaged one."""
+    try:
+        with open_file(folder / MANIFEST) as opened:
+            kind = json.loads(opened.read())["kind"]
+    except (OSError, ValueError, TypeError, KeyError, RecursionError):
+        return None
+    return kind if isinstance(kind, str) else None
+
+
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """Return a table of JSON; raises ValueError for a name that it has twice."""
     words = dict(pairs)
@@ -134,12 +144,15 @@ def replace_file(path: Path, contents: bytes) -> None:
 def sync_arrays(folder: Path, arrays: Iterable[ArrayFile]) -> None:
     """Flush the files of some arrays to the disk."""
     files = {folder / plain.file for array in arrays for plain in array.plain}
-    for path in sorted(files | {file.parent for file in files} | {folder}):
-        sync_folder(path)
+    for file in sorted(files):
+        with naming(file), file.open("rb+") as opened:  # some systems flush no file that is open for reading only
+            os.fsync(opened.fileno())
+    for place in sorted({file.parent for file in files} | {folder}):
+        sync_folder(place)
 
 
 def sync_folder(folder: Path) -> None:
-    """Flush the entries of a folder, or a file, to the disk, where the system can open folders."""
+    """Flush the entries of a folder to the disk, where the system can open folders."""
     try:
         descriptor = os.open(folder, os.O_RDONLY)
     except OSError:

@@ -1,4 +1,7 @@
-"""Pieces of a file, read by the operating system's ``pread`` from sorted places, neighbours in one call."""
+"""Pieces of a file, read by the operating system's ``pread`` from sorted places, neighbours in one call.
+
+Systems without ``pread`` copy them from a map of the file.
+"""
 
 from __future__ import annotations
 
@@ -55,4 +58,19 @@ def read_pieces(file, offsets, sizes, order, to, align, scratch, out, first, las
                     out[U64(c + shift)] = scratch[U64(c - begin)]
             begin += wanted
         i = j
+    return total
+
+
+@njit(nogil=True, cache=True)
+def copy_pieces(mapped, offsets, sizes, order, to, out, first, last):
+    """As ``read_pieces``, from all bytes of the file, mapped."""
+    total = 0
+    for i in range(first, last):
+        p = order[U64(i)]
+        begin, size = offsets[U64(p)], sizes[U64(p)]
+        if begin + size > mapped.shape[0]:
+            return -max(begin, mapped.shape[0]) - 1
+        for c in range(size):
+            out[U64(to[U64(p)] + c)] = mapped[U64(begin + c)]
+        total += size
     return total

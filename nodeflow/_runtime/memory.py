@@ -14,6 +14,7 @@ from __future__ import annotations
 import contextlib
 import math
 import mmap
+import os
 import weakref
 from collections import deque
 from typing import Final
@@ -102,7 +103,8 @@ def leave_scratch(first: Ints, second: Ints, most: int) -> None:
 
 def outside(size: int, kind: DTypeLike) -> Array:
     """Return an array of ``size`` zeros outside the heap. A child made by fork has a copy of its own."""
-    memory = mmap.mmap(-1, max(size, 1) * np.dtype(kind).itemsize, access=mmap.ACCESS_COPY)
+    access = mmap.ACCESS_COPY if hasattr(os, "fork") else mmap.ACCESS_WRITE
+    memory = mmap.mmap(-1, max(size, 1) * np.dtype(kind).itemsize, access=access)
     return np.frombuffer(memory, kind)[:size]
 
 

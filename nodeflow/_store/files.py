@@ -101,7 +101,7 @@ class FileStore(Store):
                 self.number, self.arrays = latest, self._map(latest)
             for other in self.folder.iterdir():  # a set that was never finished, or that a finished one replaced
                 if other.is_dir() and other.name != str(self.number):
-                    shutil.rmtree(other)
+                    self._remove(other.name)
             # A commit writes its counter first, so that a torn one is ahead of all finished processes and is undone.
             if len(ended) and commits == ended.max():
                 self._journal.erase()
@@ -208,7 +208,7 @@ class FileStore(Store):
             what = f"{os.strerror(error.errno or 0)}: {with_article(self._kind)} of {total:,} bytes"
             raise OSError(error.errno, what, str(self.folder)) from None
 
-    def _remove(self, number: int) -> None:
+    def _remove(self, number: int | str) -> None:
         shutil.rmtree(self.folder / str(number), ignore_errors=True)
 
     def _manifest(self, number: int) -> Manifest:

@@ -6,6 +6,7 @@ import json
 import math
 import os
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -94,12 +95,18 @@ class Journal:
     def close(self) -> None:
         """Remove the file, unless it is marked."""
         if not self.marked:
-            self._file.unlink(missing_ok=True)
-            self._map()
+            self._unmap()
+            with suppress(PermissionError):  # where a map keeps the file, another store of this process goes on with it
+                self._file.unlink(missing_ok=True)
+
+    def _unmap(self) -> None:
+        """Let go of the file: some systems neither replace nor remove one that is mapped."""
+        self._memory: Array = np.zeros(0, np.uint8)
+        self._words = self._memory.view(np.int64)
 
     def _map(self) -> None:
+        self._unmap()
         self._number = _number_of(self._file)
-        self._memory: Array = np.zeros(0, np.uint8)
         if self._number is not None and self._file.stat().st_size >= _LINE:
             self._memory = np.asarray(np.memmap(self._file, np.uint8, "r+"))
         self._words = self._memory[:_LINE].view(np.int64)
@@ -112,13 +119,15 @@ class Journal:
         try:
             with draft.open("wb") as opened:
                 take_room(opened.fileno(), 0, size)
+            self._unmap()
+            # a file with all its disk space replaces the old one: a write to a map that lacks space kills the process
+            os.replace(draft, self._file)
         except OSError as error:
             draft.unlink(missing_ok=True)
             what = f"{os.strerror(error.errno or 0)}: a commit needs {size:,} bytes for the rows that it replaces"
             raise OSError(error.errno, what, str(self._file)) from None
-        # Only a file with all its disk space replaces the old one: a write to a map that lacks space kills the process.
-        os.replace(draft, self._file)
-        self._map()
+        finally:
+            self._map()
 
     def _block(self, start: int, dtype: torch.dtype, shape: Sequence[int]) -> Tensor:
         size = math.prod(shape) * dtype.itemsize

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
-from tqdm import tqdm
 
 from nodeflow._base.calls import checked
 from nodeflow._base.checks import Ints, as_count, as_ids
 from nodeflow._base.files import is_file
+from nodeflow._base.progress import progress_bar
 from nodeflow._base.sizes import as_bytes
 from nodeflow._base.types import Array, FileLike
 from nodeflow._disk.arrays import ArrayFile, read_header
@@ -99,7 +99,7 @@ def build_graph(
         table = _Columns(draft)
         names: dict[str, int] = {}
         total = sum(path.stat().st_size for paths in files for path in paths)
-        with tqdm(total=total, unit="B", unit_scale=True, desc="reading", disable=not progress, leave=False) as bar:
+        with progress_bar("reading", total, "B", shown=progress, unit_scale=True) as bar:
             for paths in files:
                 before, count = bar.n, spool.num_edges
                 for piece in pieces_of_edges(paths, options, upper, named=named):
@@ -113,8 +113,7 @@ def build_graph(
         contents = Contents()
         node_frame, edge_frame = GraphFrame(size, of_nodes), GraphFrame(spool.num_edges, of_edges)
         parts = _split(split or {}, size)
-        shown: Any = {"unit": " edges", "unit_scale": True, "desc": "sorting", "disable": not progress, "leave": False}
-        with tqdm(total=spool.num_edges, **shown) as bar:
+        with progress_bar("sorting", spool.num_edges, " edges", shown=progress, unit_scale=True) as bar:
             contents.arrays |= sorted_by_destination(spool, draft, size, limit, bar.update)
         contents.add_columns(draft, "ndata", node_frame)
         for name, array in table.finish(edge_frame).items():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -12,13 +12,15 @@ from typing import TYPE_CHECKING, Any
 
 from torch import Tensor
 
+from nodeflow._base.checks import check_indptr, check_range
 from nodeflow._base.types import Array, FileLike
 from nodeflow._disk.arrays import ArrayFile, check_array, map_array, map_tensor
 from nodeflow._disk.checked import check_ends, check_ids, check_sparse
-from nodeflow._disk.manifest import Manifest
+from nodeflow._disk.manifest import Manifest, kind_of
 from nodeflow._disk.streams import stream_array, stream_column
 from nodeflow._edges.stored import permutation
 from nodeflow._rows.rows import Rows
+from nodeflow._runtime.mapped import FilePart, part_of_file
 from nodeflow.graph._frame import GraphFrame
 
 if TYPE_CHECKING:
@@ -103,6 +105,33 @@ def _check(folder: Path, verify: bool | None, manifest: Manifest) -> None:
     for kind in ("ndata", "edata"):
         for _, column in _columns(folder, manifest, kind):
             check_sparse(folder, column)
+
+
+def check_reopened(parts: Sequence[Array | FilePart | None], arrays: Sequence[Array | None]) -> None:
+    """Check the arrays of an unpickled graph that were mapped again, ``parts`` as the pickle has them.
+
+    Those of a graph folder are checked as ``Graph.open`` does, so that nothing is read until a file changes; of other
+    files, all numbers are compared with their bounds. Raises ValueError for damaged ones.
+    """
+    files = [part.file for part in parts if isinstance(part, FilePart)]
+    if not files:
+        return
+    folder = Path(files[0]).parent
+    if kind_of(folder) == KIND:
+        manifest = read_manifest(folder)
+        whole = [manifest.arrays.get(name) for name in ("indptr", "indices", "edge_ids")]
+        if list(parts) == [array if array is None else part_of_file(map_array(folder, array)) for array in whole]:
+            return
+    indptr, indices, edge_ids = arrays
+    assert indptr is not None
+    assert indices is not None
+    try:
+        check_indptr(indptr, len(indices))
+        check_range(indices, "indices", len(indptr) - 1, "node")
+        if edge_ids is not None:
+            check_range(edge_ids, "edge_ids", len(indices), "edge")
+    except (ValueError, IndexError) as error:
+        raise ValueError(f"{', '.join(files)}: not the graph that was pickled, or damaged: {error}") from None
 
 
 def open_graph(folder: Path, manifest: Manifest) -> tuple[tuple[Array, Array, Array | None], GraphFrame, GraphFrame]:

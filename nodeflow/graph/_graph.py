@@ -40,7 +40,7 @@ from nodeflow._peers.held import Held
 from nodeflow._peers.peers import ALONE, Peers
 from nodeflow._runtime import process
 from nodeflow._runtime.mapped import FilePart, part_of_file
-from nodeflow.graph._folder import open_graph, read_manifest, write_graph
+from nodeflow.graph._folder import check_reopened, open_graph, read_manifest, write_graph
 from nodeflow.graph._frame import Frame, GraphFrame
 from nodeflow.graph._hints import check_arrays, holds_text, size_of
 from nodeflow.graph._names import NodeNames, listed
@@ -232,7 +232,8 @@ class Graph(Frozen):
 
         Files that have changed since they were last checked are read once, and compared with their checksums; indices
         are compared with their bounds. The file ``.checked`` in the folder remembers that, where it can be written.
-        Every opened graph has an identity (``uid``) of its own. A pickle of it names the files, and keeps the identity.
+        Every opened graph has an identity (``uid``) of its own. A pickle of it names the files, and keeps the identity;
+        files that have changed are checked again when it is loaded in another process.
 
         Args:
             folder: the folder.
@@ -394,6 +395,8 @@ class Graph(Frozen):
         arrays, ndata, edata, uid = state
         opened = [array.open() if isinstance(array, FilePart) else array for array in arrays]
         living_one = process.graphs.get(uid)
+        if living_one is None:  # else this process has checked its files
+            check_reopened(arrays, opened)
         self._start([None if array is None else read_only(array) for array in opened], ndata, edata, uid)
         if living_one is not None:  # in the process where the graph still lives, batches go on finding that very object
             process.graphs[uid] = living_one

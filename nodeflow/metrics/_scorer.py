@@ -9,9 +9,9 @@ from typing import Protocol, TypeAlias
 import numpy as np
 import torch
 from torch import Tensor, nn
-from tqdm import tqdm
 
 from nodeflow._base.checks import Ints, as_count, as_ids, describe
+from nodeflow._base.progress import progress_bar
 from nodeflow._base.sizes import as_bytes
 from nodeflow._links.links import SIDES, Queries
 
@@ -77,8 +77,7 @@ class Scoring:
         """Within the block, the scorer is in evaluation mode without gradients; shows a bar of ``total`` queries."""
         modules = self._scorer.modules() if isinstance(self._scorer, nn.Module) else ()
         modes = {part: part.training for part in modules}
-        bar = tqdm(total=total, disable=not progress, desc=what, unit=" queries", leave=False)
-        with torch.no_grad(), bar as self._bar:
+        with torch.no_grad(), progress_bar(what, total, " queries", shown=progress) as self._bar:
             try:
                 for part in modes:
                     part.training = False

@@ -8,7 +8,6 @@ from collections.abc import Collection, Sequence
 from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
-from urllib.parse import quote
 
 import numpy as np
 import torch
@@ -29,9 +28,13 @@ NODES = "nodes"
 """The folder of the node columns."""
 
 
-def node_file(column: str, part: int, generation: int) -> str:
-    """Return the name of the file of a part of a node column. A part that is written anew gets a new name."""
-    return f"{NODES}/{quote(column, safe='')}.{part}.{generation}.npy"
+def node_file(column: int, part: int, generation: int) -> str:
+    """Return the name of the file of a part of a node column. A part that is written anew gets a new name.
+
+    Columns have numbers, in the order of ``Partitions.ndata``, because a name may be no name of a file, and some
+    systems do not tell "X" from "x".
+    """
+    return f"{NODES}/{column}.{part}.{generation}.npy"
 
 
 def read_rows(path: Path, out: Array, first: int = 0, *, page_cache: bool = True) -> int:
@@ -138,7 +141,8 @@ class NodeSlots:
         folder, bytes_written = self._partitions.folder, 0
         for name in self._writable:
             rows = self._memory[name][place]
-            path = folder / node_file(name, part, self._partitions.epoch + 1)
+            number = self._partitions.ndata.index(name)
+            path = folder / node_file(number, part, self._partitions.epoch + 1)
             try:
                 writer = ArrayWriter(path, self._arrays[name].torch_type, rows.shape[1:], len(rows))
                 writer.append(rows)

@@ -5,21 +5,20 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from tqdm import tqdm
 
 from nodeflow._base.calls import checked
 from nodeflow._base.checks import Ints, as_count, as_ids, as_int, check_one_of, check_type
+from nodeflow._base.progress import progress_bar
 from nodeflow._base.types import Array, FileLike, IdsLike
 from nodeflow._base.version import __version__
 from nodeflow._disk.arrays import ArrayFile, checksum, create_array, map_array, numpy_type
-from nodeflow._disk.folders import locked, new_folder
-from nodeflow._disk.manifest import MANIFEST, Manifest
+from nodeflow._disk.folders import new_folder
+from nodeflow._disk.manifest import Manifest
 from nodeflow._rows.rows import as_array, fetch_rows, is_sparse, row_bytes
 from nodeflow.graph import SPLIT, Graph
 from nodeflow.partitions._cut import Masters, cut_nodes
@@ -101,9 +100,7 @@ def write_partitions(
     if sparse := [name for name, column in edges.items() if is_sparse(column)]:
         raise TypeError(f"edge column {sparse[0]!r} is sparse, and buckets hold dense rows; leave it out of edata=")
     path, number = Path(folder), as_int(seed, "seed")
-    # nobody writes into a folder that is to be replaced
-    lock = locked(path) if overwrite and (path / MANIFEST).is_file() else nullcontext()
-    with lock, new_folder(path, overwrite=overwrite) as draft:
+    with new_folder(path, overwrite=overwrite, alone=True) as draft:
         masters = cut_nodes(graph, count, method, training, number, equal=True)
         size = -(-graph.num_nodes // count)
         kind = numpy_type(id_type(count * size))
@@ -114,7 +111,7 @@ def write_partitions(
         arrays = write_arrays(draft, small)
         with _bar(graph, nodes, progress=progress) as bar:
             arrays |= _write_buckets(draft, graph, edges, masters, bar)
-            files = [[draft / node_file(name, p, 0) for p in range(count)] for name in nodes]
+            files = [[draft / node_file(i, p, 0) for p in range(count)] for i in range(len(nodes))]
             split = split_nodes(nodes, masters, np.full(count, size), files, [draft] * count, bar)
         arrays |= {f"ndata/{name}/{p}": array for name, parts in split.items() for p, array in enumerate(parts)}
         facts = _facts(graph, method, number) | {"num_partitions": count, "size": size, "epoch": 0}
@@ -354,7 +351,7 @@ class EdgeArrays:
 
 def _bar(graph: Graph, nodes: Mapping[str, NewColumn], *, progress: bool) -> Any:
     total = 2 * graph.num_edges + graph.num_nodes * len(nodes)
-    return tqdm(total=total, disable=not progress, desc="parts", unit=" rows", leave=False)
+    return progress_bar("parts", total, " rows", shown=progress)
 
 
 def _facts(graph: Graph, method: str | IdsLike, seed: int) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from tqdm import tqdm
 
 from nodeflow._base.checks import Ints, as_count, as_flag, as_ids, check_num_rows, check_type, describe
+from nodeflow._base.progress import progress_bar
 from nodeflow._base.types import FileLike, IdsLike
 from nodeflow._disk.arrays import scratch_array
 from nodeflow._peers.held import together
@@ -134,7 +135,7 @@ class FullPass:
         model.eval()
         total = sum(len(self._ranges(i)) for i in range(1, len(model.convs) + 1))
         try:
-            with tqdm(total=total, disable=not self.progress, desc="full pass", leave=False) as bar:
+            with progress_bar("full pass", total, shown=self.progress) as bar:
                 yield from self._layers(h, bar)
         finally:
             for module, training in modes.items():

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from nodeflow import _kernels as kernels
 from nodeflow._base.checks import Ints, describe
-from nodeflow._base.types import Array, Floats
+from nodeflow._base.types import DTYPES, Array, Floats
 from nodeflow._edges.edges import NOTHING, Edges
 from nodeflow._peers.held import WholeIds, together
 from nodeflow._peers.routes import Routes, narrowed
@@ -230,7 +230,7 @@ def _joined(answers: list[Arrays], routes: Routes) -> Choice:
     needed = True if True in needs else None if None in needs else False
     src, eid = (taken([arrays[i] for arrays in answers]).astype(np.int64, copy=False) for i in (2, 3))
     columns = {
-        name: from_numpy(taken([arrays[5 + i] for arrays in answers]), getattr(torch, kind))
+        name: from_numpy(taken([arrays[5 + i] for arrays in answers]), DTYPES[kind])
         for i, (name, kind) in enumerate(names[0])
     }
     get = None if weight is None else lambda: weight

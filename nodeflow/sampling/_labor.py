@@ -165,6 +165,7 @@ class LaborSampler(RowSampler):
     def choose(self, dst: Tensor, step: Step) -> Choice:
         if self.iterations == 0:
             return super().choose(dst, step)
+        self._nodes_of(dst, step)
         laid, fanout, numbers = self._layout(dst), self.fanouts[step.flow], self._numbers(step)
         edges = laid.begin, laid.degree, laid.indices
         pi, codes = outside(laid.size, np.float64), outside(laid.size, np.uint8)

@@ -211,8 +211,8 @@ class LadiesSampler(LayerSampler):
         # an edge in proportion to A^2, uniform over all edges of the destinations, has a source in proportion to the
         # sum over its edges: so no candidate needs to be known before, and one pass finds the edges and the sums
         edges, column, left_out = self.reader.edges, self._column, self.reader.edges.left_out
-        rows, size, key = edges.rows_of(dst.numpy()), self.layer_sizes[step.flow], np.uint64(step.random.key)
-        arrays = edges.indptr, edges.indices, rows
+        rows = edges.rows_of(self._nodes_of(dst, step))
+        size, key, arrays = self.layer_sizes[step.flow], np.uint64(step.random.key), (edges.indptr, edges.indices, rows)
         if len(column):
             norms = self._norms[rows]
             if edges.patch is not None:
@@ -292,7 +292,7 @@ class FastGCNSampler(LayerSampler):
 
     def choose(self, dst: Tensor, step: Step) -> Choice:
         edges = self.reader.edges
-        rows = edges.rows_of(dst.numpy())
+        rows = edges.rows_of(self._nodes_of(dst, step))
         size, key, arrays = self.layer_sizes[step.flow], step.random.key, (edges.indptr, edges.indices, rows)
         if self.draw == "poisson":
             prob = self._prob[size]

@@ -117,7 +117,7 @@ class RandomWalkSampler(Sampler):
         super().__init__(graph, num_flows, **options)
 
     def choose(self, dst: Tensor, step: Step) -> Choice:
-        starts = dst.numpy()
+        starts = self._nodes_of(dst, step)
         visited = self._visited(starts, step)
         indptr, src, visits = kernels.walk.most_visited(visited, starts, self.num_neighbors[step.flow])
         # with reuse the flows are prefixes of one structure, which has no columns

@@ -126,7 +126,7 @@ class RowSampler(Sampler):
 
     def choose(self, dst: Tensor, step: Step) -> Choice:
         edges = self.reader.edges
-        nodes = dst.numpy()
+        nodes = self._nodes_of(dst, step)
         ident, places = edges.idents_of(nodes), edges.whole.rows_of(nodes)
         index = ident if places is nodes else edges.idents_of(places)
         rows = DrawingRows(index, ident, None)

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nodeflow._base.checks import LARGEST, Ints, as_flag, as_ids, as_int, describe
+from nodeflow._base.checks import LARGEST, Ints, as_flag, as_ids, as_int, check_range, describe
 from nodeflow.flow import NodeFlow
 from nodeflow.graph import Graph
 from nodeflow.random import Random, derive_key
@@ -54,6 +54,12 @@ class Step(NamedTuple):
     contexts: Tensor | None
     inputs: Any
     roots: Tensor | None = None
+
+
+class _OwnStep(Step):
+    """A step of a call of the package, which knows its destinations: they are nodes, and need no check."""
+
+    dst: Tensor
 
 
 class Sampler(BoundSampler):
@@ -121,6 +127,16 @@ class Sampler(BoundSampler):
         """Return what ``choose`` returns on the whole graph, also where several processes hold it; then collective."""
         return choose_edges(self, dst, step)
 
+    def _nodes_of(self, dst: Tensor, step: Step) -> Ints:
+        """Return the destinations of ``choose`` as an array; raises IndexError for ids that are no nodes.
+
+        Compiled loops trust them. Those of the package's own calls are known to be nodes.
+        """
+        nodes: Ints = dst.numpy()
+        if getattr(step, "dst", None) is not dst:
+            check_range(nodes, "dst", self.graph.num_nodes, "node")
+        return nodes
+
     def candidates(self, dst: Tensor) -> Candidates:
         """Return all edges that the destinations ``dst`` (parent ids) could draw."""
         return Candidates(self.reader, torch.from_numpy(as_ids(dst, "dst", self.graph.num_nodes)))
@@ -133,7 +149,8 @@ class Sampler(BoundSampler):
         def choose(dst: Tensor, flow: int, context: Tensor | None = None) -> Choice:
             random = Random(derive_key(draw.key, flow))
             roots = None if root is None else root[context]
-            step = Step(flow, random, of_batch, of_epoch, draw.batch_number, context, inputs, roots)
+            step = _OwnStep(flow, random, of_batch, of_epoch, draw.batch_number, context, inputs, roots)
+            step.dst = dst
             return self.draw_edges(dst, step)
 
         options: dict[str, Any] = {"include_dst": self.include_dst, "reuse": self.reuse, "contexts": contexts}

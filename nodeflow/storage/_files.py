@@ -7,7 +7,7 @@ import os
 import threading
 import weakref
 from contextlib import suppress
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -98,9 +98,10 @@ class FileRows(RowsBase):
         room = min(_SCRATCH, -(-len(target) // _BLOCKS[-1]) * _BLOCKS[-1] + 2 * _BLOCKS[-1])
 
         def read(k: int) -> int:
-            pieces = offsets, count * self._row, order, to * self._row
-            where = _aligned(room), target, cuts[k], cuts[k + 1]
-            return int(kernels.reading.read_pieces(self._file, *pieces, self._block, *where))
+            pieces, where = (offsets, count * self._row, order, to * self._row), (target, cuts[k], cuts[k + 1])
+            if not hasattr(os, "pread"):
+                return int(kernels.reading.copy_pieces(self._mapped, *pieces, *where))
+            return int(kernels.reading.read_pieces(self._file, *pieces, self._block, _aligned(room), *where))
 
         waits = [self._pool().submit(partial(read, k)) for k in range(1, parts)]
         results = [read(0), *(wait() for wait in waits)]
@@ -108,6 +109,10 @@ class FileRows(RowsBase):
             self._raise_read_error(-failed - 1)
         with self._lock:
             self.bytes_read += sum(results)
+
+    @cached_property
+    def _mapped(self) -> Array:
+        return np.asarray(np.memmap(self.path, np.uint8, "r"))
 
     def _pool(self) -> Workers:
         if self._workers is None or self._workers[0] != os.getpid():  # threads do not live on in a forked process
@@ -119,7 +124,10 @@ class FileRows(RowsBase):
     def _raise_read_error(self, offset: int) -> None:
         start = offset // _BLOCKS[-1] * _BLOCKS[-1]
         # the loop does not say why it stopped: reading again raises the error of the system, if it still has one
-        if os.preadv(self._file, [memoryview(_aligned(_BLOCKS[-1]).data)], start) > offset - start:
+        if (
+            hasattr(os, "preadv")
+            and os.preadv(self._file, [memoryview(_aligned(_BLOCKS[-1]).data)], start) > offset - start
+        ):
             raise OSError(errno.EIO, f"reading byte {offset} failed, and then succeeded", str(self.path))
         raise ValueError(f"{self.path} has no byte {offset}: it was cut off after it was opened")
 

@@ -87,7 +87,8 @@ def read_tensors(path: Path) -> tuple[Any, dict[str, Tensor]]:
     try:
         with safe_open(path, "pt") as file:
             metadata = file.metadata() or {}
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118  it is no dict
+            # copies: tensors that map the file would change with it, and keep some systems from replacing it
+            tensors = {name: file.get_tensor(name).clone() for name in file.keys()}  # noqa: SIM118  it is no dict
         facts = _checked(metadata[_KEY], tensors)
     except KeyError:
         raise ValueError(f"{path} is no checkpoint of a training run: it does not say which model it holds") from None

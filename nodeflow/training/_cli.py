@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import errno
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from difflib import get_close_matches
+from io import TextIOWrapper
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
@@ -65,7 +67,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for name in ("stdout", "stderr"):  # None where a daemon was started without them
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115  as long as the process
-    options, unknown = _parser().parse_known_args(arguments)
+    if isinstance(sys.stdout, TextIOWrapper):  # names that the encoding of the terminal has no letters for
+        sys.stdout.reconfigure(errors="backslashreplace")
+    try:
+        options, unknown = _parser().parse_known_args(arguments)
+    except OSError as error:  # of standard output, which help goes to
+        print(f"nodeflow: {error}", file=sys.stderr)
+        return 2
     if unknown:
         _refuse(options.command, unknown[0])
     if is_own(getattr(options, "model", None)) and "" not in sys.path:
@@ -104,15 +112,16 @@ def _refuse(command: str, option: str) -> NoReturn:
 
 
 class _Parser(argparse.ArgumentParser):
-    """A parser that prints errors in one line, without the usage text."""
+    """A parser that prints errors in one line, without the usage text; raises OSError where help cannot be written."""
+
+    def _print_message(self, message: str, file: SupportsWrite[str] | None = None) -> None:
+        if file is sys.stdout:
+            say(message.rstrip("\n"))
+        else:
+            super()._print_message(message, file)
 
     def error(self, message: str) -> NoReturn:
         self.exit(2, f"{self.prog}: {message} (see {self.prog} --help)\n")
-
-    def _print_message(self, message: str, file: SupportsWrite[str] | None = None) -> None:
-        with _reader_may_leave():
-            super()._print_message(message, file)
-            sys.stdout.flush()
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -268,17 +277,21 @@ def say(text: str) -> None:
         print(text, flush=True)
 
 
+_LEFT = {errno.EPIPE} | ({errno.EINVAL} if os.name == "nt" else set())
+"""Errors of a pipe whose reader has gone."""
+
+
 @contextmanager
 def _reader_may_leave() -> Iterator[None]:
     """Discard further output once standard output is closed, so that a long run still ends."""
     try:
         yield
-    except BrokenPipeError:
+    except OSError as error:
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, sys.stdout.fileno())  # also for output flushed when the process ends
         os.close(nowhere)
-    except OSError as error:  # such as a full disk
-        raise OSError(error.errno, os.strerror(error.errno or 0), "standard output") from error
+        if error.errno not in _LEFT:  # such as a full disk
+            raise OSError(error.errno, os.strerror(error.errno or 0), "standard output") from error
 
 
 if __name__ == "__main__":

@@ -250,7 +250,7 @@ def _write(result: Result, folder: Path) -> list[Path]:
     write_tensors(folder / CHECKPOINT, result.network.state_dict(), {**facts, "network": task.network_facts()})
     write_log(folder / LOG, result.records)
     write_trace(folder / TRACE, result.steps)
-    (folder / RESULT).write_text(json.dumps({**facts, "machine": machine()}, indent=2) + "\n")
+    (folder / RESULT).write_text(json.dumps({**facts, "machine": machine()}, indent=2) + "\n", encoding="utf-8")
     return [folder / name for name in (CHECKPOINT, LOG, TRACE, RESULT)]
 
 
@@ -285,7 +285,7 @@ def write_log(path: Path, records: Sequence[EpochRecord]) -> None:
     """Write a row per epoch: loss, metrics on the validation nodes, seconds, rates and, with a history, its age."""
     metrics = list({name: None for record in records for name in record.scores})
     aged = any(record.age is not None for record in records)
-    with path.open("w", newline="") as file:
+    with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(["epoch", "loss", *(f"val_{name}" for name in metrics), *RATES, *(["age"] if aged else [])])
         for record in records:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import Any
@@ -11,9 +10,9 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
-from tqdm import tqdm
 
 from nodeflow._base.checks import Ints, describe
+from nodeflow._base.progress import progress_bar
 from nodeflow._base.types import Array
 from nodeflow._rows.base import RowsBase, summary
 from nodeflow._rows.rows import (
@@ -63,8 +62,8 @@ class FeatureRows(RowsBase):
 
         def finite_pieces() -> Iterator[Tensor]:
             pieces, total = _pieces(self.rows, step), -(-self.shape[0] // step)
-            off = None if sys.stderr else True  # None: where it is no terminal
-            for start, piece in tqdm(pieces, "features", total, unit="piece", leave=False, disable=off, delay=2):
+            options: Any = {"terminal_only": True, "pieces": pieces, "delay": 2}
+            for start, piece in progress_bar("features", total, "piece", shown=True, **options):
                 if (wrong := first_not_finite(piece)) is not None:
                     bad.append(start + wrong)
                     return

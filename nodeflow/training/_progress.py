@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from typing import Any
 
-from tqdm import tqdm
+from nodeflow._base.progress import progress_bar
 
 
 class Progress:
@@ -21,16 +20,9 @@ class Progress:
         ``counts`` are the numbers of batches of all epochs, ``epoch`` counts from 1, ``done`` are the batches of it
         that are done, ``shown`` whether this process shows it.
         """
-        bar = tqdm(
-            total=sum(counts),
-            initial=sum(counts[: epoch - 1]) + done,
-            unit="batch",
-            smoothing=0,
-            desc=f"epoch {epoch}/{len(counts)}",
-            leave=False,
-            # a daemon may have no standard error
-            disable=None if shown and sys.stderr is not None else True,
-        )
+        begun = sum(counts[: epoch - 1]) + done
+        options: Any = {"shown": shown, "terminal_only": True, "initial": begun, "smoothing": 0}
+        bar = progress_bar(f"epoch {epoch}/{len(counts)}", sum(counts), "batch", **options)
         if not bar.disable:  # the time left counts validation too, which lies between the bars of two epochs
             start = self._start = self._start or (bar.start_t, bar.initial)
             bar.start_t, bar.initial = start

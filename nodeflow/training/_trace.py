@@ -67,7 +67,7 @@ def _tensors(batch: Any) -> Iterator[Tensor]:
 
 def write_trace(path: Path, steps: Iterable[TracedStep]) -> None:
     """Write a row per traced step; losses are written exactly."""
-    with path.open("w", newline="") as file:
+    with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(TracedStep._fields)
         writer.writerows((step.epoch, step.batch, step.hash, repr(step.loss)) for step in steps)
@@ -77,7 +77,7 @@ def read_trace(path: Path) -> list[TracedStep]:
     """Return the traced steps of a file; raises FileNotFoundError, or ValueError for a damaged one."""
     if not is_file(path):
         raise FileNotFoundError(f"there is no trace {path}: only a run of this version or a later one can be compared")
-    with path.open(newline="") as file:
+    with path.open(encoding="utf-8", newline="") as file:
         try:
             rows: list[Mapping[str, str]] = list(csv.DictReader(file, strict=True))
             return [TracedStep(int(row["epoch"]), int(row["batch"]), row["hash"], float(row["loss"])) for row in rows]

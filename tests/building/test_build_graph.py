@@ -379,7 +379,6 @@ _build.build_graph(sys.argv[1], sys.argv[2], progress=False)
 MEASURE = """
 import resource, sys
 from nodeflow.building import build_graph
-from nodeflow import Graph
 build_graph(sys.argv[2], sys.argv[1] + "/warm", progress=False)
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 build_graph(sys.argv[3], sys.argv[1] + "/g", memory=sys.argv[4], progress=False)

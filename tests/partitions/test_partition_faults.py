@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -99,7 +100,7 @@ def test_a_file_that_is_damaged_between_states_is_named(parts: Partitions, prefe
     file = parts.folder / parts.node_array("x", missing).file
     whole = file.read_bytes()
     os.truncate(file, 130)
-    with pytest.raises(ValueError, match=rf"x.{missing}.0.npy is damaged or was cut off"):
+    with pytest.raises(ValueError, match=rf"{re.escape(str(file))} is damaged or was cut off"):
         list(buffer)
     file.write_bytes(whole)
     edges = np.load(parts.folder / "src.npy", mmap_mode="r+")

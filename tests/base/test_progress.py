@@ -1,0 +1,43 @@
+"""Progress bars of a process without standard error, such as a daemon: there are none, and the work is done."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+import nodeflow
+from nodeflow import Graph, building, metrics, nn, partitions
+from nodeflow._base.progress import progress_bar
+from nodeflow.distributed import partition_graph
+
+
+@pytest.fixture
+def ring() -> Graph:
+    return Graph.from_edges([0, 1, 2, 3], [1, 2, 3, 0], ndata={"x": torch.ones(4, 2)})
+
+
+def test_work_without_standard_error(ring: Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stderr", None)
+    partitions.write_partitions(ring, tmp_path / "buffer", 2)
+    partition_graph(ring, tmp_path / "parts", 2, method="ranges")
+    (tmp_path / "e.csv").write_text("0,1\n1,0\n")
+    building.build_graph(tmp_path / "e.csv", tmp_path / "g")
+    model = nn.GraphSAGE(2, 4, 3, num_layers=2)
+    assert model.inference(ring, ring.ndata["x"], progress=True).shape == (4, 3)
+    assert len(metrics.rank_links(nn.DotProduct(2), torch.randn(4, 2), [[0, 1], [1, 2]], progress=True).ranks) == 2
+
+
+def test_a_bar_is_shown_where_it_was_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
+    for shown, terminal_only, expected in ((True, False, True), (False, False, False), (True, True, False)):
+        with progress_bar("work", 2, shown=shown, terminal_only=terminal_only) as bar:
+            bar.update(2)
+        assert ("work" in capsys.readouterr().err) == expected
+
+
+def test_all_bars_are_made_in_one_place() -> None:
+    root = Path(nodeflow.__file__).parent
+    makers = [path.name for path in root.rglob("*.py") if " tqdm(" in path.read_text(encoding="utf-8")]
+    assert makers == ["progress.py"]
