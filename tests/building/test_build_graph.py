@@ -241,6 +241,17 @@ def test_parquet(tmp_path: Path) -> None:
     parquet.write_table(arrow.table({"a": [0, 1, 2, 3], "b": [1, 2, 3, -4]}), tmp_path / "negative.parquet")
     with pytest.raises(ValueError, match=r"negative\.parquet, row 3: dst must be an integer from 0, got -4"):
         build_graph(tmp_path / "negative.parquet", tmp_path / "j", **QUIET)
+    parquet.write_table(arrow.table({"a": [0], "b": [1], "w": arrow.array([2], "int32")}), tmp_path / "narrow.parquet")
+    parquet.write_table(arrow.table({"a": [0], "b": [1], "w": [2]}), tmp_path / "wide.parquet")
+    with pytest.raises(ValueError, match=r"wide\.parquet: column 'w' must be torch\.int32 as before, got torch\.int64"):
+        build_graph([tmp_path / "narrow.parquet", tmp_path / "wide.parquet"], tmp_path / "j", **QUIET)
+    with pytest.raises(ValueError, match=r"wide\.parquet has 3 columns \(a, b, w\), but columns names 2"):
+        build_graph(tmp_path / "wide.parquet", tmp_path / "j", columns=("src", "dst"), **QUIET)
+    parquet.write_table(arrow.table({"a": [0], "b": [1], "w": arrow.array([2**63], "uint64")}), tmp_path / "u.parquet")
+    with pytest.raises(
+        ValueError, match=r"u\.parquet: column 'w' holds 9223372036854775808, beyond the largest 64-bit"
+    ):
+        build_graph(tmp_path / "u.parquet", tmp_path / "j", **QUIET)
     (tmp_path / "cut.parquet").write_bytes((tmp_path / "e.parquet").read_bytes()[:200])
     with pytest.raises(ValueError, match=r"cut\.parquet must be a Parquet file"):
         build_graph(tmp_path / "cut.parquet", tmp_path / "j", **QUIET)
@@ -323,6 +334,17 @@ def test_wrong_arrays_are_named(tmp_path: Path) -> None:
         build_graph(tmp_path / "ok.npy", tmp_path / "g", ndata={"x": tmp_path / "long_double.npy"}, **QUIET)
     with pytest.raises(FileNotFoundError, match="there is no file"):
         build_graph(tmp_path / "nowhere.npy", tmp_path / "g", **QUIET)
+    np.save(tmp_path / "one.npy", np.array(3.0))
+    for name, words in (("one.npy", "one row per node or edge, got a single number"), ("x.npy", "a .npy file of num")):
+        (tmp_path / "x.npy").write_text("no array")
+        with pytest.raises(ValueError, match=rf"ndata\['x'\]: .*{name} must (be|have) {words}"):
+            build_graph(tmp_path / "ok.npy", tmp_path / "g", ndata={"x": tmp_path / name}, **QUIET)
+    with pytest.raises(FileNotFoundError, match=r"ndata\['x'\]: there is no file .*nowhere\.npy"):
+        build_graph(tmp_path / "ok.npy", tmp_path / "g", ndata={"x": tmp_path / "nowhere.npy"}, **QUIET)
+    with pytest.raises(ValueError, match=r"ok\.npy holds numbers, but named=True says"):
+        build_graph(tmp_path / "ok.npy", tmp_path / "g", named=True, **QUIET)
+    with pytest.raises(ValueError, match=r"a tuple must be two \.npy files.*several files make a list; got"):
+        build_graph([(write(tmp_path / "a.csv", "0,1\n"), tmp_path / "a.csv")], tmp_path / "g", **QUIET)
     with pytest.raises(TypeError, match="edges must be a file or a list of files, got int 3"):
         build_graph(3, tmp_path / "g", **QUIET)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="one file at least"):

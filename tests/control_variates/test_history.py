@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import weakref
 from pathlib import Path
 from typing import Any
@@ -61,7 +62,9 @@ def test_a_batch_pulls_and_pushes(ring: Graph) -> None:
         above = batch.layers[i + 1].parent_nid
         assert torch.equal(batch.ldata[i + 1][f"agg_h_{i}"], history.propagation(history.rows(i, range(7)), above))
     assert float(age) == 0
-    with pytest.raises(ValueError, match="layer 1 of the history has no row yet of node"):
+    nodes = batch.layers[1].parent_nid
+    first = int(nodes[history.age(1, nodes) < 0][0])
+    with pytest.raises(ValueError, match=f"layer 1 of the history has no row yet of node {first};"):
         history.pull(batch, missing="refuse")
     with pytest.raises(ValueError, match="missing must be"):
         history.pull(batch, missing="none")
@@ -257,6 +260,15 @@ def test_a_state_that_is_loaded_halfway_into_files_leaves_the_old_rows(ring: Gra
         assert everything(history) == before
     assert counter.seen > 20
     assert everything(History(ring, {1: 2, 0: 3}, weight="p", folder=tmp_path / "rows")) == before
+
+
+def test_flush_sends_every_file_to_the_disk(ring: Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    history, sent = filled(ring, folder=tmp_path / "h"), set()
+    monkeypatch.setattr(os, "fsync", lambda descriptor: sent.add(os.fstat(descriptor).st_ino))
+    history.flush()
+    files = [path.stat().st_ino for path in (tmp_path / "h").rglob("*.npy")]
+    assert len(files) > 3
+    assert sent > set(files)
 
 
 def test_the_schedule_of_an_updater_goes_on(ring: Graph) -> None:

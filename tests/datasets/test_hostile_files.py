@@ -36,6 +36,21 @@ def test_what_is_no_file_is_named(name: str, kind: str, folder: Path) -> None:
         read_folder(folder)
 
 
+def test_arrays_of_other_formats_are_named(folder: Path) -> None:
+    content = (folder / "labels.npy").read_bytes()
+    with (folder / "labels.npy").open("wb") as file:
+        np.savez(file, x=np.zeros(8, np.int64))
+    with pytest.raises(ValueError, match=r"labels\.npy must be a \.npy file of numbers.*an archive of several arrays"):
+        read_folder(folder)
+    (folder / "labels.npy").write_bytes(content[:6] + b"\x03" + content[7:])
+    with pytest.raises(ValueError, match=r"labels\.npy .*version \(3, 0\) of the \.npy format, .* names of columns"):
+        read_folder(folder)
+    (folder / "labels.npy").write_bytes(content)
+    scipy.sparse.save_npz(folder / "features.npz", scipy.sparse.coo_array(np.ones(8)))
+    with pytest.raises(ValueError, match=r"features\.npz must be a sparse matrix .*it has the shape \(8,\)"):
+        read_folder(folder)
+
+
 @pytest.mark.parametrize("kind", PLACES)
 def test_lists_of_edges_that_are_no_files(kind: str, tmp_path: Path) -> None:
     make, words = PLACES[kind]

@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import threading
+import zlib
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -43,6 +44,10 @@ def test_a_folder_comes_back(tmp_path: Path) -> None:
     assert sorted(path.name for path in folder.iterdir()) == ["half.npy", MANIFEST, "x.npy"]
     manifest = Manifest.read(folder, "thing", 3, verify=True)
     assert manifest.facts == {"name": "papers"}
+    # the one of zlib and of files of before
+    assert {array.checksum for array in manifest.arrays.values()} == {
+        zlib.crc32((folder / f"{name}.npy").read_bytes()) for name in ("x", "half")
+    }
     assert map_tensor(folder, manifest.arrays["x"]).tolist() == np.arange(12).reshape(4, 3).tolist()
     assert map_tensor(folder, manifest.arrays["half"]).dtype == torch.bfloat16
     assert [path.name for path in folder.parent.iterdir()] == ["b"]
