@@ -148,6 +148,9 @@ def read_lists(place: Path) -> Iterable[Any]:
 
 
 def read_state(place: Path) -> Iterable[Any]:
+    state = place / "state.safetensors"
+    if not (state.is_symlink() or state.exists()):  # such a run starts from the beginning, as it should
+        raise FileNotFoundError(f"{state} is gone")
     trainer = open_trainer(place, read_folder(place.parent / "two"))
     trainer.train_epoch()
     return sorted(trainer.network.state_dict().items())
