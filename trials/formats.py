@@ -148,6 +148,9 @@ def read_lists(place: Path) -> Iterable[Any]:
 
 
 def read_state(place: Path) -> Iterable[Any]:
+    state = place / "state.safetensors"
+    if not (state.is_symlink() or state.exists()):  # such a run starts from the beginning, as it should
+        raise FileNotFoundError(f"{state} is gone")
     trainer = open_trainer(place, read_folder(place.parent / "two"))
     trainer.train_epoch()
     return sorted(trainer.network.state_dict().items())
@@ -167,7 +170,10 @@ def read_run_files(place: Path) -> Iterable[Any]:
 
 
 def read_raw(place: Path) -> Iterable[Any]:
-    return [storage.open(place, shape=(NODES, 3), dtype=torch.float32).fetch(range(NODES))]
+    try:
+        return [storage.open(place, shape=(NODES, 3), dtype=torch.float32).fetch(range(NODES))]
+    except TypeError as error:  # a folder takes no shape
+        raise ValueError(str(error)) from error
 
 
 FORMATS: dict[str, Format] = {
@@ -180,9 +186,10 @@ FORMATS: dict[str, Format] = {
         lambda place: planted(sparse=True).save(place), lambda place: of_data(read_folder(place))
     ),
     "data set, arrays": Format(write_arrays, lambda place: of_data(read_folder(place)), checked=False),
-    "data set, matrix": Format(write_matrix, lambda place: of_data(read_folder(place)), checked=False),
+    # labels.npz says how wide the dense matrix of labels is, which may be much
+    "data set, matrix": Format(write_matrix, lambda place: of_data(read_folder(place)), "adj|feat", checked=False),
     "data set, text": Format(write_text, lambda place: of_data(read_folder(place)), checked=False),
-    "data set, triples": Format(write_triples, lambda place: of_data(read_folder(place)), checked=False),
+    "data set, triples": Format(write_triples, lambda place: of_data(read_folder(place, labels=False)), checked=False),
     "data set, ogb": Format(write_ogb, lambda place: of_data(read_ogb(place)), checked=False),
     "edge lists": Format(write_edges, read_lists, r"\.csv|\.txt", checked=False),
     "build": Format(write_edges, read_build, r"a\.csv|npy", checked=False),

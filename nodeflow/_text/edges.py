@@ -11,11 +11,9 @@ import numpy as np
 
 from nodeflow._base.checks import LARGEST, describe
 from nodeflow._base.types import Array
-from nodeflow._text.table import Table, is_integer, is_kept, is_number, short
+from nodeflow._text.table import FAILURES, Table, is_integer, is_kept, is_number, short
 
 ENDS = ("src", "dst")
-FAILURES = (ValueError, OverflowError, EOFError, OSError)
-"""What numpy raises for a table that it cannot read."""
 
 
 def layout(

@@ -7,6 +7,7 @@ import gzip
 import math
 import re
 import warnings
+import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -22,6 +23,8 @@ from nodeflow._base.types import Array
 
 _UTF8, _KEPT = "utf-8-sig", "surrogateescape"
 """Text as ``text_lines`` takes it: bytes that are no UTF-8 become characters that it refuses, with their line."""
+FAILURES = (ValueError, OverflowError, EOFError, OSError, zlib.error)
+"""What comes out of numpy, gzip and zlib for a file that is damaged."""
 _INTEGER = re.compile(r"[+-]?[0-9]+")
 
 
@@ -147,7 +150,7 @@ class Table:
             if values.dtype.kind == "f" and np.isinf(values).any():
                 raise ValueError("it holds numbers that are infinite, or too large")
             return values
-        except (ValueError, EOFError, OSError):
+        except FAILURES:
             whole, width = np.dtype(dtype).kind == "i", None
             for line, fields in self.rows():
                 width = width or len(fields)

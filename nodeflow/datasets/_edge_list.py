@@ -11,8 +11,8 @@ from nodeflow._base.calls import checked
 from nodeflow._base.checks import as_count
 from nodeflow._base.files import is_file
 from nodeflow._base.types import FileLike
-from nodeflow._text.edges import FAILURES, EdgeTable, layout
-from nodeflow._text.table import Table
+from nodeflow._text.edges import EdgeTable, layout
+from nodeflow._text.table import FAILURES, Table
 from nodeflow.graph import Graph
 
 

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from nodeflow._base.calls import checked
-from nodeflow._base.checks import LARGEST, Ints, check_num_rows
+from nodeflow._base.checks import LARGEST, Ints, check_num_rows, first_true
 from nodeflow._base.files import is_file
 from nodeflow._base.types import FileLike
 from nodeflow._disk.arrays import map_array
@@ -204,11 +204,13 @@ def _labels(path: Path) -> tuple[Tensor, int]:
     if path.suffix == ".npz":
         stored = load_sparse(path)
         check_memory(4 * math.prod(stored.shape), f"{path}: a dense matrix {list(stored.shape)} of labels")
-        matrix = stored.toarray()
-        if ((matrix != 0) & (matrix != 1)).any():
-            node, number = np.argwhere((matrix != 0) & (matrix != 1))[0]
-            raise ValueError(f"{path} must hold zeros and ones, but ({node}, {number}) is {matrix[node, number]}")
-        return torch.from_numpy(matrix.astype(np.float32)), int(matrix.shape[1])
+        stored = stored.tocsr()
+        stored.sum_duplicates()
+        entries = stored.tocoo()
+        if (at := first_true((entries.data != 0) & (entries.data != 1))) is not None:
+            node, number = entries.row[at], entries.col[at]
+            raise ValueError(f"{path} must hold zeros and ones, but ({node}, {number}) is {entries.data[at]}")
+        return torch.from_numpy(stored.astype(np.float32).toarray()), int(stored.shape[1])
     array = load_array(path)
     if array.ndim == 1 and array.dtype.kind == "f":
         return torch.from_numpy(as_float32(array, str(path))), 0

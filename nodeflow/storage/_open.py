@@ -89,16 +89,16 @@ def open(
         return column
     place = Path(path).absolute()
     if place.is_dir():
-        _refuse({"name": name, **raw}, "a folder")
+        _refuse({"name": name, **raw}, "a folder", f"{place}")
         return _sparse_folder(place, rows, verify)
     if place.suffix == ".safetensors":
-        _refuse({**raw, "verify": verify}, "a .safetensors file, which says itself what it holds")
+        _refuse({**raw, "verify": verify}, "a .safetensors file, which says itself what it holds", f"{place}")
         extent = _safetensors_extent(place, name)
     elif place.suffix == ".npy":
-        _refuse({"name": name, **raw, "verify": verify}, "a .npy file, which says itself what it holds")
+        _refuse({"name": name, **raw, "verify": verify}, "a .npy file, which says itself what it holds", f"{place}")
         extent = _npy_extent(place)
     elif shape is not None and dtype is not None:
-        _refuse({"name": name, "verify": verify}, "a file of raw numbers")
+        _refuse({"name": name, "verify": verify}, "a file of raw numbers", f"{place}")
         extent = _raw_extent(place, shape, dtype, as_count(offset, "offset"))
     else:
         raise ValueError(f"{place.name} must end in .npy or .safetensors; for raw numbers pass shape and dtype")
@@ -107,11 +107,11 @@ def open(
     return rows(place, extent)
 
 
-def _refuse(arguments: Mapping[str, object], what: str) -> None:
+def _refuse(arguments: Mapping[str, object], what: str, where: str = "path") -> None:
     """Raise TypeError for the first argument that is not None."""
     for name, value in arguments.items():
         if value is not None:
-            raise TypeError(f"{name} is no argument for {what}: leave it out")
+            raise TypeError(f"{where}: {name} is no argument for {what}: leave it out")
 
 
 def opened(column: Tensor, rows: Callable[[Path, Extent], FileRows] = FileRows) -> FileRows | SparseFileRows | None:

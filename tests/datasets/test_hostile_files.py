@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import os
 import zipfile
 from collections.abc import Callable
@@ -156,6 +157,19 @@ def test_numbers_of_ogb_are_not_infinite(tmp_path: Path) -> None:
         read_ogb(tmp_path)
     (tmp_path / "raw" / "node-feat.csv").write_text("1\ninf\n")
     assert read_ogb(tmp_path).graph.ndata["feat"].tolist() == [[1.0], [np.inf]]
+
+
+def test_packed_text_that_is_damaged_is_named(tmp_path: Path) -> None:
+    packed = gzip.compress(b"2\n")
+    damaged = packed[:10] + b"\xff" + packed[11:]  # a block of a kind that there is not
+    (tmp_path / "raw").mkdir()
+    (tmp_path / "raw" / "num-node-list.csv.gz").write_bytes(damaged)
+    with pytest.raises(ValueError, match=r"num-node-list\.csv\.gz must be .*cannot be read"):
+        read_ogb(tmp_path)
+    (tmp_path / "edges.txt.gz").write_bytes(damaged)
+    for read in (read_edge_list, lambda path: build_graph(path, tmp_path / "graph", progress=False)):
+        with pytest.raises(ValueError, match=r"edges\.txt\.gz must be .*cannot be read"):
+            read(tmp_path / "edges.txt.gz")
 
 
 # arrays

@@ -329,7 +329,12 @@ def test_sparse_mistakes_are_named(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("file", "options", "error", "message"),
     [
-        ("x.npy", {"shape": (2, 2), "dtype": torch.float32}, TypeError, "shape is no argument for a .npy file"),
+        (
+            "x.npy",
+            {"shape": (2, 2), "dtype": torch.float32},
+            TypeError,
+            r"x\.npy: shape is no argument for a .npy file",
+        ),
         ("x.npy", {"offset": 128}, TypeError, "offset is no argument"),
         ("x.npy", {"name": "x"}, TypeError, "name is no argument"),
         ("x.npy", {"verify": False}, TypeError, "verify is no argument"),
@@ -337,7 +342,7 @@ def test_sparse_mistakes_are_named(tmp_path: Path) -> None:
         ("x.safetensors", {"offset": 8}, TypeError, "offset is no argument"),
         ("x.raw", {"shape": (2, 2), "dtype": torch.float32, "name": "x"}, TypeError, "name is no argument"),
         ("x.raw", {"shape": (1, 2), "dtype": torch.float32}, ValueError, r"x\.raw has 16 bytes, but .* takes 8"),
-        ("sparse", {"name": "x"}, TypeError, "name is no argument for a folder"),
+        ("sparse", {"name": "x"}, TypeError, "sparse: name is no argument for a folder"),
         ("sparse", {"offset": 3}, TypeError, "offset is no argument for a folder"),
     ],
 )
