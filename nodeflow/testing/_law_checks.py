@@ -286,7 +286,7 @@ def _hub(case: SamplerCase, degree: int, split: int, edges: int) -> float:
     drawn = float(np.mean([hub.call(epoch=epoch).flow_sizes[-1] for epoch in range(3)]))
     calls = int(min(max(edges / max(drawn, 1), 10), _HUB_EDGES / max(drawn, 1), 600))
     case.draws += calls
-    sums, seen = np.zeros((calls, 2)), np.zeros(2)
+    sums, seen, squares = np.zeros((calls, 2)), 0, 0.0
     for epoch in range(calls):
         flow = hub.call(epoch=epoch).flows[-1]
         parents_of = parents(flow)
@@ -295,20 +295,21 @@ def _hub(case: SamplerCase, degree: int, split: int, edges: int) -> float:
         assert not len(eid) or eid.min() >= 0, "an edge of a hub has no id"
         distinct = len(np.unique(eid)) == len(eid) or getattr(sampler, "replace", False)
         assert distinct, f"a node with {len(number):,} edges draws one of them twice"
-        sums[epoch] = np.bincount(part[eid], flow.weight.numpy(), 2)
-        seen += np.bincount(part[eid], minlength=2)
-    return _part_means(sums, exact, seen, len(number), split)
+        weight = flow.weight.double().numpy()
+        sums[epoch] = np.bincount(part[eid], weight, 2)
+        seen, squares = seen + len(eid), squares + float((weight**2).sum())
+    if seen < 3 * _SEEN:
+        raise Skipped(f"{seen} edges of a hub were drawn in {calls} draws, which is too few to compare parts")
+    return _part_means(sums, exact, squares / max(float(sums.sum()), 1e-9), len(number), split)
 
 
-def _part_means(sums: Array, exact: Array, seen: Array, degree: int, split: int) -> float:
-    total = seen.sum()
-    if total < 3 * _SEEN:
-        raise Skipped(f"{int(total)} edges of a hub were drawn in {len(sums)} draws, which is too few to compare parts")
+def _part_means(sums: Array, exact: Array, typical: float, degree: int, split: int) -> float:
+    """Compare the mean sums of the two parts with exact ones; a drawn unit of weight is on an edge of ``typical``."""
     limit = NormalDist().inv_cdf(1 - FALSE_ALARM / (2 * _TESTS * _CASES * _PARTS))
     error = sums.mean(0) - exact
-    # each drawn edge stands for about as much as any other
-    by_weight = exact * np.abs(exact.sum() - exact) / total
-    deviation = np.sqrt(np.maximum(sums.var(0) / len(sums), np.abs(by_weight) * (sums.var(0) > 0).any()))
+    # few draws may all be alike by chance; of an edge of weight w that stands for m the variance is m (w - m)
+    by_weight = exact * (1 - exact / max(exact.sum(), 1e-9)) * max(typical - exact.sum() / degree, 0) / len(sums)
+    deviation = np.sqrt(np.maximum(sums.var(0) / len(sums), by_weight))
     excess = np.abs(error) - limit * deviation - 1e-4 * (1 + np.abs(exact))
     at = int(excess.argmax())
     assert excess[at] <= 0, (
