@@ -149,7 +149,7 @@ def disks(chain: Chain, count: int, draw: random.Random, leave: Callable[[int], 
             full += 1
             if "OSError" not in answer[0] or str(chain.home) not in answer[0]:
                 raise FaultError(f"no OSError with a path: {answer[0]}")
-            if not chain.writer.between and outcome == "earlier content" and files_of(chain.home) != before:
+            if not chain.writer.is_continued and outcome == "earlier content" and files_of(chain.home) != before:
                 raise FaultError(f"left behind: {sorted(set(files_of(chain.home)) ^ set(before))[:4]}")
             yield f"error, {outcome}"
             chain.advance()
