@@ -218,6 +218,7 @@ def arguments() -> argparse.Namespace:
 
 def main() -> int:
     options, failed = arguments(), 0
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the disk is unmounted
     with tempfile.TemporaryDirectory(prefix="faults-") as folder:
         prepare(options.only)
         for name, kind, outcomes, message in trials(options, Path(folder)):
