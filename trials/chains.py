@@ -15,7 +15,7 @@ from typing import Any
 from contents import files_of
 from writers import Writer
 
-LIMIT = 120.0  # seconds after which a process hangs
+LIMIT = 600.0  # seconds after which a process hangs
 
 
 class FaultError(Exception):

@@ -48,6 +48,8 @@ class Writer:
     between: frozenset[str] = frozenset()
     keeps_session = False
     """Whether one object is open over many writes."""
+    is_continued = False
+    """Whether the next write goes on with what an interrupted one left."""
     alternates = False
     """Whether versions have two contents in turn."""
 
@@ -99,6 +101,17 @@ class Replaced(Writer):
             return NOTHING
         self._check(home / "it")
         return of_files(home)
+
+
+class Saved(Replaced):
+    """``training.save``, which replaces several files: where it was interrupted, the folder is no finished run."""
+
+    between = frozenset([UNFINISHED])
+
+    def read(self, home: Path) -> str:
+        if (home / "it").exists() and not (home / "it" / "result.json").exists():
+            return UNFINISHED
+        return super().read(home)
 
 
 class Created(Writer):
@@ -230,6 +243,7 @@ class Trained(Writer):
 
     name = "nodeflow train"
     between = frozenset([NOTHING, UNFINISHED])
+    is_continued = True
 
     def __init__(self, scratch: Path) -> None:
         self._data = data_folder(scratch)
@@ -314,11 +328,17 @@ def all_writers(scratch: Path) -> dict[str, Writer]:
         ),
         ("build_graph", build(scratch), graph_contents),
         ("save_sparse", lambda place, v: storage.save_sparse(place, sparse(v), overwrite=True), storage.open),
-        ("training.save", save_result, of_run),
         ("write_predictions", predict, predictions),
     ]
     stores = [Table(files=True), Kept(files=True), Kept(files=True, renewal=True), Epochs()]
-    writers = [*(Replaced(*each) for each in replaced), Created(), *stores, Pass(), Trained(scratch)]
+    writers = [
+        *(Replaced(*each) for each in replaced),
+        Saved("training.save", save_result, of_run),
+        Created(),
+        *stores,
+        Pass(),
+        Trained(scratch),
+    ]
     return {writer.name: writer for writer in writers}
 
 
