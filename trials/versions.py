@@ -2,7 +2,7 @@
 
 ``python trials/versions.py [ROW ...]`` makes an environment per row under ``build/versions``, such as ``3.11-oldest``,
 and prints a row of a table for each: versions, tests, seconds. It ends with 1 if a run or a test failed. A row for
-which a library cannot be had is skipped, and says so. ``--index`` names an index with CPU builds of torch,
+which torch cannot be had is skipped, and says so. ``--index`` names an index with CPU builds of torch,
 ``--torch`` a release of it, such as 2.13.0+cpu.
 """
 
@@ -68,9 +68,10 @@ def row(name: str, torch: str | None, index: Sequence[str]) -> tuple[list[str], 
     done = run(python, "-m", "venv", "--clear", home)
     pip = [home / "bin" / "python", "-m", "pip", "install", "--quiet", "--only-binary", ":all:", *index]
     if done.returncode == 0:
-        done = run(*pip, *requirements(version, kind, torch))
-        if "No matching distribution" in done.stderr:
-            return [name, "", "", failed("not to be had", done), ""], False
+        wanted = requirements(version, kind, torch)
+        if run(*pip, wanted[0]).returncode:
+            return [name, "", "", f"{wanted[0]} is not to be had here", ""], False
+        done = run(*pip, *wanted)
     if done.returncode == 0:
         done = run(*pip, "--no-deps", "--no-build-isolation", "--editable", ROOT)
     if done.returncode:

@@ -231,9 +231,8 @@ class Graph(Frozen):
         """Open a graph that ``save`` or ``building.build_graph`` wrote. Arrays and columns map the files, read-only.
 
         Files that have changed since they were last checked are read once, and compared with their checksums; indices
-        are compared with their bounds. The file ``.checked`` in the folder remembers that, where it can be written.
-        Every opened graph has an identity (``uid``) of its own. A pickle of it names the files, and keeps the identity;
-        files that have changed are checked again when it is loaded in another process.
+        are compared with their bounds, also by a pickle that another process loads: it names the files, and keeps the
+        identity (``uid``). The file ``.checked`` in the folder remembers what was checked, where it can be written.
 
         Args:
             folder: the folder.
@@ -395,8 +394,7 @@ class Graph(Frozen):
         arrays, ndata, edata, uid = state
         opened = [array.open() if isinstance(array, FilePart) else array for array in arrays]
         living_one = process.graphs.get(uid)
-        if living_one is None:  # else this process has checked its files
-            check_reopened(arrays, opened)
+        check_reopened(arrays if living_one is None else (), opened)  # a process checks the files of a graph once
         self._start([None if array is None else read_only(array) for array in opened], ndata, edata, uid)
         if living_one is not None:  # in the process where the graph still lives, batches go on finding that very object
             process.graphs[uid] = living_one
