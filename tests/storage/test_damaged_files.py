@@ -1,0 +1,59 @@
+"""Files of rows that are damaged, or are no files of rows."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from nodeflow import storage
+
+
+@pytest.mark.parametrize("shape", [[-4, -4], [4, 2.0], [True, 16], 16])
+def test_a_shape_that_is_none_in_a_safetensors_header_is_refused(tmp_path: Path, shape: Any) -> None:
+    header = json.dumps({"x": {"dtype": "F32", "shape": shape, "data_offsets": [0, 64]}}).encode()
+    (tmp_path / "x.safetensors").write_bytes(len(header).to_bytes(8, "little") + header + bytes(64))
+    with pytest.raises(ValueError, match=r"x\.safetensors is damaged"):
+        storage.open(tmp_path / "x.safetensors")
+
+
+@pytest.mark.parametrize("metadata", ["3", "null", "[]"])
+def test_metadata_that_are_no_table_are_named(tmp_path: Path, metadata: str) -> None:
+    header = f'{{"__metadata__": {metadata}, "x": {{"dtype": "U8", "shape": [2], "data_offsets": [0, 2]}}}}'.encode()
+    (tmp_path / "x.safetensors").write_bytes(len(header).to_bytes(8, "little") + header + bytes(2))
+    with pytest.raises(ValueError, match=r"x\.safetensors is damaged"):
+        storage.open(tmp_path / "x.safetensors")
+
+
+@pytest.mark.skipif(np.dtype(np.longdouble).itemsize == 8, reason="longdouble is float64 on this machine")
+def test_numbers_that_torch_does_not_know_are_named(tmp_path: Path) -> None:
+    np.save(tmp_path / "x.npy", np.zeros((4, 2), np.longdouble))
+    with pytest.raises(ValueError, match=r"x\.npy has numbers of type"):
+        storage.open(tmp_path / "x.npy")
+
+
+@pytest.mark.parametrize("name", ["x.npy", "x.safetensors", "x.raw"])
+def test_a_pipe_is_refused(tmp_path: Path, name: str) -> None:
+    os.mkfifo(tmp_path / name)
+    options: dict[str, Any] = {"shape": (1, 1), "dtype": torch.float32} if name == "x.raw" else {}
+    with pytest.raises(ValueError, match=f"{name}.*it is a pipe or a device"):
+        storage.open(tmp_path / name, **options)
+
+
+@pytest.mark.parametrize("part", ["indptr", "indices", "values"])
+def test_a_flipped_bit_of_sparse_rows_is_found(tmp_path: Path, part: str) -> None:
+    storage.save_sparse(tmp_path / "x", torch.eye(5).to_sparse_csr())
+    (file,) = (tmp_path / "x").glob(f"*{part}*")
+    data = bytearray(file.read_bytes())
+    data[-3] ^= 16
+    file.write_bytes(data)
+    with pytest.raises(ValueError, match=file.name):
+        storage.open(tmp_path / "x")
+    if part != "values":  # which no loop relies on
+        with pytest.raises(ValueError, match=file.name):
+            storage.open(tmp_path / "x", verify=False)
