@@ -111,4 +111,6 @@ def one_thread() -> Iterator[None]:
 def no_thread_is_left_behind() -> Iterator[None]:
     before = set(threading.enumerate())
     yield
-    assert set(threading.enumerate()) <= before
+    left = set(threading.enumerate()) - before
+    # a finalizer that asks for the current thread at the very end of one leaves a stand-in, which is no thread
+    assert [thread for thread in left if not isinstance(thread, threading._DummyThread)] == []

@@ -149,7 +149,7 @@ def test_a_disk_that_fills_up_leaves_nothing_half_written(
     monkeypatch.setattr(folder, "plot_curves", full)
     assert train(data, tmp_path / "new" / "out") == 2
     err = capsys.readouterr().err
-    assert err == "nodeflow train: [Errno 28] No space left on device\n"
+    assert err == f"nodeflow train: [Errno 28] No space left on device: '{tmp_path / 'new' / 'out'}'\n"
     assert {file.name for file in (tmp_path / "new" / "out").iterdir()} == {"run.toml", "state.safetensors", "log.csv"}
 
 

@@ -268,9 +268,10 @@ def test_the_bar_shows_the_time_left_of_all_epochs(monkeypatch: pytest.MonkeyPat
     class Bar:
         disable = False
 
-        def __init__(self, **options: Any) -> None:
-            self.options, self.initial, self.start_t = options, options["initial"], 10.0 * len(made)
-            made.append(self)
+        def __init__(self, pieces: None, **options: Any) -> None:
+            self.options, self.initial, self.start_t = options, options.get("initial"), 10.0 * len(made)
+            if "initial" in options:  # not the bars of full passes
+                made.append(self)
 
         def __enter__(self) -> Self:
             return self
@@ -284,7 +285,7 @@ def test_the_bar_shows_the_time_left_of_all_epochs(monkeypatch: pytest.MonkeyPat
         def update(self) -> None:
             pass
 
-    monkeypatch.setattr("nodeflow.training._progress.tqdm", Bar)
+    monkeypatch.setattr("nodeflow._base.progress.tqdm", Bar)
     Trainer(planted(), FAST.replace(epochs=3)).run()
     assert [(bar.options["total"], bar.options["initial"]) for bar in made] == [(6, 0), (6, 2), (6, 4)]
     assert {(bar.start_t, bar.initial) for bar in made} == {(0.0, 0)}  # the rate is that since the first epoch
