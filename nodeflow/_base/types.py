@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from os import PathLike
-from typing import Any, Final, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
@@ -16,15 +15,6 @@ Floats: TypeAlias = NDArray[np.float64]
 
 Array: TypeAlias = NDArray[Any]
 """An array of any type of number."""
-
-DTYPES: Final[Mapping[str, torch.dtype]] = {
-    str(kind).removeprefix("torch."): kind
-    for kind in (torch.bool, torch.float16, torch.bfloat16, torch.float32, torch.float64)
-    + (torch.int8, torch.int16, torch.int32, torch.int64, torch.uint8, torch.uint16, torch.uint32, torch.uint64)
-    + (torch.float8_e4m3fn, torch.float8_e4m3fnuz, torch.float8_e5m2, torch.float8_e5m2fnuz, torch.float8_e8m0fnu)
-    + (torch.complex64, torch.complex128)
-}
-"""The types of numbers that columns may have, by torch's word: no other name that a file holds is looked up."""
 
 IdsLike: TypeAlias = "Tensor | Array | Sequence[int] | range"
 """Ids of nodes or edges, checked by ``checks.as_ids``."""

@@ -21,7 +21,8 @@ import torch
 from torch import Tensor
 
 from nodeflow._base.checks import as_count
-from nodeflow._base.types import DTYPES, Array
+from nodeflow._base.dtypes import DTYPES
+from nodeflow._base.types import Array
 from nodeflow._rows.csr import csr_tensor
 from nodeflow._rows.rows import as_array, from_numpy
 from nodeflow._runtime import process

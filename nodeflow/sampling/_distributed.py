@@ -15,7 +15,8 @@ from torch import Tensor
 
 from nodeflow import _kernels as kernels
 from nodeflow._base.checks import Ints, describe
-from nodeflow._base.types import DTYPES, Array, Floats
+from nodeflow._base.dtypes import DTYPES
+from nodeflow._base.types import Array, Floats
 from nodeflow._edges.edges import NOTHING, Edges
 from nodeflow._peers.held import WholeIds, together
 from nodeflow._peers.routes import Routes, narrowed

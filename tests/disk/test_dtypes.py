@@ -7,7 +7,7 @@ import warnings
 import pytest
 import torch
 
-from nodeflow._base.types import DTYPES
+from nodeflow._base.dtypes import DTYPES
 from nodeflow._disk.arrays import ArrayFile, numpy_type
 
 
