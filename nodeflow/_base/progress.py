@@ -3,10 +3,21 @@
 from __future__ import annotations
 
 import sys
+import threading
 from collections.abc import Iterable
 from typing import Any
 
 from tqdm import tqdm
+
+
+class Bar(tqdm):  # type: ignore[type-arg]  # generic for type checkers alone
+    """A bar of this process.
+
+    tqdm's own lock is shared with forked processes: one that is killed while it holds it would block all others.
+    """
+
+
+Bar.set_lock(threading.RLock())
 
 
 def progress_bar(
@@ -26,4 +37,4 @@ def progress_bar(
     """
     hidden = not shown or sys.stderr is None
     disable = True if hidden else None if terminal_only else False  # tqdm's words: None looks for a terminal
-    return tqdm(pieces, desc=what, total=total, unit=unit, disable=disable, leave=False, **options)
+    return Bar(pieces, desc=what, total=total, unit=unit, disable=disable, leave=False, **options)

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 _DRAFT, LOCK = ".unfinished-", ".lock"
 _PATIENCE = 1.0  # seconds: far longer than another process needs to remove a draft
+_AT_FDCWD, _RENAME_EXCHANGE = -100, 2  # constants of Linux: paths are absolute, and the folders are exchanged
 
 
 @contextmanager
@@ -87,8 +88,8 @@ def _exchange(draft: Path, path: Path) -> bool:
     rename = getattr(ctypes.CDLL(None), "renameat2", None)
     if rename is None:
         return False
-    here, both = -100, 2  # AT_FDCWD, RENAME_EXCHANGE
-    return bool(rename(here, os.fsencode(draft), here, os.fsencode(path), both) == 0)
+    status = rename(_AT_FDCWD, os.fsencode(draft), _AT_FDCWD, os.fsencode(path), _RENAME_EXCHANGE)
+    return bool(status == 0)
 
 
 def _end_replacing(path: Path) -> None:
@@ -104,7 +105,7 @@ def _begin(draft: Path, name: Path) -> BaseFileLock:
     """Make a draft, and take its lock."""
     while True:
         draft.mkdir(exist_ok=True)
-        # who saves beside it removes drafts that nobody has locked: for a moment also one that is only just made
+        # another writer in this parent folder may hold or remove the draft before it is locked, see remove_drafts
         with suppress(FileNotFoundError):
             return take_lock(draft, name, shared=False, patience=_PATIENCE)
 

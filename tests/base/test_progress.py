@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import re
+import subprocess
 import sys
 from pathlib import Path
 
@@ -39,5 +42,27 @@ def test_a_bar_is_shown_where_it_was_asked_for(capsys: pytest.CaptureFixture[str
 
 def test_all_bars_are_made_in_one_place() -> None:
     root = Path(nodeflow.__file__).parent
-    makers = [path.name for path in root.rglob("*.py") if " tqdm(" in path.read_text(encoding="utf-8")]
+    makers = [
+        path.name for path in root.rglob("*.py") if re.search(r"\b(tqdm|Bar)\(", path.read_text(encoding="utf-8"))
+    ]
     assert makers == ["progress.py"]
+
+
+KILLED = """
+import os, signal
+from nodeflow._base.progress import progress_bar
+
+bar = progress_bar("first", 1, shown=False)
+if os.fork() == 0:
+    bar.get_lock().acquire()
+    os.kill(os.getpid(), signal.SIGKILL)
+os.wait()
+with progress_bar("second", 1, shown=False) as bar:
+    print("done")
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+def test_a_killed_child_blocks_no_bar() -> None:
+    done = subprocess.run([sys.executable, "-c", KILLED], capture_output=True, text=True, check=False, timeout=60)
+    assert done.stdout == "done\n", done.stderr
