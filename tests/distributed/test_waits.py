@@ -73,15 +73,17 @@ def run(fault: str, folder: Path) -> list[Ended]:
          r"exchange 7: its last exchange was number 6, steps; it waits \d+ s at <string>, line \d+"),
         ("leaves before a gradient", 1, r"at exchange 2, scores; rank 0 lives, .* 1, beginning; it waits \d+ s at"),
         ("raises alone", 1, "IndexError: no node 7"),
-        ("another group", 0, r"this one at exchange 2, rows; rank 1 lives, .* it waits"),
+        # each of the two may be the first to find it; then it ends, and the other one names it
+        ("another group", None, r"this one at exchange 2, rows; rank [01] lives, .* it waits"),
         ("stops", 0, "rank 1 does not answer: its process has ended or is stopped .its last exchange was number"),
         ("ends", 0, "rank 1 has ended its program .its last exchange was number"),
     ],
 )  # fmt: skip
-def test_who_is_missing_is_said_soon(fault: str, rank: int, words: str, tmp_path: Path) -> None:
+def test_who_is_missing_is_said_soon(fault: str, rank: int | None, words: str, tmp_path: Path) -> None:
     ended = run(fault, tmp_path)
-    assert re.search(words, ended[rank].errors), ended
-    assert ended[rank].status == 1
+    told = ended if rank is None else [ended[rank]]
+    assert re.search(words, "".join(each.errors for each in told)), ended
+    assert all(each.status == 1 for each in told)
 
 
 @pytest.mark.slow
