@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help train test test-slow test-bounds test-tools coverage mutants fuzz faults soak judge alarms test-cpus versions docs lint types format notebooks clean
+.PHONY: help train test test-slow test-bounds test-python test-tools coverage mutants fuzz faults soak judge alarms test-cpus versions docs lint types format notebooks clean
 
 help:
 	@echo "make train      train GraphSAGE on the bundled data set, into runs/debian"
@@ -13,6 +13,7 @@ help:
 	@echo "make test-slow  run what takes long: statistics, soak tests, scripts that make figures"
 	@echo "make test-tools  run the examples with other libraries, which it installs"
 	@echo "make test-bounds  run the tests of compiled loops with every index checked"
+	@echo "make test-python  run the tests of loops that are compiled without compiling them (an hour)"
 	@echo "make coverage   run the tests and list the lines and branches that none of them runs"
 	@echo "make mutants    plant small faults in the code, and count those that tests find (after make coverage)"
 	@echo "make fuzz       fuzz all readers of files for MINUTES each (10), with atheris, which it installs"
@@ -45,6 +46,10 @@ test-tools: $(VENV)/.dev
 test-bounds: $(VENV)/.dev
 	NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=$(CURDIR)/build/bounds $(BIN)/python -m pytest -n auto --maxprocesses 4 \
 		tests/kernels tests/ops tests/edges tests/flow tests/graph tests/sampling
+
+# loops run as Python with NUMBA_DISABLE_JIT, see _kernels/in_python.py
+test-python: $(VENV)/.dev
+	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -n auto --maxprocesses 4 tests/kernels tests/ops tests/edges tests/sampling
 
 coverage: $(VENV)/.dev
 	rm -rf build/coverage

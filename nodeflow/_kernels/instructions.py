@@ -11,7 +11,22 @@ from llvmlite import ir
 from numba import extending, types
 from numba.core import cgutils
 
-intrinsic: Any = extending.intrinsic  # as numba types it, a call would also take the context of typing
+from nodeflow._kernels import in_python
+
+
+def intrinsic(define=None, **options) -> Any:
+    """Decorate the definition of an instruction; where nothing is compiled, its form in Python takes its place."""
+    if define is None:
+        return lambda function: intrinsic(function, **options)
+    if in_python.ACTIVE and hasattr(in_python, define.__name__):
+        return getattr(in_python, define.__name__)
+    return extending.intrinsic(**options)(define) if options else extending.intrinsic(define)
+
+
+def c_function(name, signature) -> Any:
+    """A function of the C library, for a signature of numba's types."""
+    return getattr(in_python, name) if in_python.ACTIVE else types.ExternalFunction(name, signature)
+
 
 _WIDE = ir.IntType(128)
 _BIT = ir.IntType(1)

@@ -8,9 +8,13 @@ exception set``, whose causes end in the error of the handler.
 from __future__ import annotations
 
 import sys
+from types import FunctionType
 from typing import Any
 
+import numpy as np
 from numba.core.registry import CPUDispatcher
+
+from nodeflow._kernels import in_python
 
 _call = CPUDispatcher.__call__
 
@@ -34,10 +38,13 @@ class Loop(CPUDispatcher):
 def make_interruptible(prefix: str) -> None:
     """Make every compiled loop a ``Loop`` in the loaded modules whose names begin with ``prefix``.
 
-    That one loop calls another does not change: they do so compiled.
+    That one loop calls another does not change: they do so compiled. Where nothing is compiled, numbers of 64 bits
+    overflow without a warning, as they do compiled.
     """
     for name, module in list(sys.modules.items()):  # also those that a file of loops has imported itself
         if name.startswith(prefix):
-            for value in vars(module).values():
+            for value in list(vars(module).values()):
                 if type(value) is CPUDispatcher:
                     value.__class__ = Loop
+                elif in_python.ACTIVE and isinstance(value, FunctionType) and value.__module__ == name:
+                    setattr(module, value.__name__, np.errstate(all="ignore")(value))

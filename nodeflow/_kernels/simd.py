@@ -14,10 +14,10 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import models, register_model
 
+from nodeflow._kernels import in_python
 from nodeflow._kernels.instructions import code, intrinsic
 
-LANES = 16
-HALF = LANES // 2
+LANES, HALF = (in_python.Written(lanes) if in_python.ACTIVE else lanes for lanes in (16, 8))
 _WORD = ir.IntType(32)
 
 
@@ -204,20 +204,44 @@ def fence(typingctx):
 # ---- arithmetic
 
 
-def _splat(lanes):
-    def of(typingctx, number):
-        return Vector(number, lanes)(number), code(lambda builder, x: _spread(builder, x, lanes))
-
-    return intrinsic(of)
+def _splat(number, lanes):
+    return Vector(number, lanes)(number), code(lambda builder, x: _spread(builder, x, lanes))
 
 
-def _pairwise(write):
-    return intrinsic(lambda typingctx, a, b: (a(a, b), code(write)))
+@intrinsic
+def splat(typingctx, number):
+    """A vector of equal numbers."""
+    return _splat(number, LANES)
 
 
-splat, splat_half = _splat(LANES), _splat(HALF)  # vectors of equal numbers
-add, sub = _pairwise(ir.IRBuilder.fadd), _pairwise(ir.IRBuilder.fsub)
-mul, div = _pairwise(ir.IRBuilder.fmul), _pairwise(ir.IRBuilder.fdiv)
+@intrinsic
+def splat_half(typingctx, number):
+    """As ``splat``, a vector of HALF numbers."""
+    return _splat(number, HALF)
+
+
+@intrinsic
+def add(typingctx, a, b):
+    """``a + b``."""
+    return a(a, b), code(ir.IRBuilder.fadd)
+
+
+@intrinsic
+def sub(typingctx, a, b):
+    """``a - b``."""
+    return a(a, b), code(ir.IRBuilder.fsub)
+
+
+@intrinsic
+def mul(typingctx, a, b):
+    """``a * b``."""
+    return a(a, b), code(ir.IRBuilder.fmul)
+
+
+@intrinsic
+def div(typingctx, a, b):
+    """``a / b``."""
+    return a(a, b), code(ir.IRBuilder.fdiv)
 
 
 @intrinsic

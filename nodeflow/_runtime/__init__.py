@@ -14,11 +14,3 @@ environment variable        variable in ``process``    what it turns off
 
 Results are the same with and without them.
 """
-
-import os
-
-if os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0"):
-    raise ImportError(
-        "nodeflow cannot run with NUMBA_DISABLE_JIT: its loops use instructions of the processor that Python has not; "
-        "unset it (NUMBA_BOUNDSCHECK=1 checks the indices of compiled loops)"
-    )
