@@ -31,8 +31,10 @@ def as_bytes(value: object, name: str, least: int = 1) -> int:
 
 def check_memory(size: float, what: str, remedy: str) -> None:
     """Raise ValueError for an amount of bytes beyond the memory of this machine, before it is asked for."""
-    if size > _machine():
-        raise ValueError(f"{what} takes {bytes_text(size)} of memory, and this machine has less; {remedy}")
+    if size > (memory := _machine()):
+        raise ValueError(
+            f"{what} takes {bytes_text(size)}, and this machine has {bytes_text(memory)} of memory; {remedy}"
+        )
 
 
 @cache

@@ -67,16 +67,20 @@ class Journal:
         self._words[_MARK] = end
 
     def undo(self, arrays: Mapping[str, Tensor]) -> None:
-        """Put the old rows back, if the journal is marked and complete, and remove the mark."""
+        """Put the old rows back, if the journal is marked, and remove the mark; ValueError where it is not complete."""
         if not self.marked:
             return
         end, length = int(self._words[_MARK]), int(self._words[_INDEX])
         whole = _LINE <= end <= len(self._memory) and end % _LINE == 0 and self._words[_KIND] == _MAGIC
-        if whole and self._words[_SUM] == self._sum(end):
-            try:
-                self._put_back(arrays, length)
-            except (ValueError, TypeError, KeyError, IndexError, RuntimeError, OverflowError) as error:
-                raise ValueError(f"{self._file} is damaged or foreign: {error!r}") from None
+        if not whole or self._words[_SUM] != self._sum(end):
+            raise ValueError(
+                f"{self._file} is damaged, as by a power cut: the rows of a commit that did not end cannot be put back "
+                "and are partly those after it; take the folder of a backup, or remove the journal to go on with them"
+            )
+        try:
+            self._put_back(arrays, length)
+        except (ValueError, TypeError, KeyError, IndexError, RuntimeError, OverflowError) as error:
+            raise ValueError(f"{self._file} is damaged or foreign: {error!r}") from None
         self.erase()
 
     def _put_back(self, arrays: Mapping[str, Tensor], length: int) -> None:

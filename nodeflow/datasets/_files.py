@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 import zipfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,7 +13,7 @@ import torch
 from torch import Tensor
 
 from nodeflow._base.checks import LARGEST, Ints, first_true
-from nodeflow._base.sizes import bytes_text
+from nodeflow._base.sizes import check_memory
 from nodeflow._base.types import Array, FileLike
 from nodeflow._text.table import reading
 from nodeflow.datasets._dataset import has_label
@@ -66,7 +65,7 @@ def load_sparse(path: Path) -> Any:
         if matrix.format in ("csr", "csc", "bsr"):
             matrix.check_format(full_check=True)
         _numbers(matrix.data, str(path))
-    check_memory(8 * matrix.shape[0], f"{path}: a matrix {list(matrix.shape)}")
+    check_room(8 * matrix.shape[0], f"{path}: a matrix {list(matrix.shape)}")
     return matrix
 
 
@@ -79,14 +78,9 @@ def as_float32(numbers: Array, where: str) -> Array:
     return values
 
 
-def check_memory(size: int, what: str) -> None:
-    """Raise ValueError where ``what`` takes more bytes than the memory of this machine."""
-    memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else size
-    if size > memory:
-        raise ValueError(
-            f"{what} takes {bytes_text(size)}, and this machine has {bytes_text(memory)} of memory; nodeflow build "
-            "makes a graph folder, whose columns stay in its files"
-        )
+def check_room(size: int, what: str) -> None:
+    """Raise ValueError where ``what`` of a data set takes more bytes than the memory of this machine."""
+    check_memory(size, what, "nodeflow build makes a graph folder, whose columns stay in its files")
 
 
 def _check_size(file: IO[bytes], size: int) -> None:
@@ -101,7 +95,7 @@ def _check_size(file: IO[bytes], size: int) -> None:
     if not dtype.hasobject:  # which numpy refuses
         if expected != size:
             raise ValueError(f"it has {size:,} bytes, but {words} takes {expected:,}")
-        check_memory(size, words)
+        check_room(size, words)
 
 
 def _check_members(file: IO[bytes]) -> None:
@@ -112,7 +106,7 @@ def _check_members(file: IO[bytes]) -> None:
         for member in archive.infolist():
             with archive.open(member) as array:
                 _check_size(array, member.file_size)
-        check_memory(sum(member.file_size for member in archive.infolist()), "all its arrays together")
+        check_room(sum(member.file_size for member in archive.infolist()), "all its arrays together")
     file.seek(0)
 
 

@@ -21,7 +21,7 @@ from nodeflow._rows.csr import from_scipy
 from nodeflow.datasets._dataset import FACTS, Dataset
 from nodeflow.datasets._files import (
     as_float32,
-    check_memory,
+    check_room,
     class_column,
     existing_folder,
     ids_below,
@@ -154,7 +154,7 @@ def read_folder(path: FileLike, *, labels: bool = True) -> Dataset:
     rows_of = next((file.name for file in [*sources.values(), *splits] if is_file(file)), "")
     num_rows = next((len(column) for column in ndata.values()), None if nodes is None else nodes.numbering.num_nodes)
     edges = _edges(folder, edge_file, nodes, rows_of, num_rows)
-    check_memory(16 * edges.num_nodes, f"{edge_file}: a graph of {edges.num_nodes:,} nodes")
+    check_room(16 * edges.num_nodes, f"{edge_file}: a graph of {edges.num_nodes:,} nodes")
     for name, column in ndata.items():
         check_num_rows(column.shape, str(sources[name]), edges.num_nodes, "node")
     if nodes is not None and nodes.numbering.num_nodes != edges.num_nodes:
@@ -203,7 +203,7 @@ def _one_of(folder: Path, *names: str) -> Path | None:
 def _labels(path: Path) -> tuple[Tensor, int]:
     if path.suffix == ".npz":
         stored = load_sparse(path)
-        check_memory(4 * math.prod(stored.shape), f"{path}: a dense matrix {list(stored.shape)} of labels")
+        check_room(4 * math.prod(stored.shape), f"{path}: a dense matrix {list(stored.shape)} of labels")
         stored = stored.tocsr()
         stored.sum_duplicates()
         entries = stored.tocoo()

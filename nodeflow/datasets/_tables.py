@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from nodeflow._base.checks import Ints, first_true
 from nodeflow._base.types import Array
 from nodeflow._text.table import is_integer, is_kept, is_number, rows_of_words, short
-from nodeflow.datasets._files import as_float32, check_memory
+from nodeflow.datasets._files import as_float32, check_room
 
 _PARTS = {"train": 0, "val": 1, "valid": 1, "validation": 1, "dev": 1, "test": 2, "0": 0, "1": 1, "2": 2}
 _CHUNK = 256  # few enough that the garbage collector does not scan them twice
@@ -324,7 +324,7 @@ def _several_labels(
     whole = all(is_integer(name) and int(name) >= 0 for name in names)
     number = {name: int(name) if whole else at for at, name in enumerate(names)}
     width = max(number.values(), default=-1) + 1
-    check_memory(4 * len(codes) * width, f"{table.path}: a matrix of labels [{len(codes)}, {width}]")
+    check_room(4 * len(codes) * width, f"{table.path}: a matrix of labels [{len(codes)}, {width}]")
     rows = np.zeros((len(words), width), np.float32)
     for row, labels in enumerate(lists):
         rows[row, [number[label] for label in labels]] = 1

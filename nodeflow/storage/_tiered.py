@@ -229,7 +229,8 @@ def _moved(rows: Tensor | Rows, ids: Tensor, place: FileLike | torch.device | st
         raise ValueError(f"a tier must be 'memory', a device or the path of a .npy file, got {str(place)!r}")
     if rows.dtype == torch.bfloat16:
         raise TypeError(
-            "a .npy file cannot say that its numbers are bfloat16; use float32 or float16, or a memory tier"
+            f"a .npy file cannot say that its numbers are bfloat16, so {path} cannot be a tier of them; use float32 or "
+            "float16, or a memory tier"
         )
     copy_into(from_numpy(create_array(path, numpy_type(rows.dtype), (len(ids), *rows.shape[1:]))), rows, ids)
     return open(path)

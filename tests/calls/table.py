@@ -292,7 +292,7 @@ BY_HAND = {
         ("datasets.Dataset('a', graph, {0}, [1], [2], 2)", "TypeError", "a set"),
         ("datasets.Dataset('a', graph, [0], [0], [2], 2)", "ValueError", "train and val"),
         ("learned.EmbeddingTable(20, 0, lr=0.1)", "ValueError", "width"),
-        ("learned.EmbeddingTable(2**40, 2**20, lr=0.1)", "ValueError", "9.22 EB of memory"),
+        ("learned.EmbeddingTable(2**40, 2**20, lr=0.1)", "ValueError", "takes 9.22 EB"),
         ("learned.EmbeddingTable(20, 4, lr=0.1).pull([20])", "IndexError", "20"),
         ("learned.Pipeline(loader_, pulls, print, device='cuda:99')", "ValueError", "device 'cuda:99' is not there"),
         ("metrics.named('none')", "ValueError", "name must be"),

@@ -13,6 +13,7 @@ import pytest
 import scipy.sparse
 import torch
 
+from nodeflow._base import sizes
 from nodeflow.building import build_graph
 from nodeflow.datasets import read_edge_list, read_folder, read_ogb
 
@@ -215,10 +216,10 @@ def test_arrays_larger_than_memory_are_refused_before_they_are_read(
     np.savez_compressed(folder / "edges.npz", src=np.zeros(10**7, np.int64), dst=np.zeros(10**7, np.int64))
     assert (folder / "edges.npz").stat().st_size < 10**6
     np.save(folder / "labels.npy", np.zeros(2000, np.int64))
-    monkeypatch.setattr(os, "sysconf", lambda name: 10**4)
+    monkeypatch.setattr(sizes, "_machine", lambda: 1e8)
     with pytest.raises(ValueError, match=r"edges\.npz .*takes 160 MB, and this machine has 100 MB of memory; .* build"):
         read_folder(folder)
-    monkeypatch.setattr(os, "sysconf", lambda name: 10**2)
+    monkeypatch.setattr(sizes, "_machine", lambda: 1e4)
     with pytest.raises(ValueError, match=r"labels\.npy .*takes 16.1 kB, and this machine has 10 kB of memory"):
         read_folder(folder)
 

@@ -15,13 +15,13 @@ from _support.labor_reference import cells
 from _support.sampler_reference import chi_square, picked_positions, star
 
 from nodeflow import Graph, NodeFlowLoader
-from nodeflow._kernels.draw.labor import hash_block
+from nodeflow import _kernels as kernels
 from nodeflow.sampling import LaborSampler
 
 
 def numbers(key: int, ids: np.ndarray) -> np.ndarray:
     found = np.empty(len(ids), np.uint32)
-    hash_block(ids, np.array([key, key, key], np.uint64), np.uint32(0), found)
+    kernels.labor.hash_block(ids, np.array([key, key, key], np.uint64), np.uint32(0), found)
     return found
 
 

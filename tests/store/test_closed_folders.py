@@ -60,12 +60,12 @@ def test_a_foreign_journal_is_named(tmp_path: Path) -> None:
         opened(tmp_path / "a")
 
 
-def test_a_mark_that_is_no_length_is_no_journal(tmp_path: Path) -> None:
-    """A journal that was not written whole is passed over: no row has changed then."""
+def test_a_mark_that_is_no_length_is_damage(tmp_path: Path) -> None:
     store = opened(tmp_path / "a")
     write_without_end(store, 1)
     store._journal._words[0] ^= 1
-    assert opened(tmp_path / "a")._journal.marked is False
+    with pytest.raises(ValueError, match="journal is damaged"):
+        opened(tmp_path / "a")
 
 
 def test_a_number_of_thousands_of_digits_is_named(tmp_path: Path) -> None:
