@@ -21,7 +21,9 @@ from nodeflow._disk.streams import stream_array, stream_column
 from nodeflow._edges.stored import permutation
 from nodeflow._rows.rows import Rows
 from nodeflow._runtime.mapped import FilePart, part_of_file
-from nodeflow.graph._frame import GraphFrame
+from nodeflow.graph._frame import Frame, GraphFrame
+from nodeflow.graph._types import Types, own_frames
+from nodeflow.schema import Schema
 
 if TYPE_CHECKING:
     from nodeflow.graph._graph import Graph
@@ -74,6 +76,9 @@ def write_graph(graph: Graph, draft: Path) -> Contents:
             contents.arrays[name] = stream_array(draft, name, array)
     contents.add_columns(draft, "ndata", graph.ndata)
     contents.add_columns(draft, "edata", graph.edata)
+    contents.facts["schema"] = graph.schema.to_json()
+    for kind, frame in own_frames(graph).items():
+        contents.add_columns(draft, kind, frame)
     return contents
 
 
@@ -102,7 +107,7 @@ def _check(folder: Path, verify: bool | None, manifest: Manifest) -> None:
                 permutation(map_array(folder, edge_ids), size)
             except ValueError as error:
                 raise ValueError(f"{folder / edge_ids.file} is damaged: {error}") from None
-    for kind in ("ndata", "edata"):
+    for kind in [kind for kind, described in manifest.facts.items() if isinstance(described, list)]:
         for _, column in _columns(folder, manifest, kind):
             check_sparse(folder, column)
 
@@ -134,7 +139,7 @@ def check_reopened(parts: Sequence[Array | FilePart | None], arrays: Sequence[Ar
         raise ValueError(f"{', '.join(files)}: not the graph that was pickled, or damaged: {error}") from None
 
 
-def open_graph(folder: Path, manifest: Manifest) -> tuple[tuple[Array, Array, Array | None], GraphFrame, GraphFrame]:
+def open_graph(folder: Path, manifest: Manifest) -> tuple[tuple[Array, Array, Array | None], Frame, Frame, Types]:
     """Map the arrays of a graph folder, and the columns of nodes and edges; see ``Graph.open``."""
     arrays = manifest.arrays
     indptr, indices = (map_array(folder, arrays[name]) for name in ("indptr", "indices"))
@@ -142,7 +147,27 @@ def open_graph(folder: Path, manifest: Manifest) -> tuple[tuple[Array, Array, Ar
     ndata, edata = (
         _frame(folder, manifest, kind, rows) for kind, rows in (("ndata", len(indptr) - 1), ("edata", len(indices)))
     )
-    return (indptr, indices, ids), ndata, edata
+    return (indptr, indices, ids), ndata, edata, _types(folder, manifest, ndata, edata)
+
+
+def _types(folder: Path, manifest: Manifest, ndata: Frame, edata: Frame) -> Types:
+    """Return the types of nodes and edges; an earlier version had none."""
+    plain = Types.of_one(ndata, edata)
+    if "schema" not in manifest.facts:
+        return plain
+    try:
+        schema = Schema.from_json(manifest.facts["schema"])
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise ValueError(f"{folder} is damaged: its manifest has no right schema: {error}") from None
+    if (schema.num_nodes, schema.num_edges) != (ndata.num_rows, edata.num_rows):
+        raise ValueError(f"{folder} is damaged: its manifest has a schema of another size: {schema}")
+    if schema == plain.schema:
+        return plain
+    return Types(
+        schema,
+        tuple(_frame(folder, manifest, f"nodes{i}_", len(ids)) for i, ids in enumerate(schema.nodes.values())),
+        tuple(_frame(folder, manifest, f"edges{i}_", len(ids)) for i, ids in enumerate(schema.relations.values())),
+    )
 
 
 def _frame(folder: Path, manifest: Manifest, kind: str, num_rows: int) -> GraphFrame:

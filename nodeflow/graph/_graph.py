@@ -8,7 +8,7 @@ import uuid
 from collections.abc import Hashable, Iterable, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import Any, Literal, overload
+from typing import Any, TypeAlias
 
 import numpy as np
 import torch
@@ -17,13 +17,12 @@ from torch import Tensor
 from nodeflow import _kernels as kernels
 from nodeflow._base.calls import checked
 from nodeflow._base.checks import ALL, Ints, _All, as_ids, check_indptr, check_pairs, check_range, lasting
-from nodeflow._base.frozen import Frozen, Lazy
+from nodeflow._base.frozen import Lazy
 from nodeflow._base.types import ColumnsLike, FileLike, IdsLike
 from nodeflow._disk.folders import new_folder
 from nodeflow._display.columns import column_table
 from nodeflow._display.html import page
 from nodeflow._edges.stored import (
-    Between,
     OutEdges,
     Stored,
     by_id,
@@ -43,11 +42,17 @@ from nodeflow._runtime.mapped import FilePart, part_of_file
 from nodeflow.graph._folder import check_reopened, open_graph, read_manifest, write_graph
 from nodeflow.graph._frame import Frame, GraphFrame
 from nodeflow.graph._hints import check_arrays, holds_text, size_of
+from nodeflow.graph._lookups import Lookups
 from nodeflow.graph._names import NodeNames, listed
 from nodeflow.graph._plot import plot
+from nodeflow.graph._types import ByName, TypedEdges, TypedNodes, Types, typed_parts
+from nodeflow.schema import Relation, Schema
+
+Arrays: TypeAlias = Sequence[Stored | None]
+"""``indptr``, sources and edge ids of the in-edges."""
 
 
-class Graph(Frozen):
+class Graph(Lookups):
     """An immutable directed graph; multi-edges and self-loops are allowed.
 
     The in-edges of node ``v`` are the positions ``indptr[v]`` to ``indptr[v + 1]``; at such a position ``indices``
@@ -80,7 +85,8 @@ class Graph(Frozen):
     (tensor([0, 1]), tensor([2, 2]), tensor([2, 3]))
     """
 
-    __slots__ = ("__weakref__", "_edge_ids", "_out", "_positions", "edata", "indices", "indptr", "ndata", "uid")
+    __slots__: tuple[str, ...] = ("__weakref__", "_edge_ids", "_out", "_positions", "_types")
+    __slots__ += ("edata", "indices", "indptr", "ndata", "uid")
     indptr: Ints
     indices: Stored
     uid: str
@@ -88,7 +94,7 @@ class Graph(Frozen):
     edata: Frame
     _edge_ids: Stored | None
     _out: OutEdges
-    _positions: Lazy[Stored | None]
+    _types: Types
 
     def __init__(
         self,
@@ -110,17 +116,18 @@ class Graph(Frozen):
         self._start(arrays, GraphFrame(num_nodes, ndata), GraphFrame(len(indices), edata), str(uuid.uuid4()))
 
     @classmethod
-    def _trusted(cls, arrays: Sequence[Stored | None], ndata: Frame, edata: Frame) -> Graph:
-        """Build a graph of arrays and frames that are known to be right."""
+    def _trusted(cls, arrays: Arrays, ndata: Frame, edata: Frame, types: Types | None = None) -> Graph:
+        """Build a graph of arrays and frames that are known to be right; None for ``types``: all are of one."""
         graph = cls.__new__(cls)
-        graph.__setstate__((arrays, ndata, edata, str(uuid.uuid4())))
+        graph.__setstate__((arrays, ndata, edata, str(uuid.uuid4()), types))
         return graph
 
-    def _start(self, arrays: Sequence[Stored | None], ndata: Frame, edata: Frame, uid: str) -> None:
+    def _start(self, arrays: Arrays, ndata: Frame, edata: Frame, uid: str, types: Types | None = None) -> None:
         indptr, indices, edge_ids = arrays
         self._set(
             indptr=indptr, indices=indices, _edge_ids=edge_ids, ndata=ndata, edata=edata, uid=uid, _out=OutEdges()
         )
+        self._set(_types=types or Types.of_one(ndata, edata))
         self._set(_positions=Lazy(lambda: None if edge_ids is None else by_id(np.arange(len(edge_ids)), edge_ids)))
         process.graphs[uid] = self
 
@@ -201,6 +208,40 @@ class Graph(Frozen):
         ids = (named.ids(end) for end in ends)
         return cls.from_edges(*ids, num_nodes=len(named), ndata=ndata, edata=edata), named
 
+    @classmethod
+    @checked
+    def typed(cls, nodes: TypedNodes, edges: TypedEdges, *, reverse: bool = False) -> Graph:
+        """Build a graph of nodes of several types and edges of several relations.
+
+        All nodes have ids in one space, type after type, and so have all edges; ``graph.schema`` has the ranges. A
+        column of a type may have another width than one of the same name of another type. ``graph.ndata`` and
+        ``graph.edata`` are for columns of all nodes and of all edges, and are empty at first.
+
+        Args:
+            nodes: per type, by name, the number of its nodes, or their columns.
+            edges: per relation, by (type of the sources, name, type of the destinations), its edges: ``(src, dst)``,
+                integers ``[num_edges]`` that are ids within their types, ``(src, dst, columns)``, or an array
+                ``[2, num_edges]``.
+            reverse: add for each relation ("a", "name", "b") the relation ("b", "rev_name", "a"), with the same edges
+                the other way and the same columns.
+
+        Raises TypeError and ValueError for arguments that are something else, KeyError for a relation between types
+        that are not in ``nodes``, IndexError for an id that is no node of its type.
+
+        >>> graph = Graph.typed(
+        ...     {"author": 3, "paper": {"year": torch.tensor([1999, 2004])}},
+        ...     {("author", "writes", "paper"): ([0, 1, 2], [0, 0, 1])},
+        ...     reverse=True,
+        ... )
+        >>> graph.schema
+        Schema(author 3, paper 2; author -writes-> paper 3, paper -rev_writes-> author 3)
+        >>> graph.in_edges(graph.nodes["paper"].to_graph([0]))
+        (tensor([0, 1]), tensor([3, 3]), tensor([0, 1]))
+        """
+        types, src, dst = typed_parts(nodes, edges, reverse)
+        plain = cls.from_edges(src, dst, num_nodes=types.schema.num_nodes)
+        return cls._trusted(plain.csc(), plain.ndata, plain.edata, types)
+
     @checked
     def save(self, folder: FileLike, *, overwrite: bool = False) -> None:
         """Write the graph with all its columns into a folder, for ``Graph.open``.
@@ -242,8 +283,8 @@ class Graph(Frozen):
         Raises FileNotFoundError for a folder without a graph, ValueError for files that are missing, damaged, or of
         another kind or version.
         """
-        arrays, ndata, edata = open_graph(Path(folder), read_manifest(folder, verify=verify))
-        return cls._trusted([array if array is None else read_only(array) for array in arrays], ndata, edata)
+        arrays, ndata, edata, types = open_graph(Path(folder), read_manifest(folder, verify=verify))
+        return cls._trusted([array if array is None else read_only(array) for array in arrays], ndata, edata, types)
 
     @property
     def num_nodes(self) -> int:
@@ -254,6 +295,21 @@ class Graph(Frozen):
     def num_edges(self) -> int:
         """Number of edges."""
         return len(self.indices)
+
+    @property
+    def schema(self) -> Schema:
+        """The node types and relations; a graph without types has one of each."""
+        return self._types.schema
+
+    @property
+    def nodes(self) -> ByName[str]:
+        """The nodes of each type, by name: their ids and columns of their own. See ``OfType``."""
+        return self._types.of_nodes()
+
+    @property
+    def relations(self) -> ByName[Relation]:
+        """The edges of each relation, by triple, or by a name that only one relation has. See ``OfType``."""
+        return self._types.of_relations()
 
     @property
     def stored_edge_ids(self) -> Stored:
@@ -311,66 +367,6 @@ class Graph(Frozen):
         dst[at] = np.repeat(np.arange(self.num_nodes), np.diff(self.indptr))
         return torch.from_numpy(src), torch.from_numpy(dst)
 
-    def has_edges(self, u: IdsLike, v: IdsLike) -> Tensor:
-        """Return whether there is an edge ``u[i] -> v[i]``, bool ``[k]``, for nodes ``u`` and ``v``, ``[k]`` each.
-
-        Raises ValueError when ``u`` and ``v`` differ in length, IndexError for an id that is no node.
-
-        >>> Graph.from_edges([0, 0], [1, 2]).has_edges([0, 1], [1, 0])
-        tensor([ True, False])
-        """
-        return self._between(u, v).exist()
-
-    @overload
-    def edge_ids(self, u: IdsLike, v: IdsLike, *, return_uv: Literal[False] = False) -> Tensor: ...
-    @overload
-    def edge_ids(self, u: IdsLike, v: IdsLike, *, return_uv: Literal[True]) -> tuple[Tensor, Tensor, Tensor]: ...
-    @checked
-    def edge_ids(self, u: IdsLike, v: IdsLike, *, return_uv: bool = False) -> Tensor | tuple[Tensor, Tensor, Tensor]:
-        """Return the id of the edge ``u[i] -> v[i]``, int64 ``[k]``, for nodes ``u`` and ``v``, ``[k]`` each.
-
-        Where several edges join the pair, this is the lowest of their ids.
-
-        Args:
-            u, v: the nodes.
-            return_uv: return ``(src, dst, edge ids)`` of all edges of every pair instead, pair by pair with ascending
-                ids; a pair without edges then adds nothing.
-
-        Raises ValueError when there is no edge for a pair (unless ``return_uv``) or when ``u`` and ``v`` differ in
-        length, IndexError for an id that is no node.
-
-        >>> graph = Graph.from_edges([0, 0, 1], [1, 1, 0])
-        >>> graph.edge_ids([1, 0], [0, 1])
-        tensor([2, 0])
-        >>> graph.edge_ids([0, 1], [1, 1], return_uv=True)
-        (tensor([0, 0]), tensor([1, 1]), tensor([0, 1]))
-        """
-        between = self._between(u, v)
-        return between.every() if return_uv else between.lowest()
-
-    def find_edges(self, eid: IdsLike) -> tuple[Tensor, Tensor]:
-        """Return ``(src, dst)``, int64 ``[k]`` each, of the edges with the ids ``eid``.
-
-        The first call makes an array with the position of every edge id, unless edge ids are positions already. Raises
-        IndexError for an id that is no edge.
-
-        >>> Graph.from_edges([0, 2], [1, 0]).find_edges([1])
-        (tensor([2]), tensor([0]))
-        """
-        ids = as_ids(eid, "eid", self.num_edges, "edge")
-        positions = self._positions.get()
-        at = ids if positions is None else positions[ids]
-        dst = np.searchsorted(self.indptr, at, side="right") - 1
-        return torch.from_numpy(self.indices[at].astype(np.int64)), torch.from_numpy(dst)
-
-    def _between(self, u: IdsLike, v: IdsLike) -> Between:
-        src, dst = as_ids(u, "u", self.num_nodes), as_ids(v, "v", self.num_nodes)
-        check_pairs(src, dst, "u and v", "pair of nodes")
-        return self._edges_between(src, dst)
-
-    def _edges_between(self, u: Ints, v: Ints) -> Between:
-        return Between.of(u, v, self.num_nodes, *self.csc())
-
     plot = plot
 
     def _repr_html_(self) -> str:
@@ -383,18 +379,18 @@ class Graph(Frozen):
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Graph:
         """Return a graph of its own with copied columns; the structure, which never changes, is shared."""
-        ndata, edata = copy.deepcopy(self.ndata, memo), copy.deepcopy(self.edata, memo)
-        return Graph._trusted(self.csc(), ndata, edata)
+        # together: in a graph without types the frames of its one type are those of the graph
+        return Graph._trusted(self.csc(), *copy.deepcopy((self.ndata, self.edata, self._types), memo))
 
     def __reduce__(self) -> tuple[Any, ...]:
         parts = tuple(array if array is None else part_of_file(array) or array for array in self.csc())
-        return copyreg.__newobj__, (Graph,), (parts, self.ndata, self.edata, self.uid)  # type: ignore[attr-defined]
+        return copyreg.__newobj__, (Graph,), (parts, self.ndata, self.edata, self.uid, self._types)  # type: ignore[attr-defined]
 
     def __setstate__(self, state: tuple[Any, ...]) -> None:
-        arrays, ndata, edata, uid = state
+        arrays, ndata, edata, uid, types = state
         opened = [array.open() if isinstance(array, FilePart) else array for array in arrays]
         living_one = process.graphs.get(uid)
         check_reopened(arrays if living_one is None else (), opened)  # a process checks the files of a graph once
-        self._start([None if array is None else read_only(array) for array in opened], ndata, edata, uid)
+        self._start([None if array is None else read_only(array) for array in opened], ndata, edata, uid, types)
         if living_one is not None:  # in the process where the graph still lives, batches go on finding that very object
             process.graphs[uid] = living_one

@@ -26,6 +26,7 @@ ROOMS = (
     "_store",
     "_edges",
     "learned",
+    "schema",
     "graph",
     "transform",
     "ops",

@@ -1,0 +1,176 @@
+"""The nodes of each type and the edges of each relation of a graph: their ids, and columns of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeAlias, TypeVar
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from nodeflow._base.checks import Ints, as_count, as_flag, as_ids, check_pairs, check_range, check_type, describe
+from nodeflow._base.frozen import Frozen
+from nodeflow._base.types import ColumnsLike, IdsLike
+from nodeflow._edges.stored import integers
+from nodeflow._rows.rows import Rows
+from nodeflow.graph._frame import Frame, GraphFrame
+from nodeflow.schema import Relation, Schema
+
+if TYPE_CHECKING:
+    from nodeflow.graph._graph import Graph
+
+Name = TypeVar("Name", str, Relation)
+TypedNodes: TypeAlias = "Mapping[str, int | ColumnsLike]"
+"""Per node type the number of its nodes, or their columns."""
+TypedEdges: TypeAlias = "Mapping[Relation, Any]"
+"""Per relation the ends of its edges, ``(src, dst)`` or ``(src, dst, columns)``, in ids of their types."""
+REVERSE = "rev_"
+"""The name of a reverse relation begins with it."""
+
+
+class OfType(Frozen):
+    """The nodes of one type, or the edges of one relation: their ids in the graph, and their own columns.
+
+    ``ids`` is their range of ids in the graph, ``data`` a frame with a row for each. Local ids count from 0 within the
+    type. ``graph.nodes[name]`` and ``graph.relations[name]`` give them.
+
+    >>> from nodeflow import Graph
+    >>> graph = Graph.typed({"author": 3, "paper": {"year": torch.tensor([1999, 2004])}}, {})
+    >>> papers = graph.nodes["paper"]
+    >>> papers, papers.to_graph([1, 0]), papers.to_local([4])
+    (OfType('paper': ids 3 to 4, columns year), tensor([4, 3]), tensor([1]))
+    """
+
+    __slots__ = ("data", "ids", "name")
+    name: str | Relation
+    ids: range
+    data: Frame
+
+    def __init__(self, name: str | Relation, ids: range, data: Frame) -> None:
+        self._set(name=name, ids=ids, data=data)
+
+    def to_graph(self, local: IdsLike) -> Tensor:
+        """Return the ids in the graph of local ids, int64 ``[k]``. Raises IndexError for one out of range."""
+        return torch.from_numpy(as_ids(local, f"local ids of {self.name!r}", len(self.ids), "id") + self.ids.start)
+
+    def to_local(self, ids: IdsLike) -> Tensor:
+        """Return the local ids of ids in the graph, int64 ``[k]``. Raises IndexError for one of another type."""
+        of_graph = as_ids(ids, f"ids of {self.name!r}", self.ids.stop, "id", lower=self.ids.start)
+        return torch.from_numpy(of_graph - self.ids.start)
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def __repr__(self) -> str:
+        ids = f"ids {self.ids.start} to {self.ids.stop - 1}" if self.ids else "empty"
+        columns = f", columns {', '.join(self.data)}" if self.data else ""
+        return f"OfType({self.name!r}: {ids}{columns})"
+
+
+class ByName(Mapping[Name, OfType], Generic[Name]):
+    """Parts of a graph by the name of their type; an unknown name raises KeyError with those that there are."""
+
+    def __init__(self, parts: Mapping[Name, OfType], find: Callable[[Any], Name]) -> None:
+        self._parts: dict[Name, OfType] = dict(parts)
+        self._find: Callable[[Any], Name] = find
+
+    def __getitem__(self, name: Any) -> OfType:
+        return self._parts[self._find(name)]
+
+    def __iter__(self) -> Iterator[Name]:
+        return iter(self._parts)
+
+    def __len__(self) -> int:
+        return len(self._parts)
+
+    def __repr__(self) -> str:
+        return f"[{', '.join(map(repr, self._parts.values()))}]"
+
+
+class Types(NamedTuple):
+    """The schema of a graph, and a frame for each node type and each relation, in its order.
+
+    In a graph without types these are the frames of all nodes and of all edges.
+    """
+
+    schema: Schema
+    nodes: tuple[Frame, ...]
+    relations: tuple[Frame, ...]
+
+    @classmethod
+    def of_one(cls, ndata: Frame, edata: Frame) -> Types:
+        """Return the types of a graph without any."""
+        return cls(Schema.of_one_type(ndata.num_rows, edata.num_rows), (ndata,), (edata,))
+
+    def of_nodes(self) -> ByName[str]:
+        parts = zip(self.schema.nodes.items(), self.nodes, strict=True)
+        return ByName({name: OfType(name, ids, frame) for (name, ids), frame in parts}, self.schema.node_type)
+
+    def of_relations(self) -> ByName[Relation]:
+        parts = zip(self.schema.relations.items(), self.relations, strict=True)
+        return ByName({name: OfType(name, ids, frame) for (name, ids), frame in parts}, self.schema.relation)
+
+
+def own_frames(graph: Graph) -> dict[str, Frame]:
+    """Return the frames beside those of all nodes and all edges, by names with which names of files begin."""
+    frames = {f"nodes{i}_": part.data for i, part in enumerate(graph.nodes.values())}
+    frames |= {f"edges{i}_": part.data for i, part in enumerate(graph.relations.values())}
+    return {name: frame for name, frame in frames.items() if frame is not graph.ndata and frame is not graph.edata}
+
+
+class TypedParts(NamedTuple):
+    """What a graph is made of: its types, and the ends of its edges in ids of the graph, by edge id."""
+
+    types: Types
+    src: Ints
+    dst: Ints
+
+
+def typed_parts(nodes: TypedNodes, edges: TypedEdges, reverse: bool) -> TypedParts:
+    """Check the arguments of ``Graph.typed``, which says what they are and what is raised."""
+    check_type(nodes, "nodes", Mapping, "a dict from names of types to sizes or columns")
+    check_type(edges, "edges", Mapping, "a dict from triples (source type, name, destination type) to edges")
+    sizes = {name: _size(value, f"nodes[{name!r}]") for name, value in nodes.items()}
+    ends = {relation: _ends(value, f"edges[{relation}]") for relation, value in edges.items()}
+    if as_flag(reverse, "reverse"):
+        for (a, name, b), (src, dst, columns) in list(ends.items()):
+            back = (b, REVERSE + name, a)
+            if back in ends:
+                raise ValueError(f"reverse=True makes the relation {back}, which edges has already")
+            ends[back] = dst, src, columns
+    schema = Schema(sizes, {relation: len(src) for relation, (src, _, _) in ends.items()})
+    for relation, (src, dst, _) in ends.items():
+        for of, which, node_type in ((src, "src", relation[0]), (dst, "dst", relation[2])):
+            check_range(of, f"{which} of edges[{relation}]", sizes[node_type], f"{node_type} node")
+    frames = [GraphFrame(sizes[name], None if isinstance(of, int) else of) for name, of in nodes.items()]
+    of_edges = [GraphFrame(len(src), columns) for src, _, columns in ends.values()]
+    all_src, all_dst = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
+    for (a, _, b), (src, dst, _) in ends.items():
+        all_src.append(src + schema.ids(a).start)
+        all_dst.append(dst + schema.ids(b).start)
+    types = Types(schema, tuple(frames), tuple(of_edges))
+    return TypedParts(types, np.concatenate(all_src), np.concatenate(all_dst))
+
+
+def _size(value: object, name: str) -> int:
+    """Return the number of nodes of a type that is given by its size or its columns."""
+    if not isinstance(value, Mapping) and not hasattr(value, "items"):
+        return as_count(value, name)
+    sizes = {key: len(column) if not isinstance(column, Rows) else column.shape[0] for key, column in value.items()}
+    if not sizes:
+        raise ValueError(f"{name} has no columns, so it does not say how many nodes there are; give their number")
+    if len(set(sizes.values())) > 1:
+        raise ValueError(f"the columns of {name} must have one number of rows, got {sizes}")
+    return next(iter(sizes.values()))
+
+
+def _ends(value: Any, name: str) -> tuple[Ints, Ints, ColumnsLike | None]:
+    """Return sources, destinations and columns of the edges of a relation."""
+    if isinstance(value, Tensor | np.ndarray) and value.ndim == 2 and len(value) == 2:
+        value = tuple(value)
+    if not isinstance(value, tuple | list) or len(value) not in (2, 3):
+        raise TypeError(f"{name} must be (src, dst) or (src, dst, columns), got {describe(value)}")
+    src, dst = (integers(end, f"{which} of {name}") for which, end in zip(("src", "dst"), value, strict=False))
+    check_pairs(src, dst, f"src and dst of {name}", "edge")
+    return src.astype(np.int64, copy=False), dst.astype(np.int64, copy=False), value[2] if len(value) == 3 else None

@@ -1,0 +1,199 @@
+"""Schema: the types of nodes and the relations of a graph, as ranges of ids."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from itertools import accumulate, pairwise
+from types import MappingProxyType
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from nodeflow._base.checks import Ints, as_count, check_type, describe
+from nodeflow._base.frozen import Frozen
+from nodeflow._display.html import page, table
+
+Relation: TypeAlias = tuple[str, str, str]
+"""Type of the sources, name, type of the destinations."""
+
+
+class Schema(Frozen):
+    """The types of nodes and the relations of a graph.
+
+    All nodes of a graph have ids in one space, and so have all edges. The nodes of a type have consecutive ids, type
+    after type in the order of ``nodes``, and the edges of a relation too. So a schema costs no memory per node or edge.
+    A graph without types has the node type ``"node"`` and the relation ``("node", "edge", "node")``.
+
+    Args:
+        nodes: number of nodes of each type, by name.
+        relations: number of edges of each relation, by (type of the sources, name, type of the destinations).
+
+    Attributes:
+        nodes: the ids of each type, ``range`` objects by name.
+        relations: the ids of the edges of each relation, ``range`` objects by triple.
+
+    Raises TypeError for names that are not strings and sizes that are not integers, ValueError for an empty name, no
+    node type or a negative size, KeyError for a relation between types that are not there.
+
+    >>> schema = Schema({"author": 3, "paper": 2}, {("author", "writes", "paper"): 4})
+    >>> schema
+    Schema(author 3, paper 2; author -writes-> paper 4)
+    >>> schema.ids("paper"), schema.relation("writes")
+    (range(3, 5), ('author', 'writes', 'paper'))
+    """
+
+    __slots__ = ("_by_name", "nodes", "relations")
+    nodes: Mapping[str, range]
+    relations: Mapping[Relation, range]
+    _by_name: dict[str, list[Relation]]
+
+    def __init__(self, nodes: Mapping[str, int], relations: Mapping[Relation, int]) -> None:
+        check_type(nodes, "nodes", Mapping, "a dict from names to numbers of nodes")
+        check_type(relations, "relations", Mapping, "a dict from triples to numbers of edges")
+        if not nodes:
+            raise ValueError("nodes must have a type at least")
+        for name in nodes:
+            _check_name(name, "a node type")
+        self._set(nodes=_ranges((name, as_count(size, f"nodes[{name!r}]")) for name, size in nodes.items()))
+        for relation in relations:
+            self._check_relation(relation)
+        sizes = ((relation, as_count(size, f"relations[{relation}]")) for relation, size in relations.items())
+        self._set(relations=_ranges(sizes))
+        by_name: dict[str, list[Relation]] = {}
+        for relation in self.relations:
+            by_name.setdefault(relation[1], []).append(relation)
+        self._set(_by_name=by_name)
+
+    @classmethod
+    def of_one_type(cls, num_nodes: int, num_edges: int) -> Schema:
+        """Return the schema of a graph without types."""
+        return cls({"node": num_nodes}, {("node", "edge", "node"): num_edges})
+
+    def _check_relation(self, relation: object) -> None:
+        if not isinstance(relation, tuple) or len(relation) != 3:
+            raise TypeError(
+                f"a relation must be a triple (type of sources, name, type of destinations), got {describe(relation)}"
+            )
+        _check_name(relation[1], "the name of a relation")
+        for end in (relation[0], relation[2]):
+            self.ids(end)
+
+    @property
+    def num_nodes(self) -> int:
+        """Number of nodes of all types."""
+        return sum(map(len, self.nodes.values()))
+
+    @property
+    def num_edges(self) -> int:
+        """Number of edges of all relations."""
+        return sum(map(len, self.relations.values()))
+
+    def ids(self, node_type: str) -> range:
+        """Return the ids of the nodes of a type. Raises KeyError for a type that is not there.
+
+        >>> Schema({"author": 3, "paper": 2}, {}).ids("author")
+        range(0, 3)
+        """
+        return self.nodes[self.node_type(node_type)]
+
+    def node_type(self, name: str) -> str:
+        """Return the name of a node type. Raises KeyError for one that is not there."""
+        if not isinstance(name, str) or name not in self.nodes:
+            raise KeyError(f"no node type {name!r}; there are {_listed(self.nodes)}")
+        return name
+
+    def relation(self, name: str | Relation) -> Relation:
+        """Return the relation of a name, or of a triple.
+
+        Raises KeyError for one that is not there, ValueError for a name that several relations have.
+
+        >>> schema = Schema({"a": 1, "b": 1}, {("a", "knows", "a"): 1, ("a", "knows", "b"): 1})
+        >>> schema.relation(("a", "knows", "b"))
+        ('a', 'knows', 'b')
+        """
+        relation = tuple(name) if isinstance(name, list) else name
+        if relation in self.relations:
+            return relation  # type: ignore[return-value]
+        named = self._by_name.get(relation, []) if isinstance(relation, str) else []
+        if len(named) == 1:
+            return named[0]
+        if named:
+            raise ValueError(f"{len(named)} relations have the name {name!r}: name it by a triple, {_listed(named)}")
+        same = self._by_name.get(relation[1], []) if isinstance(relation, tuple) and len(relation) == 3 else []
+        raise KeyError(f"no relation {name!r}; there are {_listed(same or self.relations)}")
+
+    def entering(self, node_type: str) -> tuple[Relation, ...]:
+        """Return the relations whose destinations are of a type, in the order of the edge ids."""
+        self.ids(node_type)
+        return tuple(relation for relation in self.relations if relation[2] == node_type)
+
+    def leaving(self, node_type: str) -> tuple[Relation, ...]:
+        """Return the relations whose sources are of a type, in the order of the edge ids."""
+        self.ids(node_type)
+        return tuple(relation for relation in self.relations if relation[0] == node_type)
+
+    def types_of(self, nodes: Ints) -> Ints:
+        """Return the number of the type of each node, in the order of ``nodes``; ids are checked by the caller."""
+        return _places(self.nodes.values(), nodes)
+
+    def relations_of(self, edges: Ints) -> Ints:
+        """Return the number of the relation of each edge, in the order of ``relations``."""
+        return _places(self.relations.values(), edges)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return lists of names and sizes, as a manifest holds them."""
+        nodes = [[name, len(ids)] for name, ids in self.nodes.items()]
+        return {"nodes": nodes, "relations": [[*relation, len(ids)] for relation, ids in self.relations.items()]}
+
+    @classmethod
+    def from_json(cls, words: Any) -> Schema:
+        """Return the schema that ``to_json`` wrote; raises TypeError, ValueError or KeyError for something else."""
+        nodes, relations = words["nodes"], words["relations"]
+        schema = cls(dict(nodes), {(a, name, b): size for a, name, b, size in relations})
+        if schema.to_json() != words:
+            raise ValueError("it names a type or a relation twice")
+        return schema
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Schema):
+            return NotImplemented
+        return [*self.nodes.items(), *self.relations.items()] == [*other.nodes.items(), *other.relations.items()]
+
+    def __hash__(self) -> int:
+        return hash((*self.nodes.items(), *self.relations.items()))
+
+    def __reduce__(self) -> tuple[Callable[[Any], Schema], tuple[Any, ...]]:
+        return Schema.from_json, (self.to_json(),)
+
+    def __repr__(self) -> str:
+        nodes = ", ".join(f"{name} {len(ids):,}" for name, ids in self.nodes.items())
+        relations = ", ".join(f"{a} -{name}-> {b} {len(ids):,}" for (a, name, b), ids in self.relations.items())
+        return f"Schema({nodes}; {relations})" if relations else f"Schema({nodes})"
+
+    def _repr_html_(self) -> str:
+        words = f"{len(self.nodes)} node types, {len(self.relations)} relations"
+        nodes = {name: f"{len(ids):,} nodes" for name, ids in self.nodes.items()}
+        relations = {" ".join(relation): f"{len(ids):,} edges" for relation, ids in self.relations.items()}
+        return page("Schema", words, table(("type", "size"), nodes | relations))
+
+
+def _ranges(sizes: Iterable[tuple[Any, int]]) -> Mapping[Any, range]:
+    pairs = list(sizes)
+    ends = accumulate((size for _, size in pairs), initial=0)
+    return MappingProxyType({name: range(*ids) for (name, _), ids in zip(pairs, pairwise(ends), strict=True)})
+
+
+def _places(ranges: Iterable[range], ids: Ints) -> Ints:
+    starts = np.array([each.start for each in ranges], np.int64)
+    # of ranges that begin at one id all but the last are empty
+    return np.searchsorted(starts, ids, side="right") - 1
+
+
+def _check_name(name: object, what: str) -> None:
+    check_type(name, what, str, "a string")
+    if not name:
+        raise ValueError(f"{what} must not be empty")
+
+
+def _listed(names: Iterable[object]) -> str:
+    return ", ".join(map(repr, names)) or "none"
