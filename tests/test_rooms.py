@@ -66,6 +66,8 @@ def test_compiled_loops_know_neither_torch_nor_classes_of_the_package() -> None:
         modules = {name.split(".")[0] for name in imported_by(path)}
         assert modules <= {
             "nodeflow",
+            "ctypes",
+            "os",
             "numba",
             "sys",
             "numpy",

@@ -13,6 +13,7 @@ import argparse
 import ast
 import json
 import os
+import re
 import resource
 import shutil
 import signal
@@ -151,12 +152,12 @@ class Tests:
 
     def of(self, mutant: Mutant) -> list[str]:
         """List the tests of a mutant, one case of each test function before the second of any."""
-        compiled = f"kernels.{Path(mutant.path).stem}."
+        compiled = re.compile(rf"\bkernels\.{Path(mutant.path).stem}\b")
         tests = self.of_lines(mutant.path, *mutant.lines)
         if "/_kernels/" in mutant.path:  # compiled lines are not seen: the lines that call the file stand for them
             for file in sorted((ROOT / "nodeflow").rglob("*.py")):
                 for number, line in enumerate(file.read_text().splitlines(), 1):
-                    if compiled in line:
+                    if compiled.search(line):
                         tests |= self.of_lines(str(file.relative_to(ROOT)), number, number)
         tests = tests or self.of_lines(mutant.path)  # of a line that runs when it is imported
         cases: dict[str, int] = {}

@@ -14,6 +14,7 @@ from nodeflow import Graph, NeighborSampler, NodeFlowLoader, TemporalNeighborSam
 from nodeflow.distributed import PeerError
 from nodeflow.propagation import ExchangePlan, Propagation
 from nodeflow.sampling import Sampler
+from nodeflow.sampling.base import Choice, SamplerBase
 
 WHOLE = graph_of_all()
 OWNER = [v % 2 for v in range(NODES)]
@@ -80,6 +81,33 @@ class Sometimes(Sampler):
 def test_weights_and_columns_of_some_processes_are_not_lost(graph: Graph, rank: int) -> None:
     seeds = [1, 3, 5]  # all are rank 1's
     assert fingerprint_of(Sometimes(graph, 1)(seeds)) == fingerprint_of(Sometimes(WHOLE, 1)(seeds))
+
+
+class Wrong(Sampler):
+    """Chooses the edge at a position where no edge of its destinations lies."""
+
+    def choose(self, dst, step):
+        return Choice(np.arange(len(dst) + 1), np.full(len(dst), 10_000))
+
+
+class Whole(SamplerBase):
+    """A sampler that says nothing of several processes."""
+
+    def _sample(self, seeds, draw, inputs, contexts=None):
+        raise AssertionError
+
+
+@PARTS.on_every_rank
+def test_what_a_sampler_of_ones_own_chooses_is_checked(graph: Graph, rank: int) -> None:
+    with pytest.raises((IndexError, ValueError, PeerError), match="position"):
+        Wrong(graph, 1)([1])
+
+
+@PARTS.on_every_rank
+def test_a_sampler_that_says_nothing_of_processes_is_for_one(graph: Graph, rank: int) -> None:
+    with pytest.raises((TypeError, ValueError), match="SamplerBase"):
+        Whole(graph, 1)
+    assert Whole(WHOLE, 1).graph is WHOLE
 
 
 def fingerprint_of(batch: Any) -> str:
