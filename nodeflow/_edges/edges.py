@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -11,9 +12,10 @@ from torch import Tensor
 
 from nodeflow import _kernels as kernels
 from nodeflow._base.calls import checked
-from nodeflow._base.checks import Ints, as_count, check_indptr, check_length, check_one_of, check_range
+from nodeflow._base.checks import Ints, check_indptr, check_length, check_one_of, check_range, check_type
 from nodeflow._base.frozen import Frozen, Lazy
 from nodeflow._base.types import Array, IdsLike
+from nodeflow._edges.node_rows import NodeRows
 from nodeflow._edges.stored import integers, read_only
 from nodeflow._peers.held import HeldGraph, WholeIds
 
@@ -22,19 +24,20 @@ NOTHING: Ints = np.zeros(0, np.int64)
 
 
 class Edges(Frozen):
-    """Edges grouped in rows: a row per node, or ``rows_per_node`` of them (a row per node and edge type).
+    """Edges grouped in rows: a row per node, or several of them, one for each kind of edges that it can have.
 
     Row r has the positions ``indptr[r]`` to ``indptr[r + 1] - 1``. The edge at position p leads to the neighbour
     ``indices[p]`` and has the id ``edge_ids[p]``; ``edge_ids`` None means that p is the id. The arrays are read-only
     numpy arrays. ``patch`` says which edges are left out for one batch (see ``without``), None for none. In a part of a
     graph that lies on several processes, rows are those of the nodes owned here, edge ids are those of the part, and
-    ``whole`` says what ids both have in the whole graph.
+    ``whole`` says what ids both have in the whole graph. ``node_rows`` says which rows a node has here, ``whole_rows``
+    which it has in the whole graph.
 
     Args:
         indptr: integers ``[rows + 1]``, non-decreasing, from 0 to the number of edges.
-        indices: integers ``[edges]`` from 0 to ``rows / rows_per_node - 1``.
+        indices: integers ``[edges]``, ids of nodes.
         edge_ids: integers ``[edges]``, distinct and not negative, or None.
-        rows_per_node: number of rows of each node; the rows of a node are consecutive.
+        node_rows: which rows each node has; None: one each.
 
     Raises TypeError for arrays that are not integers, ValueError for an ``indptr`` that does not fit, or edge ids that
     repeat, IndexError for a neighbour or an edge id out of range.
@@ -44,30 +47,34 @@ class Edges(Frozen):
     (3, array([0, 2]))
     """
 
-    __slots__ = ("_position_of", "edge_ids", "indices", "indptr", "patch", "rows_per_node", "whole")
+    __slots__ = ("_position_of", "edge_ids", "indices", "indptr", "node_rows", "patch", "whole", "whole_rows")
     indptr: Ints
     indices: Array
     edge_ids: Array | None
-    rows_per_node: int
+    node_rows: NodeRows
+    whole_rows: NodeRows
     patch: Patch | None
     whole: WholeIds
     _position_of: Lazy[Ints]
 
-    def __init__(self, indptr: IdsLike, indices: IdsLike, edge_ids: IdsLike | None, *, rows_per_node: int = 1) -> None:
-        per_node = as_count(rows_per_node, "rows_per_node", least=1)
+    def __init__(
+        self, indptr: IdsLike, indices: IdsLike, edge_ids: IdsLike | None, *, node_rows: NodeRows | None = None
+    ) -> None:
+        check_type(node_rows, "node_rows", NodeRows | None, "a NodeRows or None")
         ends = integers(indptr, "indptr").astype(np.int64)
         neighbours = integers(indices, "indices").copy()
         check_indptr(ends, len(neighbours))
-        if (len(ends) - 1) % per_node:
-            raise ValueError(f"indptr must have {per_node} rows per node, got {len(ends) - 1} rows")
-        check_range(neighbours, "indices", (len(ends) - 1) // per_node, "node")
+        rows = NodeRows.one_each(len(ends) - 1) if node_rows is None else node_rows
+        if len(ends) - 1 != rows.num_rows:
+            raise ValueError(f"indptr must have the {rows.num_rows} rows of node_rows, got {len(ends) - 1} rows")
+        check_range(neighbours, "indices", rows.num_nodes, "node")
         ids = None if edge_ids is None else integers(edge_ids, "edge_ids").copy()
         if ids is not None:
             check_length(ids, "edge_ids", len(neighbours), "edge")
             check_range(ids, "edge_ids", np.iinfo(np.int64).max, "edge")
             if len(np.unique(ids)) != len(ids):
                 raise ValueError("edge_ids must be distinct")
-        self._start(ends, neighbours, ids, rows_per_node=per_node)
+        self._start(ends, neighbours, ids, node_rows=rows)
 
     @classmethod
     def _trusted(cls, indptr: Ints, indices: Array, edge_ids: Array | None, **options: Any) -> Edges:
@@ -82,21 +89,22 @@ class Edges(Frozen):
         indices: Array,
         edge_ids: Array | None,
         *,
-        rows_per_node: int = 1,
+        node_rows: NodeRows | None = None,
+        whole_rows: NodeRows | None = None,
         patch: Patch | None = None,
         position_of: Lazy[Ints] | None = None,
         whole: WholeIds | None = None,
     ) -> None:
         ids = None if edge_ids is None else read_only(edge_ids)
         self._set(indptr=read_only(indptr), indices=read_only(indices), edge_ids=ids)
-        self._set(
-            rows_per_node=rows_per_node, patch=patch, _position_of=position_of or Lazy(lambda: _inverse(edge_ids))
-        )
-        self._set(whole=whole or WholeIds((len(indptr) - 1) // rows_per_node))
+        own = node_rows or NodeRows.one_each(len(indptr) - 1)
+        self._set(node_rows=own, patch=patch, _position_of=position_of or Lazy(lambda: _inverse(edge_ids)))
+        self._set(whole=whole or WholeIds(own.num_nodes))
+        self._set(whole_rows=whole_rows or (own if whole is None else NodeRows.one_each(whole.num_nodes)))
 
     @property
     def num_rows(self) -> int:
-        """Number of rows: nodes times rows per node."""
+        """Number of rows."""
         return len(self.indptr) - 1
 
     @property
@@ -109,14 +117,19 @@ class Edges(Frozen):
 
     def rows_of(self, nodes: Ints) -> Ints:
         """Return the rows of nodes (parent ids), node by node."""
-        return self.idents_of(self.whole.rows_of(nodes))
+        return self.node_rows.of(self.whole.rows_of(nodes))[0]
 
-    def idents_of(self, nodes: Ints) -> Ints:
-        """Return the numbers that the rows of nodes have in the whole graph, to which their random numbers belong."""
-        if self.rows_per_node == 1:
-            return nodes
-        rows: Ints = (nodes[:, None] * self.rows_per_node + np.arange(self.rows_per_node)).ravel()
-        return rows
+    def spans_of(self, nodes: Ints) -> tuple[Ints, Ints]:
+        """Return the first position of the edges of each node, and the position behind its last one."""
+        first, count = self.node_rows.first(self.whole.rows_of(nodes))
+        return self.indptr[first], self.indptr[first + count]
+
+    @property
+    def node_indptr(self) -> Ints:
+        """Where the edges of each node begin, int64 ``[nodes + 1]``."""
+        if self.node_rows.is_plain:
+            return self.indptr
+        return np.append(self.indptr[self.node_rows.first(np.arange(self.node_rows.num_nodes))[0]], self.indptr[-1])
 
     def ids(self, positions: Ints) -> Ints:
         """Return the edge ids at positions, int64."""
@@ -134,20 +147,31 @@ class Edges(Frozen):
     def keep(self, mask: NDArray[np.bool_]) -> Edges:
         """Return the edges for which ``mask`` ``[num_edges]``, by edge id, is True."""
         kept = np.flatnonzero(self.by_position(mask))
-        return self._reordered(np.searchsorted(kept, self.indptr), kept, self.rows_per_node)
+        return self._reordered(np.searchsorted(kept, self.indptr), kept, self.node_rows, self.whole_rows)
 
-    def by_type(self, types: Ints, num_types: int) -> Edges:
-        """Return the edges with a row per node and type; ``types`` ``[num_edges]`` are by edge id, below num_types."""
-        row = np.repeat(np.arange(self.num_rows) * num_types, np.diff(self.indptr)) + self.by_position(types)
-        indptr, order = kernels.csr.sort_by_destination(row, self.num_rows * num_types)
-        return self._reordered(indptr, order, num_types)
+    def by_kind(self, kinds: Callable[[], Ints], here: NodeRows, whole: NodeRows) -> Edges:
+        """Return the edges with the rows of ``here``, in a whole graph with the rows of ``whole``.
+
+        ``kinds`` returns the kind of each edge, by edge id, of which its node has a row. Edges that lie in this order
+        already are shared.
+        """
+        if whole.is_plain:
+            return self
+        nodes = np.repeat(np.arange(self.num_rows), np.diff(self.indptr))
+        row = here.of_edges(nodes, self.by_position(kinds()))
+        if (row[1:] >= row[:-1]).all():
+            indptr = np.concatenate([[0], np.cumsum(np.bincount(row, minlength=here.num_rows))])
+            options = {"node_rows": here, "whole_rows": whole, "position_of": self._position_of, "whole": self.whole}
+            return Edges._trusted(indptr, self.indices, self.edge_ids, **options)
+        indptr, order = kernels.csr.sort_by_destination(row, here.num_rows)
+        return self._reordered(indptr, order, here, whole)
 
     def sorted_by(self, key: Array) -> Edges:
         """Return the edges with every row in ascending order of ``key`` ``[num_edges]``, ties in the present order."""
         order = np.argsort(self.by_position(key), kind="stable")
         row = np.repeat(np.arange(self.num_rows), np.diff(self.indptr))[order]
         order = order[kernels.csr.sort_by_destination(row, self.num_rows)[1]]
-        return self._reordered(self.indptr, order, self.rows_per_node)
+        return self._reordered(self.indptr, order, self.node_rows, self.whole_rows)
 
     def without(self, eid: Ints) -> Edges:
         """Return the same arrays with a ``patch`` that leaves out the edges ``eid``."""
@@ -173,12 +197,14 @@ class Edges(Frozen):
         return self._patched(None)
 
     def _patched(self, patch: Patch | None) -> Edges:
-        options = {"rows_per_node": self.rows_per_node, "position_of": self._position_of, "whole": self.whole}
+        options = {"node_rows": self.node_rows, "position_of": self._position_of, "whole": self.whole}
+        options["whole_rows"] = self.whole_rows
         return Edges._trusted(self.indptr, self.indices, self.edge_ids, patch=patch, **options)
 
-    def _reordered(self, indptr: Ints, order: Ints, rows_per_node: int) -> Edges:
+    def _reordered(self, indptr: Ints, order: Ints, here: NodeRows, whole: NodeRows) -> Edges:
         ids = order.astype(self.position_type) if self.edge_ids is None else self.edge_ids[order]
-        return Edges._trusted(indptr, self.indices[order], ids, rows_per_node=rows_per_node, whole=self.whole)
+        rows = {"node_rows": here, "whole_rows": whole}
+        return Edges._trusted(indptr, self.indices[order], ids, whole=self.whole, **rows)
 
 
 class Patch(Frozen):

@@ -6,6 +6,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from nodeflow._kernels.arrays import first_above
 from nodeflow._kernels.instructions import prefetch
 from nodeflow._kernels.rng import U64
 
@@ -83,3 +84,29 @@ def sort_by_destination(dst, num_nodes):
         order[head[dst[e]]] = e
         head[dst[e]] += 1
     return indptr, order
+
+
+@njit(nogil=True, cache=True)
+def rows_of_nodes(nodes, ends, begins, first_kind, kinds):
+    """Return the rows of ``nodes``, node by node, the kind of each, and where the rows of each node begin.
+
+    Range r of nodes ends before ``ends[r]``; its rows begin at ``begins[r]``, and each of its nodes has rows of the
+    kinds ``kinds[first_kind[r] : first_kind[r + 1]]``.
+    """
+    n, last = nodes.shape[0], ends.shape[0] - 1
+    indptr = np.empty(n + 1, np.int64)
+    indptr[0] = 0
+    parts = np.empty(n, np.int64)
+    for i in range(n):
+        part = first_above(ends, 0, last, nodes[i])
+        parts[i] = part
+        indptr[i + 1] = indptr[i] + first_kind[part + 1] - first_kind[part]
+    rows, of = np.empty(indptr[n], np.int64), np.empty(indptr[n], np.int64)
+    for i in range(n):
+        part = parts[i]
+        first, count = first_kind[part], first_kind[part + 1] - first_kind[part]
+        row = begins[part] + (nodes[i] - (ends[part - 1] if part > 0 else 0)) * count
+        for k in range(count):
+            rows[indptr[i] + k] = row + k
+            of[indptr[i] + k] = kinds[first + k]
+    return rows, of, indptr

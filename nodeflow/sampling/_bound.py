@@ -105,8 +105,9 @@ class Candidates(Frozen):
 
     def __init__(self, reader: Reader, dst_nid: Tensor) -> None:
         edges = reader.edges
+        first, end = edges.spans_of(dst_nid.numpy())
         indptr, positions = kernels.csr.csr_rows(edges.indptr, edges.rows_of(dst_nid.numpy()))
-        indptr, positions = edges.staying(indptr[:: edges.rows_per_node], positions)
+        indptr, positions = edges.staying(np.concatenate([[0], np.cumsum(end - first)]), positions)
         self._set(_indptr=indptr, _reader=reader, positions=positions, dst_nid=dst_nid)
 
     def __repr__(self) -> str:

@@ -351,8 +351,7 @@ def check_choice(graph: Graph, edges: Edges, choice: object, dst: Ints, flow: in
             as_ids(choice.eid, "eid of the Choice", graph.num_edges, "edge", lower=-1)
         return
     positions = as_ids(choice.positions, "positions of the Choice", len(edges.indices), "edge position")
-    row = np.repeat(edges.rows_of(dst)[:: edges.rows_per_node], np.diff(choice.indptr))
-    first, end = edges.indptr[row], edges.indptr[row + edges.rows_per_node]
+    first, end = (np.repeat(ends, np.diff(choice.indptr)) for ends in edges.spans_of(dst))
     if (i := first_true((positions < first) | (positions >= end))) is not None:
         raise ValueError(
             f"positions[{i}] of the Choice is {positions[i]}, but the edges of its destination "

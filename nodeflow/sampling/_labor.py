@@ -145,7 +145,7 @@ class LaborSampler(RowSampler):
 
     def draw_rows(self, edges: Edges, rows: DrawingRows, step: Step) -> Drawn:
         fanout, numbers = self.fanouts[step.flow], self._numbers(step)
-        plan = edges.indptr, rows.numbers, np.array([fanout]), rows.ident, False, NOTHING
+        plan = edges.indptr, rows.numbers, np.array([fanout]), rows.kinds, False, NOTHING
         indptr, begin, degree = kernels.uniform.plan(*plan)
         arguments = begin, degree, edges.indices, fanout, *numbers
         if self.method == "poisson":

@@ -11,18 +11,19 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from nodeflow import _kernels as kernels
-from nodeflow._base.checks import Ints, as_count, as_flag, as_int
+from nodeflow._base.checks import Ints, as_count, as_flag
 from nodeflow._base.types import Fanouts
-from nodeflow._edges.columns import edge_integers, edge_numbers
+from nodeflow._edges.columns import edge_numbers
 from nodeflow._edges.edges import Edges
 from nodeflow._edges.numbering import distinct_in_order
 from nodeflow.flow import NodeFlow
 from nodeflow.graph import Graph
 from nodeflow.sampling._base import Draw
+from nodeflow.sampling._kinds import Fanout, check_fanouts, relations, types_in
 from nodeflow.sampling._options import FullOptions, SamplerOptions
 from nodeflow.sampling._pps import Proportional
 from nodeflow.sampling._rows import DrawingRows, Drawn, RowSampler
-from nodeflow.sampling._sampler import Step, as_list, check_draws, check_size, check_sizes
+from nodeflow.sampling._sampler import Step, check_draws, check_sizes
 
 
 class NeighborSampler(RowSampler):
@@ -93,9 +94,11 @@ class NeighborSampler(RowSampler):
         disjoint: bool = False,
         **options: Unpack[SamplerOptions],
     ) -> None:
-        if edge_type is None and isinstance(fanouts, Sequence) and any(isinstance(f, Mapping) for f in fanouts):
-            raise TypeError("fanouts per edge type need edge_type=, the name of an edge column of integers")
-        self.fanouts = self._checked(fanouts) if edge_type is None else _per_type(fanouts)
+        by_kind = isinstance(fanouts, Sequence) and any(isinstance(f, Mapping) for f in fanouts)
+        numbered = edge_type is not None
+        self.fanouts: tuple[Fanout, ...] = (
+            check_fanouts(fanouts, numbered=numbered) if by_kind or numbered else self._checked(fanouts)
+        )
         self.replace, self.disjoint = as_flag(replace, "replace"), as_flag(disjoint, "disjoint")
         self.prob, self.edge_type = prob, edge_type
         largest = max(max(f.values(), default=0) if isinstance(f, dict) else f for f in self.fanouts)
@@ -124,36 +127,23 @@ class NeighborSampler(RowSampler):
 
     def read_graph(self) -> None:
         super().read_graph()
-        types = [] if self.edge_type is None else self._read_types(self.edge_type)
-        self._counts = [_counts(fanout, types) for fanout in self.fanouts]
+        graph, reader = self.graph, self.reader
+        kinds = relations(graph, self.direction) if self.edge_type is None else types_in(graph, self.edge_type)
+        self._counts = [kinds.counts(fanout) for fanout in self.fanouts]
+        rows = kinds.rows, kinds.rows.restricted(graph.held.masters.numpy())
+        self.reader = reader._replace(edges=reader.edges.by_kind(kinds.of_edges, *rows))
         self._proportional: Proportional | None = None
         if self.prob is not None:
-            column = edge_numbers(self.graph, self.prob, "prob", signed=False)
+            column = edge_numbers(graph, self.prob, "prob", signed=False)
             self._proportional = Proportional(self.reader.edges, column)
-
-    def _read_types(self, name: str) -> list[int]:
-        """Give every node a row for each type of edges; returns the types, ascending."""
-        column = edge_integers(self.graph, name, "edge_type")
-        types = np.unique(column)
-        # a type may occur on other processes only
-        types = np.unique(np.concatenate([t for (t,) in self.graph.peers.gather("types of edges", [types])]))
-        type_index = np.searchsorted(types, column)
-        if self.graph.num_nodes * len(types) > 16 * (self.graph.num_nodes + self.graph.num_edges):
-            raise ValueError(
-                f"edge_type: the column {name!r} has {len(types)} types, and every node gets a row for each; "
-                "group them into fewer types"
-            )
-        if len(types):
-            self.reader = self.reader._replace(edges=self.reader.edges.by_type(type_index, len(types)))
-        return [int(kind) for kind in types]
 
     def estimand(self) -> Tensor:
         """Return the numbers of ``BoundSampler.estimand``, and 0 where ``prob`` or all fanouts of the type are 0."""
         number = super().estimand()
-        if self.edge_type is not None:
+        unused = np.all([counts == 0 for counts in self._counts], axis=0)
+        if unused.any():
             edges = self.reader.edges
-            unused = np.all([counts == 0 for counts in self._counts], axis=0)
-            row = np.tile(unused, edges.num_rows // edges.rows_per_node)
+            row = unused[edges.node_rows.kinds_of_rows()]
             number[edges.parent_eid(np.flatnonzero(np.repeat(row, np.diff(edges.indptr))))] = 0
         if self._proportional is not None:
             number[torch.from_numpy(self._proportional.column == 0)] = 0
@@ -166,12 +156,13 @@ class NeighborSampler(RowSampler):
             tables = self._proportional if whole else Proportional(edges, self._proportional.column)
             return tables.draw(edges, rows, counts, step.random.key, replace=self.replace)
         left_out = edges.left_out
-        plan = edges.indptr, rows.numbers, counts, rows.ident, self.replace, left_out
+        plan = edges.indptr, rows.numbers, counts, rows.kinds, self.replace, left_out
         indptr, begin, degree = kernels.uniform.plan(*plan)
         positions, src = np.empty(indptr[-1], edges.position_type), np.empty(indptr[-1], np.int64)
         key = np.uint64(step.random.key)
         if self.replace and (counts >= 0).any():
-            kernels.uniform.draw_with(begin, degree, edges.indices, rows.ident, key, counts, indptr, positions, src)
+            keys = edges.indices, rows.ident, key, counts, rows.kinds
+            kernels.uniform.draw_with(begin, degree, *keys, indptr, positions, src)
         else:
             kernels.uniform.draw_without(begin, degree, edges.indices, rows.ident, key, indptr, positions, src)
         if len(left_out):
@@ -189,32 +180,6 @@ def inverse_rate(degree: Ints, indptr: Ints) -> NDArray[np.float64]:
     """Return degree / number of drawn edges of the row, for every drawn edge."""
     drawn = np.diff(indptr)
     return np.repeat(degree / np.maximum(drawn, 1), drawn)
-
-
-def _per_type(fanouts: Fanouts) -> tuple[int | dict[int, int], ...]:
-    """Check fanouts of which each may be a dict from edge type to fanout."""
-    values = as_list(fanouts, "fanouts", "a number or a dict per flow, as in [{0: 5, 1: 10}, {0: 10}]", "entry")
-    checked: list[int | dict[int, int]] = []
-    for i, fanout in enumerate(values):
-        if not isinstance(fanout, Mapping):
-            checked.append(check_size(fanout, f"fanouts[{i}]"))
-            continue
-        counts = {}
-        for key, number in fanout.items():
-            kind = as_int(key, f"an edge type in fanouts[{i}]")
-            count = as_int(number, f"fanouts[{i}][{kind}]")
-            counts[kind] = 0 if count == 0 else check_size(count, f"fanouts[{i}][{kind}]")
-        checked.append(counts)
-    return tuple(checked)
-
-
-def _counts(fanout: int | dict[int, int], types: list[int]) -> Ints:
-    """The fanout of every edge type that occurs; without types, that of all edges."""
-    if isinstance(fanout, int):
-        return np.full(max(len(types), 1), fanout, np.int64)
-    if unknown := sorted(set(fanout) - set(types)):
-        raise ValueError(f"fanouts name the edge type {unknown[0]}, but the types there are: {types}")
-    return np.array([fanout.get(t, 0) for t in types] or [0], np.int64)
 
 
 class FullSampler(NeighborSampler):

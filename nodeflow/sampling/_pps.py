@@ -146,10 +146,10 @@ class Proportional:
         kernels.alias.build_tables(edges.indptr, self.weights, self.table, self.sums)
 
     def draw(self, edges: Edges, rows: DrawingRows, fanouts: Ints, key: int, *, replace: bool) -> Drawn:
-        """Draw ``fanouts`` edges for each of ``rows``: one number per type of row, -1 for all edges."""
+        """Draw ``fanouts`` edges for each of ``rows``: one number per kind of row, -1 for all edges."""
         weights, number = self.weights, np.uint64(key)
         loops = kernels.weighted
-        plan = edges.indptr, self.sums, weights, rows.numbers, rows.ident, fanouts, replace
+        plan = edges.indptr, self.sums, weights, rows.numbers, rows.kinds, fanouts, replace
         indptr, begin, degree, unit, top, ways, sizes = loops.plan_weighted(*plan)
         positions, src = np.empty(indptr[-1], edges.position_type), np.empty(indptr[-1], np.int64)
         table, scan, keep = (ways[way, : sizes[way]] for way in (loops.TABLE, loops.SCAN, loops.KEEP))

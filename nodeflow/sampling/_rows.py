@@ -13,7 +13,7 @@ from torch import Tensor
 from nodeflow import _kernels as kernels
 from nodeflow._base.checks import Ints, as_ids, check_indptr, check_length, describe
 from nodeflow._base.types import Array
-from nodeflow._edges.edges import Edges, contains
+from nodeflow._edges.edges import NOTHING, Edges, contains
 from nodeflow.sampling._choice import Choice
 from nodeflow.sampling._sampler import Sampler, Step
 
@@ -27,6 +27,7 @@ class DrawingRows(NamedTuple):
             parent id, where a node has one row) + the number of all rows * the number of the context, or that in
             ``step.roots``.
         contexts: the context of each row, int64 ``[n]``; None without contexts.
+        kinds: the relation or edge type of each row, int64 ``[n]``; empty where there is only one.
 
     >>> rows = DrawingRows(np.array([0, 4, 7]), np.array([0, 4, 7]), None)
     >>> rows.where(np.array([True, False, True])).numbers
@@ -36,10 +37,13 @@ class DrawingRows(NamedTuple):
     numbers: Ints
     ident: Ints
     contexts: Ints | None
+    kinds: Ints = NOTHING
 
     def where(self, mask: NDArray[np.bool_]) -> DrawingRows:
         """The rows that ``mask`` selects."""
-        return DrawingRows(self.numbers[mask], self.ident[mask], None if self.contexts is None else self.contexts[mask])
+        contexts, kinds = self.contexts, self.kinds
+        contexts, kinds = None if contexts is None else contexts[mask], kinds[mask] if len(kinds) else kinds
+        return DrawingRows(self.numbers[mask], self.ident[mask], contexts, kinds)
 
 
 class Drawn(NamedTuple):
@@ -127,24 +131,25 @@ class RowSampler(Sampler):
     def choose(self, dst: Tensor, step: Step) -> Choice:
         edges = self.reader.edges
         nodes = self._nodes_of(dst, step)
-        ident, places = edges.idents_of(nodes), edges.whole.rows_of(nodes)
-        index = ident if places is nodes else edges.idents_of(places)
-        rows = DrawingRows(index, ident, None)
+        ident, kinds, begins = edges.whole_rows.of(nodes)
+        places = edges.whole.rows_of(nodes)
+        index = ident if places is nodes else edges.node_rows.of(places)[0]
+        rows = DrawingRows(index, ident, None, kinds)
         if step.contexts is not None:
-            contexts = np.repeat(step.contexts.numpy(), edges.rows_per_node)
-            root = contexts if step.roots is None else np.repeat(step.roots.numpy(), edges.rows_per_node)
-            rows = DrawingRows(index, ident + edges.whole.num_nodes * edges.rows_per_node * root, contexts)
+            contexts = edges.whole_rows.per_row(step.contexts.numpy(), begins)
+            root = contexts if step.roots is None else edges.whole_rows.per_row(step.roots.numpy(), begins)
+            rows = DrawingRows(index, ident + edges.whole_rows.num_rows * root, contexts, kinds)
         draw = self.draw_rows if edges.patch is None else self._draw_patched
         drawn = draw(edges, rows, step)
         if not self._is_ours:
             _check_drawn(drawn, len(rows.numbers), len(edges.indices), edges.whole.num_nodes)
+        if not edges.whole_rows.is_plain:
+            drawn = drawn._replace(indptr=drawn.indptr[begins])
         return self._choice(drawn)
 
     def _choice(self, drawn: Drawn) -> Choice:
-        """The drawn edges as a Choice, with estimator weights: the ``weight`` column times ``inverse``."""
+        """The edges drawn by each node as a Choice, with estimator weights: the ``weight`` column times ``inverse``."""
         reader, (indptr, positions, src, inverse, varies) = self.reader, drawn
-        if reader.edges.rows_per_node > 1:
-            indptr = np.ascontiguousarray(indptr[:: reader.edges.rows_per_node])
         if reader.weights is None and inverse is None:
             return Choice.of_kernel(indptr, positions, src, None, needs_weight=False)
 

@@ -75,7 +75,7 @@ def induced_subgraph(edges: Edges, keys: Ints, num_nodes: int) -> Subgraph:
 
 def edges_from(edges: Edges, table: Ints, keys: Ints, num_nodes: int) -> tuple[Ints, Ints, Ints]:
     """Return the edges from tabulated keys to ``keys``: ``indptr``, indices among the tabulated, and positions."""
-    ends, rows = edges.indptr[:: edges.rows_per_node], edges.whole.rows_of(keys % max(num_nodes, 1))
+    ends, rows = edges.node_indptr, edges.whole.rows_of(keys % max(num_nodes, 1))
     indptr, indices, positions = kernels.subgraph.induced(ends, edges.indices, rows, keys, num_nodes, table)
     indptr, positions, indices = edges.staying(indptr, positions, indices)
     return indptr, indices, positions

@@ -168,7 +168,8 @@ class TemporalNeighborSampler(RowSampler):
         key = np.uint64(step.random.key)
         if self.replace and fanout >= 0:
             counts = np.array([fanout], np.int64)
-            kernels.uniform.draw_with(begin, num_past, edges.indices, rows.ident, key, counts, indptr, positions, src)
+            keys = edges.indices, rows.ident, key, counts, rows.kinds
+            kernels.uniform.draw_with(begin, num_past, *keys, indptr, positions, src)
         else:
             kernels.uniform.draw_without(begin, num_past, edges.indices, rows.ident, key, indptr, positions, src)
         whole = fanout < 0 or self.strategy == "recent"

@@ -12,6 +12,7 @@ import numpy as np
 from nodeflow._base.checks import Ints, as_count, check_type, describe
 from nodeflow._base.frozen import Frozen
 from nodeflow._display.html import page, table
+from nodeflow._edges.node_rows import NodeRows
 
 Relation: TypeAlias = tuple[str, str, str]
 """Type of the sources, name, type of the destinations."""
@@ -131,6 +132,18 @@ class Schema(Frozen):
         """Return the relations whose sources are of a type, in the order of the edge ids."""
         self.ids(node_type)
         return tuple(relation for relation in self.relations if relation[0] == node_type)
+
+    def node_rows(self, direction: str) -> NodeRows:
+        """Return the rows of edges of a graph in which every node has one for each relation of its edges.
+
+        ``direction`` "in": the relations that enter its type; "out": those that leave it; "both": either.
+        """
+        ends = {"in": (2,), "out": (0,), "both": (0, 2)}[direction]
+        kinds = [
+            [i for i, relation in enumerate(self.relations) if any(relation[end] == node_type for end in ends)]
+            for node_type in self.nodes
+        ]
+        return NodeRows([ids.stop for ids in self.nodes.values()], kinds)
 
     def types_of(self, nodes: Ints) -> Ints:
         """Return the number of the type of each node, in the order of ``nodes``; ids are checked by the caller."""

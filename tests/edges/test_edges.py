@@ -9,6 +9,7 @@ import torch
 from nodeflow import Graph, NeighborSampler
 from nodeflow._edges.columns import edge_numbers
 from nodeflow._edges.edges import Edges, edges_along
+from nodeflow._edges.node_rows import NodeRows
 
 
 @pytest.mark.parametrize(
@@ -20,9 +21,14 @@ from nodeflow._edges.edges import Edges, edges_along
         (([], [], None), {}, ValueError, "from 0 to the number"),
         (([0, 1], [1], None), {}, IndexError, r"indices\[0\] is 1"),
         (([0, 1], [-1], None), {}, IndexError, r"indices\[0\] is -1"),
-        (([0, 1, 1], [1], None), {"rows_per_node": 2}, IndexError, r"indices\[0\] is 1"),
-        (([0, 1, 1, 1], [0], None), {"rows_per_node": 2}, ValueError, "2 rows per node"),
-        (([0, 1], [0], None), {"rows_per_node": 0}, ValueError, "rows_per_node must be at least 1"),
+        (([0, 1, 1], [1], None), {"node_rows": NodeRows([1], [[0, 1]])}, IndexError, r"indices\[0\] is 1"),
+        (
+            ([0, 1, 1, 1], [0], None),
+            {"node_rows": NodeRows([1], [[0, 1]])},
+            ValueError,
+            "the 2 rows of node_rows, got 3",
+        ),
+        (([0, 1], [0], None), {"node_rows": 2}, TypeError, "node_rows must be a NodeRows or None, got int 2"),
         (([0, 2], [0, 0], [3]), {}, ValueError, r"one entry per edge \(2\), got 1"),
         (([0, 2], [0, 0], [3, 3]), {}, ValueError, "distinct"),
         (([0, 2], [0, 0], [3, -3]), {}, IndexError, r"edge_ids\[1\] is -3"),

@@ -14,12 +14,12 @@ _SCAN = 32  # up to this many picks, a search through all of them is faster than
 
 
 @njit(nogil=True, cache=True)
-def plan(indptr, rows, fanouts, ident, replace, left_out):
+def plan(indptr, rows, fanouts, kind, replace, left_out):
     """Return ``(indptr of the draw [n + 1], first position [n], degree [n])`` of n ``rows``.
 
-    ``fanouts`` has one number per type of rows (-1: all); the type of row i is ``ident[i] % len(fanouts)``. The edges
-    at the positions ``left_out`` (ascending) do not count in the degrees. A draw then gives ranks among the other
-    edges, which ``step_over`` turns into positions.
+    ``fanouts`` has one number per kind of rows (-1: all); the kind of row i is ``kind[i]``, which is not read where
+    there is one. The edges at the positions ``left_out`` (ascending) do not count in the degrees. A draw then gives
+    ranks among the other edges, which ``step_over`` turns into positions.
     """
     n, kinds = rows.shape[0], fanouts.shape[0]
     out_indptr, begin, degree = np.zeros(n + 1, np.int64), np.empty(n, np.int64), np.empty(n, np.int64)
@@ -32,7 +32,7 @@ def plan(indptr, rows, fanouts, ident, replace, left_out):
             if first < left_out.shape[0] and left_out[first] < begin[i] + degree[i]:
                 degree[i] -= np.searchsorted(left_out, begin[i] + degree[i]) - first
         number = degree[i]
-        fanout = fanouts[0] if kinds == 1 else fanouts[ident[i] % kinds]
+        fanout = fanouts[0] if kinds == 1 else fanouts[U64(kind[U64(i)])]
         if fanout >= 0 and (number > fanout or (replace and number > 0)):
             number = fanout
         out_indptr[i + 1] = out_indptr[i] + number
@@ -66,14 +66,15 @@ def plan_past(indptr, stamps, rows, limits, starts, context, fanout, replace, st
 
 
 @njit(nogil=True, cache=True)
-def draw_with(begin, degree, indices, ident, key, fanouts, out_indptr, positions, src):
+def draw_with(begin, degree, indices, ident, key, fanouts, kind, out_indptr, positions, src):
     """Fill ``positions`` and ``src`` with uniform draws with replacement, as many per row as ``out_indptr`` says.
 
-    Row i draws from the stream of ``ident[i]``. A row whose fanout is -1 keeps all its edges once.
+    Row i draws from the stream of ``ident[i]``. A row whose fanout is -1 keeps all its edges once. ``kind`` as in
+    ``plan``.
     """
     read, kinds = 0, fanouts.shape[0]
     for i in range(ident.shape[0]):
-        if kinds > 1 and fanouts[ident[i] % kinds] < 0:
+        if kinds > 1 and fanouts[U64(kind[U64(i)])] < 0:
             for w in range(out_indptr[i], out_indptr[i + 1]):
                 positions[w] = begin[i] + w - out_indptr[i]
             continue

@@ -39,12 +39,12 @@ def may_reject(count, degree, total, most, squares):
 
 
 @njit(nogil=True, cache=True)
-def plan_weighted(indptr, sums, weights, rows, ident, fanouts, replace):
+def plan_weighted(indptr, sums, weights, rows, kind, fanouts, replace):
     """Return ``(indptr of the draw [n + 1], first position, degree, unit, top [n], ways [3, n], sizes [3])``.
 
     The first ``sizes[w]`` entries of ``ways[w]`` are the numbers (0 to n - 1) of the rows that draw in way w,
     ascending. ``unit`` is W / k, the weight that is drawn once on average; 0 for rows that keep all edges. ``top`` is
-    the largest weight in units of W / k. ``fanouts`` is as in ``uniform.plan``.
+    the largest weight in units of W / k. ``fanouts`` and ``kind`` are as in ``uniform.plan``.
     """
     n, kinds = rows.shape[0], fanouts.shape[0]
     out_indptr, begin, degree = np.zeros(n + 1, np.int64), np.empty(n, np.int64), np.empty(n, np.int64)
@@ -61,7 +61,7 @@ def plan_weighted(indptr, sums, weights, rows, ident, fanouts, replace):
             if degree[i + _AHEAD] < _SHORT:
                 prefetch(weights, begin[i + _AHEAD])
         r = U64(rows[i])
-        fanout = fanouts[0] if kinds == 1 else fanouts[ident[i] % kinds]
+        fanout = fanouts[0] if kinds == 1 else fanouts[U64(kind[U64(i)])]
         total, most, squares = sums[r, U64(TOTAL)], sums[r, U64(MOST)], sums[r, U64(SQUARES)]
         number, way = fanout, KEEP
         if total == 0 or fanout == 0:

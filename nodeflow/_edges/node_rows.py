@@ -1,0 +1,110 @@
+"""Which rows of edges a node has: one, or one per kind of edges that it can have."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+
+import numpy as np
+
+from nodeflow import _kernels as kernels
+from nodeflow._base.checks import Ints
+from nodeflow._base.frozen import Frozen
+
+NO_KINDS: Ints = np.zeros(0, np.int64)
+"""Kinds of rows where there is only one."""
+
+
+class NodeRows(Frozen):
+    """The rows of edges that nodes have, a row per kind of edges (a relation, or an edge type).
+
+    The nodes of a range have rows of the same kinds. The rows of a node follow each other, as do those of nodes. So a
+    few numbers per range say where all rows are, and there are no rows for kinds that cannot occur.
+
+    Args:
+        ends: the first node behind each range, ascending; the first range begins at node 0.
+        kinds: the kinds of which the nodes of each range have rows, ascending.
+
+    >>> rows = NodeRows([2, 5], [[0], [0, 2]])  # nodes 0 and 1 have edges of kind 0, nodes 2 to 4 of kinds 0 and 2
+    >>> rows.num_rows, rows.of(np.array([4, 1]))
+    (8, (array([6, 7, 1]), array([0, 2, 0]), array([0, 2, 3])))
+    """
+
+    __slots__ = ("begins", "ends", "first_kind", "kinds", "num_kinds")
+    ends: Ints
+    begins: Ints
+    first_kind: Ints
+    kinds: Ints
+    num_kinds: int
+
+    def __init__(self, ends: Sequence[int] | Ints, kinds: Sequence[Sequence[int] | Ints]) -> None:
+        sizes = np.diff(ends, prepend=0)
+        counts = np.array([len(each) for each in kinds], np.int64)
+        all_kinds = np.concatenate([np.zeros(0, np.int64), *(np.asarray(each, np.int64) for each in kinds)])
+        self._set(ends=np.asarray(ends, np.int64), kinds=all_kinds)
+        self._set(begins=np.concatenate([[0], np.cumsum(sizes * counts)]).astype(np.int64))
+        self._set(first_kind=np.concatenate([[0], np.cumsum(counts)]).astype(np.int64))
+        self._set(num_kinds=int(all_kinds.max(initial=0)) + 1)
+
+    @classmethod
+    @lru_cache(maxsize=256)
+    def one_each(cls, num_nodes: int) -> NodeRows:
+        """Return the layout in which every node has one row, of one kind."""
+        return cls([num_nodes], [[0]])
+
+    @property
+    def num_nodes(self) -> int:
+        """Number of nodes."""
+        return int(self.ends[-1]) if len(self.ends) else 0
+
+    @property
+    def num_rows(self) -> int:
+        """Number of rows."""
+        return int(self.begins[-1])
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether the rows are the nodes."""
+        return len(self.ends) == 1 and len(self.kinds) == 1
+
+    def of(self, nodes: Ints) -> tuple[Ints, Ints, Ints]:
+        """Return the rows of nodes, node by node, their kinds, and where the rows of each node begin ``[k + 1]``.
+
+        Where the rows are the nodes, kinds are not listed, since there is only one.
+        """
+        if self.is_plain:
+            return nodes, NO_KINDS, np.arange(len(nodes) + 1)
+        ranges = self.ends, self.begins, self.first_kind, self.kinds
+        return kernels.csr.rows_of_nodes(nodes, *ranges)  # type: ignore[no-any-return]
+
+    def per_row(self, values: Ints, begins: Ints) -> Ints:
+        """Return the value of each node once for each of its rows, which begin at ``begins`` (see ``of``)."""
+        return values if self.is_plain else np.repeat(values, np.diff(begins))
+
+    def first(self, nodes: Ints) -> tuple[Ints, Ints]:
+        """Return the first row of each node, and the number of its rows."""
+        if self.is_plain:
+            return nodes, np.ones(len(nodes), np.int64)
+        part = np.searchsorted(self.ends, nodes, side="right")
+        count = np.diff(self.first_kind)[part]
+        start = np.concatenate([[0], self.ends])[part]
+        return self.begins[part] + (nodes - start) * count, count
+
+    def of_edges(self, nodes: Ints, kinds: Ints) -> Ints:
+        """Return the row of each of some edges, from its node and its kind; -1 where the node has no such row."""
+        part = np.searchsorted(self.ends, nodes, side="right")
+        place = np.full((len(self.ends), self.num_kinds), -1, np.int64)
+        for i, (first, last) in enumerate(zip(self.first_kind[:-1], self.first_kind[1:], strict=True)):
+            place[i, self.kinds[first:last]] = np.arange(last - first)
+        at = place[part, kinds]
+        rows: Ints = np.where(at < 0, -1, self.first(nodes)[0] + at)
+        return rows
+
+    def kinds_of_rows(self) -> Ints:
+        """Return the kind of every row."""
+        return self.of(np.arange(self.num_nodes))[1]
+
+    def restricted(self, nodes: Ints) -> NodeRows:
+        """Return the layout of some nodes, ascending, which are numbered from 0."""
+        bounds = zip(self.first_kind[:-1], self.first_kind[1:], strict=True)
+        return NodeRows(np.searchsorted(nodes, self.ends), [self.kinds[first:last] for first, last in bounds])
