@@ -15,7 +15,7 @@ from typing import Any
 from contents import files_of
 from writers import Writer
 
-LIMIT = 600.0  # seconds after which a process hangs
+LIMIT = 600.0  # seconds without progress after which a process hangs
 
 
 class FaultError(Exception):
@@ -50,10 +50,13 @@ class Apart:
         with suppress(ProcessLookupError):
             os.killpg(self.pid, signal.SIGKILL)
 
-    def end(self) -> tuple[int, tuple[str | None, Any] | None]:
-        """Wait for the end; return the exit status (negative: a signal) and the error and result of the function."""
+    def end(self, progress: Callable[[], object] = lambda: None) -> tuple[int, tuple[str | None, Any] | None]:
+        """Wait for the end; return the exit status (negative: a signal) and the error and result of the function.
+
+        ``progress`` returns something else as long as the function gets on.
+        """
         answer = b""
-        while self._wait() and (piece := os.read(self._receive, 2**16)):
+        while self._wait(progress) and (piece := os.read(self._receive, 2**16)):
             answer += piece
         os.close(self._receive)
         status = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
@@ -62,10 +65,13 @@ class Apart:
             raise FaultError("a process is left")
         return status, pickle.loads(answer) if answer else None
 
-    def _wait(self) -> bool:
-        if not select.select([self._receive], [], [], LIMIT)[0]:
-            self.kill()
-            raise FaultError("hangs")
+    def _wait(self, progress: Callable[[], object] = lambda: None) -> bool:
+        state = progress()
+        while not select.select([self._receive], [], [], LIMIT)[0]:
+            if progress() == state:
+                self.kill()
+                raise FaultError("hangs")
+            state = progress()
         return True
 
 

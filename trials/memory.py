@@ -67,7 +67,7 @@ def memory(chain: Chain, fails: Fails) -> Iterator[str]:
     while first is not None:
         process = Apart(lambda: Exhausted(chain, place).run(fails, first))  # noqa: B023
         process.started()
-        status, answer = process.end()
+        status, answer = process.end(lambda: bytes(place))
         last, version = (int.from_bytes(place[i : i + 8], "little") for i in (0, 8))
         if answer is None and status >= 0:
             raise FaultError(f"the process ended with {status} at k = {last}")
