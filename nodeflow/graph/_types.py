@@ -52,12 +52,16 @@ class OfType(Frozen):
 
     def to_graph(self, local: IdsLike) -> Tensor:
         """Return the ids in the graph of local ids, int64 ``[k]``. Raises IndexError for one out of range."""
-        return torch.from_numpy(as_ids(local, f"local ids of {self.name!r}", len(self.ids), "id") + self.ids.start)
+        return torch.from_numpy(as_ids(local, "local", len(self.ids), self._what) + self.ids.start)
 
     def to_local(self, ids: IdsLike) -> Tensor:
         """Return the local ids of ids in the graph, int64 ``[k]``. Raises IndexError for one of another type."""
-        of_graph = as_ids(ids, f"ids of {self.name!r}", self.ids.stop, "id", lower=self.ids.start)
+        of_graph = as_ids(ids, "ids", self.ids.stop, self._what, lower=self.ids.start)
         return torch.from_numpy(of_graph - self.ids.start)
+
+    @property
+    def _what(self) -> str:
+        return f"{self.name} node" if isinstance(self.name, str) else f"{self.name[1]} edge"
 
     def __len__(self) -> int:
         return len(self.ids)

@@ -1,0 +1,181 @@
+"""Graphs of several node types and relations: ids, columns of their own, files, pickles, and errors that name a type."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nodeflow import Graph
+from nodeflow.schema import Schema
+
+WRITES, CITES, REVIEWS = ("author", "writes", "paper"), ("paper", "cites", "paper"), ("author", "reviews", "paper")
+
+
+def typed(**options: Any) -> Graph:
+    return Graph.typed(
+        {"author": {"age": torch.arange(3)}, "venue": 0, "paper": {"x": torch.ones(4, 2), "age": torch.ones(4, 1)}},
+        {
+            WRITES: ([0, 1, 2, 2], [0, 0, 1, 3], {"share": torch.arange(4.0)}),
+            CITES: torch.tensor([[0, 1, 1], [1, 1, 2]]),
+            REVIEWS: ([], []),
+        },
+        **options,
+    )
+
+
+def same(one: Graph, other: Graph) -> None:
+    assert one.schema == other.schema
+    assert all(map(torch.equal, one.edges(), other.edges()))
+    for parts, others in ((one.nodes, other.nodes), (one.relations, other.relations)):
+        assert list(parts) == list(others)
+        for name, part in parts.items():
+            assert part.ids == others[name].ids
+            assert part.data.keys() == others[name].data.keys()
+            assert all(torch.equal(column, others[name].data[key]) for key, column in part.data.items())
+
+
+def test_types_are_ranges_of_one_id_space() -> None:
+    graph = typed()
+    assert (graph.num_nodes, graph.num_edges) == (7, 7)
+    assert {name: part.ids for name, part in graph.nodes.items()} == {
+        "author": range(3), "venue": range(3, 3), "paper": range(3, 7)
+    }  # fmt: skip
+    assert [part.ids for part in graph.relations.values()] == [range(4), range(4, 7), range(7, 7)]
+    src, dst = graph.edges()
+    assert src.tolist() == [0, 1, 2, 2, 3, 4, 4]
+    assert dst.tolist() == [3, 3, 4, 6, 4, 4, 5]
+    papers, writes = graph.nodes["paper"], graph.relations["writes"]
+    assert papers.to_graph([3, 0]).tolist() == [6, 3]
+    assert papers.to_local(torch.tensor([5, 3])).tolist() == [2, 0]
+    assert writes.data["share"].tolist() == [0, 1, 2, 3]
+    assert (papers.data["age"].shape, graph.nodes["author"].data["age"].shape) == ((4, 1), (3,))
+    assert len(graph.nodes["venue"]) == 0
+    assert (list(graph.ndata), list(graph.edata)) == ([], [])
+
+
+def test_reverse_relations_have_the_same_edges_and_columns() -> None:
+    graph = typed(reverse=True)
+    assert list(graph.schema.relations) == [
+        WRITES, CITES, REVIEWS, ("paper", "rev_writes", "author"), ("paper", "rev_cites", "paper"),
+        ("paper", "rev_reviews", "author"),
+    ]  # fmt: skip
+    src, dst = graph.find_edges(list(graph.relations["writes"].ids))
+    back = graph.find_edges(list(graph.relations["rev_writes"].ids))
+    assert torch.equal(src, back[1])
+    assert torch.equal(dst, back[0])
+    assert graph.relations["rev_writes"].data["share"].data_ptr() == graph.relations["writes"].data["share"].data_ptr()
+
+
+def test_a_graph_without_types_has_one_of_each() -> None:
+    graph = Graph.from_edges([0, 1], [1, 2], ndata={"x": torch.ones(3)})
+    assert graph.schema == Schema({"node": 3}, {("node", "edge", "node"): 2}) == Schema.of_one_type(3, 2)
+    assert graph.nodes["node"].data is graph.ndata
+    assert graph.relations["edge"].data is graph.edata
+    other = pickle.loads(pickle.dumps(graph))
+    assert other.nodes["node"].data is other.ndata
+    assert copy.deepcopy(graph).nodes["node"].data is not graph.ndata
+
+
+@pytest.mark.parametrize("way", ["pickle", "deepcopy", "folder"])
+def test_types_travel(way: str, tmp_path: Path) -> None:
+    graph = typed(reverse=True)
+    graph.ndata["all"] = torch.arange(7)
+    if way == "folder":
+        graph.save(tmp_path / "graph")
+        other = Graph.open(tmp_path / "graph", verify=True)
+    else:
+        other = pickle.loads(pickle.dumps(graph)) if way == "pickle" else copy.deepcopy(graph)
+    same(graph, other)
+    assert torch.equal(other.ndata["all"], graph.ndata["all"])
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        None,
+        {"nodes": [["a", 7]], "relations": []},
+        {"nodes": [["a", 7], ["a", 0]], "relations": [["a", "r", "a", 7]]},
+        {"nodes": [["a", 7]], "relations": [["a", "r", "b", 7]]},
+        {"nodes": [["a", "7"]], "relations": [["a", "r", "a", 7]]},
+    ],
+)
+def test_a_wrong_schema_in_a_folder_is_named(schema: Any, tmp_path: Path) -> None:
+    import json
+
+    folder = tmp_path / "graph"
+    typed().save(folder)
+    words = json.loads((folder / "manifest.json").read_text())
+    words.pop("checksum", None)
+    words["facts"]["schema"] = schema
+    (folder / "manifest.json").write_text(json.dumps(words))
+    with pytest.raises(ValueError, match=f"{folder} is damaged: its manifest has"):
+        Graph.open(folder)
+
+
+NODES = {"author": 3, "paper": 4}
+
+
+@pytest.mark.parametrize(
+    ("nodes", "edges", "error", "words"),
+    [
+        (NODES, {("author", "writes", "book"): ([], [])}, KeyError, "no node type 'book'; there are 'author', 'paper'"),
+        (NODES, {WRITES: ([3], [0])}, IndexError, r"src of edges\[.*\]\[0\] is 3, but author node ids go from 0 to 2"),
+        (NODES, {WRITES: ([0], [-1])}, IndexError, r"dst of edges\[.*\]\[0\] is -1, but paper node"),
+        (NODES, {WRITES: ([0], [0, 1])}, ValueError, "src and dst of edges.*one entry per edge, got 1 and 2"),
+        (NODES, {WRITES: ([0.5], [0])}, TypeError, "src of edges.* must be integers"),
+        (NODES, {"writes": ([0], [0])}, TypeError, "a relation must be a triple"),
+        (NODES, {("author", "", "paper"): ([0], [0])}, ValueError, "the name of a relation must not be empty"),
+        (NODES, {WRITES: [0]}, TypeError, r"must be \(src, dst\) or \(src, dst, columns\)"),
+        (NODES, {WRITES: ([0], [0], {"w": torch.ones(2)})}, ValueError, "column 'w'"),
+        (NODES, [], TypeError, "edges must be a dict from triples"),
+        ([], {}, TypeError, "nodes must be a dict from names"),
+        ({}, {}, ValueError, "nodes must have a type at least"),
+        ({"a": -1}, {}, ValueError, r"nodes\['a'\] must be at least 0"),
+        ({"a": {}}, {}, ValueError, r"nodes\['a'\] has no columns, so it does not say how many nodes"),
+        ({"a": {"x": torch.ones(2), "y": torch.ones(3)}}, {}, ValueError, r"columns of nodes\['a'\] must have one num"),
+        ({1: 2}, {}, TypeError, "a node type must be a string"),
+    ],
+)
+def test_wrong_types_are_refused(nodes: Any, edges: Any, error: type[Exception], words: str) -> None:
+    with pytest.raises(error, match=words):
+        Graph.typed(nodes, edges)
+
+
+def test_names_that_are_not_there_or_not_enough() -> None:
+    graph = Graph.typed({"a": 2, "b": 2}, {("a", "r", "a"): ([0], [1]), ("a", "r", "b"): ([0], [1])})
+    with pytest.raises(KeyError, match="no node type 'c'; there are 'a', 'b'"):
+        graph.nodes["c"]
+    with pytest.raises(ValueError, match=r"2 relations have the name 'r': name it by a triple, \('a', 'r', 'a'\)"):
+        graph.relations["r"]
+    assert graph.relations["a", "r", "b"].ids == range(1, 2)
+    with pytest.raises(
+        KeyError, match=r"no relation \('b', 'r', 'a'\); there are \('a', 'r', 'a'\), \('a', 'r', 'b'\)"
+    ):
+        graph.relations["b", "r", "a"]
+    with pytest.raises(IndexError, match=r"ids\[0\] is 1, but b node ids go from 2 to 3"):
+        graph.nodes["b"].to_local([1])
+    with pytest.raises(ValueError, match="makes the relation .* which edges has already"):
+        Graph.typed({"a": 1}, {("a", "r", "a"): ([], []), ("a", "rev_r", "a"): ([], [])}, reverse=True)
+
+
+@given(st.lists(st.integers(0, 3), min_size=1, max_size=4), st.data())
+def test_types_of_ids(sizes: list[int], data: st.DataObject) -> None:
+    names = [f"t{i}" for i in range(len(sizes))]
+    ends = data.draw(st.lists(st.tuples(st.sampled_from(names), st.sampled_from(names), st.integers(0, 3)), max_size=4))
+    schema = Schema(dict(zip(names, sizes, strict=True)), {(a, f"r{i}", b): n for i, (a, b, n) in enumerate(ends)})
+    types = [i for i, size in enumerate(sizes) for _ in range(size)]
+    assert schema.types_of(torch.arange(schema.num_nodes).numpy()).tolist() == types
+    relations = [i for i, (_, _, n) in enumerate(ends) for _ in range(n)]
+    assert schema.relations_of(torch.arange(schema.num_edges).numpy()).tolist() == relations
+    assert pickle.loads(pickle.dumps(schema)) == schema
+    for i, name in enumerate(names):
+        assert schema.ids(name) == range(sum(sizes[:i]), sum(sizes[: i + 1]))
+        assert [r[2] for r in schema.entering(name)] == [name] * sum(b == name for _, b, _ in ends)
+        assert {r[0] for r in schema.leaving(name)} <= {name}
