@@ -26,7 +26,7 @@ from nodeflow.flow._compute.run import distinct as distinct
 from nodeflow.flow._compute.run import message_passing
 from nodeflow.flow._compute.udf import EdgeBatch, NodeBatch
 from nodeflow.flow._flow import Flow
-from nodeflow.flow._flow import FlowParts as FlowParts
+from nodeflow.flow._flow_parts import FlowParts as FlowParts
 from nodeflow.flow._full_flow import EdgeColumns as EdgeColumns
 from nodeflow.flow._full_flow import FullFlow as FullFlow
 from nodeflow.flow._layer import Layer

@@ -25,7 +25,8 @@ from nodeflow._base.frozen import Lazy
 from nodeflow._base.sizes import check_memory
 from nodeflow._edges.columns import edge_numbers
 from nodeflow._rows.rows import take_rows
-from nodeflow.flow._flow import Flow, FlowParts
+from nodeflow.flow._flow import Flow
+from nodeflow.flow._flow_parts import FlowParts
 from nodeflow.flow._layer import Layer
 from nodeflow.flow._node_flow import NodeFlow
 from nodeflow.flow._parent import check_graph

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Self, TypedDict, Unpack, overload
+from typing import Self, Unpack, overload
 
 import torch
 from torch import Tensor
@@ -12,35 +12,16 @@ from nodeflow._base.checks import check_num_rows, check_type
 from nodeflow._base.frozen import Frozen, Lazy
 from nodeflow._rows.rows import slice_rows, take_rows
 from nodeflow.flow import _matrices as matrices
+from nodeflow.flow._flow_parts import FlowParts
 from nodeflow.flow._layer import Layer, Move, rows_between
 from nodeflow.flow._pictures import flow_html
 from nodeflow.flow._validate import check_flow
 from nodeflow.graph import Frame
 from nodeflow.ops import Structure, rows_beside_own
+from nodeflow.schema import Relation
 
 # None is "destination i is source row i", the common case that needs no index
 _PREFIX: Lazy[Tensor | None] = Lazy.of(None)
-
-
-class FlowParts(TypedDict, total=False):
-    """The parts of a flow besides its structure and layers, as ``Flow._trusted`` takes them. All are optional.
-
-    Attributes:
-        parent_eid: parent id of every edge.
-        weight: estimator weight of every edge.
-        needs_weight: see ``Flow.needs_weight``; None: the weights are compared when it is asked for.
-        data: the frame.
-        rows: local id of every destination in the source layer, holding None where the destinations are the first
-            nodes in order. Left out: looked up when first needed.
-        prefix: True: the destinations are the first nodes of the source layer, in order; instead of ``rows``.
-    """
-
-    parent_eid: Lazy[Tensor] | None
-    weight: Lazy[Tensor] | None
-    needs_weight: bool | None
-    prefix: bool
-    data: Frame | None
-    rows: Lazy[Tensor | None]
 
 
 class Flow(Frozen):
@@ -56,8 +37,10 @@ class Flow(Frozen):
 
     __slots__ = (
         "_dst_in_src",
+        "_frames",
         "_needs_weight",
         "_parent_eid",
+        "_relations",
         "_weight",
         "data",
         "dst_layer",
@@ -74,6 +57,8 @@ class Flow(Frozen):
     _weight: Lazy[Tensor] | None
     _needs_weight: bool | None
     _dst_in_src: Lazy[Tensor | None]
+    _frames: dict[Relation, Frame]
+    _relations: dict[Relation, Flow]
 
     def __init__(
         self,
@@ -119,12 +104,52 @@ class Flow(Frozen):
             _weight=weight,
             _needs_weight=False if weight is None else parts.get("needs_weight"),
             _dst_in_src=rows,
+            _frames=parts.get("frames") or {},
+            _relations={},
         )
         return self
 
     def lazy_parts(self) -> FlowParts:
         """Return parent edge ids and weights as ``_trusted`` takes them, made or not yet made."""
         return {"parent_eid": self._parent_eid, "weight": self._weight, "needs_weight": self._needs_weight}
+
+    def of(self, relation: str | Relation) -> Flow:
+        """Return the flow of the edges of a relation, between the same layers; it may have none.
+
+        Its frame is one of its own. Columns of the parent's relation, such as ``graph.relations["writes"].data``, come
+        into it with ``copy_from_parent``, or ``edata=`` of a loader. In a graph without types the only relation is
+        "edge", and that is this flow. Raises KeyError for a relation that is not there, ValueError for a name that
+        several have, and for a flow without a parent graph.
+
+        >>> from nodeflow import Graph, NeighborSampler
+        >>> edges = {("author", "writes", "paper"): ([0, 2], [1, 1]), ("paper", "cites", "paper"): ([0], [1])}
+        >>> graph = Graph.typed({"author": 3, "paper": 2}, edges)
+        >>> NeighborSampler(graph, [-1])(graph.nodes["paper"].to_graph([1])).flows[0].of("cites")
+        Flow(0->1: 4 -> 1 nodes, 1 edges)
+        """
+        schema = self.dst_layer.schema
+        name, eid = schema.relation(relation), self.parent_eid
+        if len(schema.relations) == 1:
+            return self
+        if name not in self._relations:
+            ids = schema.relations[name]
+            edges = ((eid >= ids.start) & (eid < ids.stop)).nonzero().flatten()
+            frame = self._frames.setdefault(name, Frame(len(edges)))
+            self._relations[name] = self._only(edges, frame)
+        return self._relations[name]
+
+    def typed_frames(self) -> dict[Relation, Frame]:
+        """Return the frames of the edges of each relation that has one, beside that of all edges."""
+        return self._frames
+
+    def _only(self, edges: Tensor, data: Frame) -> Flow:
+        """Return the flow of some edges, ascending, with a frame."""
+        indptr = torch.searchsorted(edges, self.structure.indptr)
+        structure = Structure._trusted(indptr, self.structure.indices[edges], self.num_src)
+        weight = self._weight and Lazy(lambda: self.weight[edges])
+        parts: FlowParts = {"parent_eid": Lazy(lambda: self.parent_eid[edges]), "weight": weight, "data": data}
+        parts["rows"] = self._dst_in_src
+        return Flow._trusted(structure, self.src_layer, self.dst_layer, self.layers, **parts)
 
     @property
     def num_edges(self) -> int:
@@ -349,11 +374,13 @@ class Flow(Frozen):
         same = structure is None and move is None
         same = same and src.same_parent_nid(self.src_layer) and dst.same_parent_nid(self.dst_layer)
         structure = self.structure if structure is None else structure
-        parts: FlowParts = {**self.lazy_parts(), "data": self.data.copy()}
+        frames = {name: frame.copy() for name, frame in self._frames.items()}
+        parts: FlowParts = {**self.lazy_parts(), "data": self.data.copy(), "frames": frames}
         if same:
             parts["rows"] = self._dst_in_src
         if move is not None:
             structure, parts["data"] = move(structure), move(parts["data"])
+            parts["frames"] = {name: move(frame) for name, frame in frames.items()}
             edge, weight = (cell and Lazy.of(move(cell.get())) for cell in (self._parent_eid, self._weight))
             parts["parent_eid"], parts["weight"] = edge, weight
         return Flow._trusted(structure, src, dst, layers, **parts)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -15,12 +16,35 @@ from nodeflow.flow._pictures import layer_html
 from nodeflow.flow._validate import check_layer
 from nodeflow.graph import Frame
 from nodeflow.ops import Structure
+from nodeflow.schema import Schema
 
 Move: TypeAlias = Callable[[Any], Any]
 """Moves a tensor, a structure of edges or a frame to a device, and returns it there."""
 
 Lookup: TypeAlias = Lazy[tuple[Tensor, Tensor]]
 """Parent ids in ascending order, and the local id of each."""
+
+
+class LayerPart(Frozen):
+    """The nodes of one type in a layer: ``layer.of(name)`` gives it.
+
+    ``rows`` are their local ids in the layer, ascending, int64 ``[k]``; ``parent_nid`` their ids within the type; and
+    ``data`` a frame of their own, with a row for each.
+    """
+
+    __slots__ = ("data", "parent_nid", "rows")
+    rows: Tensor
+    parent_nid: Tensor
+    data: Frame
+
+    def __init__(self, rows: Tensor, parent_nid: Tensor, data: Frame) -> None:
+        self._set(rows=rows, parent_nid=parent_nid, data=data)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __repr__(self) -> str:
+        return f"LayerPart({len(self)} nodes{': ' if self.data else ''}{', '.join(self.data)})"
 
 
 class Layer(Frozen):
@@ -43,12 +67,15 @@ class Layer(Frozen):
     Layer(2 nodes)
     """
 
-    __slots__ = ("_lookup", "_parent_nid", "context", "data", "num_nodes")
+    __slots__ = ("_by_type", "_frames", "_lookup", "_parent_nid", "_schema", "context", "data", "num_nodes")
     num_nodes: int
     data: Frame
     context: Tensor | None
     _parent_nid: Tensor | None
     _lookup: Lookup
+    _schema: Schema | None
+    _by_type: Lazy[dict[str, Tensor]]
+    _frames: dict[str, Frame]
 
     def __init__(
         self,
@@ -74,13 +101,56 @@ class Layer(Frozen):
         *,
         context: Tensor | None = None,
         lookup: Lookup | None = None,
+        schema: Schema | None = None,
+        frames: dict[str, Frame] | None = None,
     ) -> Layer:
-        """Return a layer of parts that are known to fit together; None for ``lookup``: made when first needed."""
+        """Return a layer of parts that are known to fit together; None for ``lookup``: made when first needed.
+
+        ``frames`` are those of the nodes of each type that has one already.
+        """
         self = cls.__new__(cls)
         lookup = Lazy(lambda: _sorted(parent_nid)) if lookup is None else lookup
         frame = Frame(num_nodes) if data is None else data
         self._set(num_nodes=num_nodes, data=frame, context=context, _parent_nid=parent_nid, _lookup=lookup)
+        self._set(_schema=schema, _frames={} if frames is None else frames)
+        self._set(_by_type=Lazy(lambda: _by_type(self.schema, self.parent_nid)))
         return self
+
+    def join(self, schema: Schema) -> None:
+        """Take the types of nodes from the graph that is the parent; for the maker of a NodeFlow."""
+        self._set(_schema=schema)
+
+    @property
+    def has_schema(self) -> bool:
+        """Whether the nodes of this layer have types, those of a parent graph."""
+        return self._schema is not None and self._parent_nid is not None
+
+    @property
+    def schema(self) -> Schema:
+        """The node types and relations of the parent graph; raises ValueError for a layer without one."""
+        if self._schema is None or self._parent_nid is None:
+            raise ValueError("this layer belongs to no graph, so its nodes have no types; attach one: with_parent")
+        return self._schema
+
+    def of(self, node_type: str) -> LayerPart:
+        """Return the nodes of a type in this layer, with a frame of their own; it may have none of them.
+
+        Every type of the parent graph is there. Columns of the parent's type, such as ``graph.nodes["paper"].data``,
+        come into this frame with ``copy_from_parent``, or ``ndata=`` of a loader. In a graph without types the only
+        type is "node", and its frame is that of the layer. Raises KeyError for a type that is not there, ValueError
+        for a layer without a parent graph.
+
+        >>> from nodeflow import Graph, NeighborSampler
+        >>> graph = Graph.typed({"author": 3, "paper": 2}, {("author", "writes", "paper"): ([0, 2], [1, 1])})
+        >>> layer = NeighborSampler(graph, [-1])(graph.nodes["paper"].to_graph([1])).layers[0]
+        >>> layer.of("author").rows, layer.of("author").parent_nid
+        (tensor([1, 2]), tensor([0, 2]))
+        """
+        schema = self.schema
+        ids, rows = schema.ids(node_type), self._by_type.get()[node_type]
+        if node_type not in self._frames:
+            self._frames[node_type] = self.data if len(schema.nodes) == 1 else Frame(len(rows))
+        return LayerPart(rows, self.parent_nid[rows] - ids.start, self._frames[node_type])
 
     @property
     def has_parent(self) -> bool:
@@ -125,6 +195,10 @@ class Layer(Frozen):
         contexts = "" if self.context is None else f" in {len(self.context.unique())} contexts"
         return f"Layer({self.num_nodes} nodes{ids}{contexts}{columns})"
 
+    def typed_frames(self) -> dict[str, Frame]:
+        """Return the frames of the nodes of each type that has one, beside that of all nodes."""
+        return {name: frame for name, frame in self._frames.items() if frame is not self.data}
+
     def with_frame(self, data: Frame | None = None, move: Move = lambda tensor: tensor) -> Layer:
         """Return a layer of the same nodes with the frame ``data`` (None: a copy of this layer's frame).
 
@@ -134,7 +208,9 @@ class Layer(Frozen):
         ids = None if self._parent_nid is None else move(self._parent_nid)
         context = None if self.context is None else move(self.context)
         lookup = self._lookup if ids is self._parent_nid else None
-        return Layer._trusted(self.num_nodes, ids, frame, context=context, lookup=lookup)
+        own = {name: move(part.copy()) for name, part in self.typed_frames().items()}
+        schema = self._schema
+        return Layer._trusted(self.num_nodes, ids, frame, context=context, lookup=lookup, schema=schema, frames=own)
 
     def same_parent_nid(self, other: Layer) -> bool:
         """Whether this layer and ``other`` share one tensor of parent ids (or both have none)."""
@@ -151,6 +227,14 @@ def rows_between(held: Layer, wanted: Layer) -> Tensor:
     pairs = [torch.stack([held.context, held.parent_nid], 1), torch.stack([wanted.context, wanted.parent_nid], 1)]
     number = torch.unique(torch.cat(pairs), dim=0, return_inverse=True)[1]  # one id for every pair
     return Layer._trusted(held.num_nodes, number[: held.num_nodes]).rows_of(number[held.num_nodes :])
+
+
+def _by_type(schema: Schema, ids: Tensor) -> dict[str, Tensor]:
+    """Return the rows of each type, ascending, among the parent ids of a layer."""
+    types = schema.types_of(ids.cpu().numpy())
+    order = torch.from_numpy(np.argsort(types, kind="stable")).to(ids.device)
+    sizes = np.bincount(types, minlength=len(schema.nodes)).tolist()
+    return dict(zip(schema.nodes, order.split(sizes), strict=True))
 
 
 def _sorted(ids: Tensor | None) -> tuple[Tensor, Tensor]:

@@ -139,6 +139,9 @@ class NodeFlow(Frozen):
             computations={},
             _seed_ids=ids,
         )
+        if (parent := of.get("parent")) is not None:
+            for layer in layers:
+                layer.join(parent.schema)
         return self
 
     # ---- views

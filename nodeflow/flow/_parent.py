@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import EllipsisType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -157,7 +157,8 @@ def copy_to_parent(
 def node_columns(batch: NodeFlow, ndata: NamesLike) -> list[tuple[int, list[str]]]:
     """Return the numbers of the layers that a choice of node columns is for, each with the names; raises as a copy."""
     of = {id(layer.data): i for i, layer in enumerate(batch.layers)}
-    return [(of[id(frame)], names) for frame, _, _, names in _planned_copies(batch, ndata, None, from_parent=True)]
+    copied = _planned_copies(batch, ndata, None, from_parent=True)
+    return [(of[id(frame)], names) for frame, _, _, names in copied if id(frame) in of]
 
 
 def _planned_copies(
@@ -174,11 +175,30 @@ def _planned_copies(
     copied: list[_Copied] = []
     for argument, what, parent, chosen in sides:
         for key, part, names in chosen:
-            frame, owner = (parent, f"the parent graph's {argument}") if from_parent else (part.data, f"{what} {key}")
-            columns = _names(names, argument, frame, owner)
-            ids = part.parent_nid if isinstance(part, Layer) else part.parent_eid  # raises where there are none
-            copied.append((part.data, ids, parent, columns))
-    return copied
+            pairs = _frames_of(part, parent, batch.parent)
+            frames = [parent for _, _, parent in pairs] if from_parent else [frame for frame, _, _ in pairs]
+            owner = f"the parent graph's {argument}" if from_parent else f"{what} {key}"
+            wanted = _names(names, argument, frames, owner)
+            for (frame, ids, other), source in zip(pairs, frames, strict=True):
+                copied.append((frame, ids, other, [name for name in wanted if name in source]))
+    return [one for one in copied if one[3]]
+
+
+def _frames_of(part: Layer | Flow, whole: Frame, graph: Graph) -> list[tuple[Frame, Tensor, Frame]]:
+    """Return the frame of a layer or flow and those of its types: each with ids, and the frame of the parent."""
+    if isinstance(part, Layer):
+        frames = [(part.data, part.parent_nid, whole)]  # raises where there are none
+        for node_type, of in graph.nodes.items():
+            if of.data is not whole:
+                nodes = part.of(node_type)
+                frames.append((nodes.data, nodes.parent_nid, of.data))
+        return frames
+    frames = [(part.data, part.parent_eid, whole)]
+    for relation, of in graph.relations.items():
+        if of.data is not whole:
+            edges = part.of(relation)
+            frames.append((edges.data, edges.parent_eid - of.ids.start, of.data))
+    return frames
 
 
 def _by_part(
@@ -198,9 +218,10 @@ def _by_part(
     return [(key, part, chosen[key]) for key, part in parts.items() if key in chosen]
 
 
-def _names(names: object, argument: str, frame: Frame, owner: str) -> list[str]:
+def _names(names: object, argument: str, frames: Sequence[Frame], owner: str) -> list[str]:
+    present = list(dict.fromkeys(name for frame in frames for name in frame))
     if isinstance(names, _All):
-        return list(frame)
+        return present
     if isinstance(names, str) or not isinstance(names, Iterable):
         raise TypeError(
             f"{argument} must be ALL, None, a list of column names or a dict of such lists, got {describe(names)}"
@@ -212,8 +233,8 @@ def _names(names: object, argument: str, frame: Frame, owner: str) -> list[str]:
             f"got {describe(columns)}"
         )
     for name in columns:
-        if name not in frame:  # before anything is written
-            raise KeyError(f"no column {name!r} in {owner}, which has {', '.join(map(repr, frame)) or 'no columns'}")
+        if name not in present:  # before anything is written
+            raise KeyError(f"no column {name!r} in {owner}, which has {', '.join(map(repr, present)) or 'no columns'}")
     return columns
 
 

@@ -1,8 +1,9 @@
-"""Graphs of several node types and relations: ids, columns of their own, files, pickles, and errors that name a type."""
+"""Graphs of several node types and relations: ids, columns of their own, files, pickles, errors that name a type."""
 
 from __future__ import annotations
 
 import copy
+import json
 import pickle
 from pathlib import Path
 from typing import Any
@@ -107,8 +108,6 @@ def test_types_travel(way: str, tmp_path: Path) -> None:
     ],
 )
 def test_a_wrong_schema_in_a_folder_is_named(schema: Any, tmp_path: Path) -> None:
-    import json
-
     folder = tmp_path / "graph"
     typed().save(folder)
     words = json.loads((folder / "manifest.json").read_text())
@@ -155,13 +154,11 @@ def test_names_that_are_not_there_or_not_enough() -> None:
     with pytest.raises(ValueError, match=r"2 relations have the name 'r': name it by a triple, \('a', 'r', 'a'\)"):
         graph.relations["r"]
     assert graph.relations["a", "r", "b"].ids == range(1, 2)
-    with pytest.raises(
-        KeyError, match=r"no relation \('b', 'r', 'a'\); there are \('a', 'r', 'a'\), \('a', 'r', 'b'\)"
-    ):
+    with pytest.raises(KeyError, match=r"no relation \('b', 'r', 'a'\); there are \('a', 'r', 'a'\), \('a'"):
         graph.relations["b", "r", "a"]
     with pytest.raises(IndexError, match=r"ids\[0\] is 1, but b node ids go from 2 to 3"):
         graph.nodes["b"].to_local([1])
-    with pytest.raises(ValueError, match="makes the relation .* which edges has already"):
+    with pytest.raises(ValueError, match=r"makes the relation .* which edges has already"):
         Graph.typed({"a": 1}, {("a", "r", "a"): ([], []), ("a", "rev_r", "a"): ([], [])}, reverse=True)
 
 
