@@ -29,7 +29,7 @@ from nodeflow.flow._flow import Flow
 from nodeflow.flow._flow_parts import FlowParts as FlowParts
 from nodeflow.flow._full_flow import EdgeColumns as EdgeColumns
 from nodeflow.flow._full_flow import FullFlow as FullFlow
-from nodeflow.flow._layer import Layer
+from nodeflow.flow._layer import Layer, LayerPart
 from nodeflow.flow._layer import rows_between as rows_between
 from nodeflow.flow._node_flow import NodeFlow
 from nodeflow.flow._parent import check_graph as check_graph
@@ -40,6 +40,7 @@ __all__ = [
     "EdgeBatch",
     "Flow",
     "Layer",
+    "LayerPart",
     "NodeBatch",
     "NodeFlow",
     "create_full_node_flow",

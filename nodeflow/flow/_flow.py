@@ -11,6 +11,7 @@ from nodeflow import ops
 from nodeflow._base.checks import check_num_rows, check_type
 from nodeflow._base.frozen import Frozen, Lazy
 from nodeflow._rows.rows import slice_rows, take_rows
+from nodeflow._schema.schema import Relation
 from nodeflow.flow import _matrices as matrices
 from nodeflow.flow._flow_parts import FlowParts
 from nodeflow.flow._layer import Layer, Move, rows_between
@@ -18,7 +19,6 @@ from nodeflow.flow._pictures import flow_html
 from nodeflow.flow._validate import check_flow
 from nodeflow.graph import Frame
 from nodeflow.ops import Structure, rows_beside_own
-from nodeflow.schema import Relation
 
 # None is "destination i is source row i", the common case that needs no index
 _PREFIX: Lazy[Tensor | None] = Lazy.of(None)

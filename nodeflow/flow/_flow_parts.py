@@ -7,8 +7,8 @@ from typing import TypedDict
 from torch import Tensor
 
 from nodeflow._base.frozen import Lazy
+from nodeflow._schema.schema import Relation
 from nodeflow.graph import Frame
-from nodeflow.schema import Relation
 
 
 class FlowParts(TypedDict, total=False):

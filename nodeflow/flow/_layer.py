@@ -12,11 +12,11 @@ from torch import Tensor
 from nodeflow._base.checks import LARGEST, as_count, as_ids, check_type
 from nodeflow._base.frozen import Frozen, Lazy
 from nodeflow._base.types import IdsLike
+from nodeflow._schema.schema import Schema
 from nodeflow.flow._pictures import layer_html
 from nodeflow.flow._validate import check_layer
 from nodeflow.graph import Frame
 from nodeflow.ops import Structure
-from nodeflow.schema import Schema
 
 Move: TypeAlias = Callable[[Any], Any]
 """Moves a tensor, a structure of edges or a frame to a device, and returns it there."""

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 from nodeflow._base.frozen import Lazy
 from nodeflow._rows.packing import Piece, Pool, restored
 from nodeflow._runtime import process
+from nodeflow._schema.schema import Schema
 from nodeflow.flow._flow import Flow
 from nodeflow.flow._flow_parts import FlowParts
 from nodeflow.flow._layer import Layer
 from nodeflow.graph import Frame
 from nodeflow.ops import Structure
-from nodeflow.schema import Schema
 
 if TYPE_CHECKING:
     from nodeflow.flow._node_flow import NodeFlow, SeedLayout

@@ -4,12 +4,14 @@ Where to change something:
 
 - ``_graph``: the class. ``_hints`` explains arguments of other libraries, ``_names`` numbers named nodes.
 - ``_folder``: a graph in files.
-- ``_frame``: columns of layers, flows and graphs.
+- ``_frame``: columns of layers, flows and graphs. ``_types``: the nodes of a type, the edges of a relation.
+- ``_lookups``: edges by their ends, and ends by the ids of edges.
 - Arrays of edges are in the room ``_edges``, processes that hold a graph together in ``_peers``.
 
 Names that are imported ``as`` themselves serve rooms above, not users.
 """
 
+from nodeflow._schema.schema import Schema
 from nodeflow.graph._folder import NAMES as NAMES
 from nodeflow.graph._folder import SPLIT as SPLIT
 from nodeflow.graph._folder import Contents as Contents
@@ -19,5 +21,6 @@ from nodeflow.graph._frame import Frame
 from nodeflow.graph._frame import GraphFrame as GraphFrame
 from nodeflow.graph._graph import Graph
 from nodeflow.graph._names import NodeNames
+from nodeflow.graph._types import OfType
 
-__all__ = ["Frame", "Graph", "NodeNames"]
+__all__ = ["Frame", "Graph", "NodeNames", "OfType", "Schema"]

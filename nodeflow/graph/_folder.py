@@ -21,9 +21,9 @@ from nodeflow._disk.streams import stream_array, stream_column
 from nodeflow._edges.stored import permutation
 from nodeflow._rows.rows import Rows
 from nodeflow._runtime.mapped import FilePart, part_of_file
+from nodeflow._schema.schema import Schema
 from nodeflow.graph._frame import Frame, GraphFrame
 from nodeflow.graph._types import Types, own_frames
-from nodeflow.schema import Schema
 
 if TYPE_CHECKING:
     from nodeflow.graph._graph import Graph

@@ -39,6 +39,7 @@ from nodeflow._peers.held import Held
 from nodeflow._peers.peers import ALONE, Peers
 from nodeflow._runtime import process
 from nodeflow._runtime.mapped import FilePart, part_of_file
+from nodeflow._schema.schema import Relation, Schema
 from nodeflow.graph._folder import check_reopened, open_graph, read_manifest, write_graph
 from nodeflow.graph._frame import Frame, GraphFrame
 from nodeflow.graph._hints import check_arrays, holds_text, size_of
@@ -46,7 +47,6 @@ from nodeflow.graph._lookups import Lookups
 from nodeflow.graph._names import NodeNames, listed
 from nodeflow.graph._plot import plot
 from nodeflow.graph._types import ByName, TypedEdges, TypedNodes, Types, typed_parts
-from nodeflow.schema import Relation, Schema
 
 Arrays: TypeAlias = Sequence[Stored | None]
 """``indptr``, sources and edge ids of the in-edges."""

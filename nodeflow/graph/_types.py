@@ -14,8 +14,8 @@ from nodeflow._base.frozen import Frozen
 from nodeflow._base.types import ColumnsLike, IdsLike
 from nodeflow._edges.stored import integers
 from nodeflow._rows.rows import Rows
+from nodeflow._schema.schema import Relation, Schema
 from nodeflow.graph._frame import Frame, GraphFrame
-from nodeflow.schema import Relation, Schema
 
 if TYPE_CHECKING:
     from nodeflow.graph._graph import Graph

@@ -26,7 +26,7 @@ ROOMS = (
     "_store",
     "_edges",
     "learned",
-    "schema",
+    "_schema",
     "graph",
     "transform",
     "ops",

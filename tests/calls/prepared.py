@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import inspect
 from collections.abc import Iterator
+from itertools import chain, takewhile
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,8 @@ BASE = {
     "Graph.edge_ids": "graph.edge_ids([0], [1])",
     "Graph.open": "Graph.open(folder)",
     "Graph.save": "graph.save(folder)",
+    "Graph.typed": "Graph.typed({'a': 2, 'b': 2}, {('a', 'r', 'b'): ([0], [1])})",
+    "graph.Schema": "Schema({'a': 2}, {('a', 'r', 'a'): 3})",
     "History": "History(graph, {1: 4})",
     "LaborSampler": "LaborSampler(graph, [2])",
     "LadiesSampler": "LadiesSampler(graph, [3])",
@@ -250,7 +253,7 @@ EXCUSES = {
     **dict.fromkeys(("sampling.base.SubgraphSampler",), "base"),
     **dict.fromkeys(("sampling.base.Candidates", "sampling.base.DrawingRows", "sampling.base.Drawn"), "of samplers"),
     **dict.fromkeys(("sampling.base.LayerCandidates", "sampling.base.Step", "sampling.LinkChunk"), "of samplers"),
-    "sampling.base.Subgraph": "result",
+    **dict.fromkeys(("sampling.base.Subgraph", "graph.OfType", "flow.LayerPart"), "result"),
     **dict.fromkeys(("sampling.Estimate", "loader.Timings", "storage.Reads", "storage.SparseFileRows"), "result"),
     **dict.fromkeys(("training.EpochRecord", "training.Result", "metrics.Ranks", "metrics.TopLinks"), "result"),
     **dict.fromkeys(("distributed.PartsReport", "partitions.BufferCounters", "partitions.BufferState"), "result"),
@@ -283,6 +286,7 @@ def namespace(place: Path) -> dict[str, Any]:
     graph.ndata["label"] = torch.arange(20) % 2
     vr_model = rooms["nn"].VRGraphSAGE(4, 4, 2)
     return {
+        "Schema": nodeflow.graph.Schema,
         **{name: getattr(nodeflow, name) for name in nodeflow.__all__ if name != "random"},
         **rooms,
         "np": np,
@@ -378,10 +382,12 @@ def public() -> Iterator[tuple[str, Any]]:
 
 
 def methods() -> Iterator[tuple[str, Any]]:
-    """Yield every public method and its name, under the class that defines it."""
+    """Yield every public method and its name, under the public class that has it first."""
     classes = {value: name for name, value in public() if inspect.isclass(value)}
     for kind, owner in classes.items():
-        for name, member in vars(kind).items():
+        above = takewhile(lambda base: base not in classes, kind.__mro__[1:])
+        own = [base for base in above if base.__module__.startswith("nodeflow.")]  # private ones
+        for name, member in chain.from_iterable(vars(base).items() for base in (kind, *own)):
             function = member.__func__ if isinstance(member, (staticmethod, classmethod)) else member
             if inspect.isfunction(function) and not name.startswith("_"):
                 yield f"{owner}.{name}", function

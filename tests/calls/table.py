@@ -20,6 +20,35 @@ class Row(NamedTuple):
 
 
 BY_HAND = {
+    "Node types and relations": [
+        ("Graph.typed({'a': 2}, {('a', 'r', 'b'): ([], [])})", "KeyError", "no node type 'b'; there are 'a'"),
+        ("Graph.typed({'a': 2}, {('a', 'r', 'a'): ([2], [0])})", "IndexError", "but a node ids go from 0 to 1"),
+        ("Graph.typed({'a': 2}, {('a', 'r', 'a'): ([0], [0, 1])})", "ValueError", "one entry per edge"),
+        ("Graph.typed({'a': 2}, {('a', 'r', 'a'): ([0.5], [0])})", "TypeError", "must be integers"),
+        ("Graph.typed({'a': 2}, {'r': ([0], [0])})", "TypeError", "a relation must be a triple"),
+        ("Graph.typed({'a': 2}, {('a', 'r', 'a'): [0]})", "TypeError", "must be (src, dst) or (src, dst, columns)"),
+        ("Graph.typed({'a': {}}, {})", "ValueError", "does not say how many nodes there are"),
+        ("Graph.typed({'a': 2**40}, {})", "ValueError", "num_nodes of 1099511627776"),
+        ("Graph.typed({'a': 2}, {('a', 'r', 'a'): ([0], [1])}, reverse='yes')", "TypeError", "reverse"),
+        ("Graph.typed(graph, {})", "TypeError", "nodes must be a dict"),
+        ("Schema({'a': -1}, {})", "ValueError", "nodes['a'] must be at least 0"),
+        (
+            "Schema({'a': 1}, {('a', 'r', 'a'): 1}).relation('s')",
+            "KeyError",
+            "no relation 's'; there are",
+        ),
+        ("Schema({'a': 1}, {('a', 'r', 'a'): 1}).entering('b')", "KeyError", "no node type 'b'"),
+        ("graph.nodes['paper']", "KeyError", "no node type 'paper'; there are 'node'"),
+        ("graph.relations['writes']", "KeyError", "no relation 'writes'; there are ('node', 'edge', 'node')"),
+        ("graph.nodes['node'].to_local([20])", "IndexError", "ids[0] is 20, but node node ids go from 0 to 19"),
+        ("graph.nodes['node'].to_graph([-1])", "IndexError", "local[0] is -1"),
+        ("batch.layers[0].of('paper')", "KeyError", "no node type 'paper'"),
+        ("batch.flows[0].of('writes')", "KeyError", "no relation 'writes'"),
+        ("Layer(2).of('node')", "ValueError", "this layer belongs to no graph"),
+        ("NeighborSampler(graph, [{'writes': 2}])", "KeyError", "no relation 'writes'"),
+        ("NeighborSampler(graph, [{'edge': 0.5}])", "TypeError", "fanouts[0]['edge']"),
+        ("NeighborSampler(graph, [{'edge': 2, ('node', 'edge', 'node'): 2}])", "ValueError", "name one relation twice"),
+    ],
     "Ids and numbers": [
         ("Graph.from_edges({0, 1}, {1, 2})", "TypeError", "src must be ordered, got a set"),
         ("Graph.from_edges([0.5], [1])", "TypeError", "src must be integers"),

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nodeflow import Graph
-from nodeflow.schema import Schema
+from nodeflow.graph import Schema
 
 WRITES, CITES, REVIEWS = ("author", "writes", "paper"), ("paper", "cites", "paper"), ("author", "reviews", "paper")
 
