@@ -30,6 +30,11 @@ class LayerPart(Frozen):
 
     ``rows`` are their local ids in the layer, ascending, int64 ``[k]``; ``parent_nid`` their ids within the type; and
     ``data`` a frame of their own, with a row for each.
+
+    >>> from nodeflow import Graph, NeighborSampler
+    >>> batch = NeighborSampler(Graph.typed({"author": 3, "paper": 2}, {}), [1])([4, 0])
+    >>> batch.back.of("paper"), batch.back.of("paper").parent_nid
+    (LayerPart(1 nodes), tensor([1]))
     """
 
     __slots__ = ("data", "parent_nid", "rows")

@@ -41,8 +41,9 @@ class NeighborSampler(RowSampler):
 
     Args:
         fanouts: one number per flow **in flow order**: ``fanouts[-1]`` belongs to the seeds, ``fanouts[0]`` to the
-            inputs; -1 takes all neighbours. With ``edge_type``, each may be a dict from edge type to number. Types that
-            are not in the dict draw nothing; a number instead of a dict holds for every type.
+            inputs; -1 takes all neighbours. In a graph of several relations (``Graph.typed``) every node draws for each
+            relation on its own, and each number may be a dict from relations, by name or triple; with ``edge_type``,
+            from edge types. What is not in the dict draws nothing; a number instead of a dict holds for each.
         replace: True: draw with replacement, so that a neighbour may be drawn repeatedly. False: without; then every
             subset of the neighbours is equally likely, unless there is ``prob``.
         prob: name of an edge column of numbers, finite and at least 0, that draws are proportional to. With
@@ -54,8 +55,8 @@ class NeighborSampler(RowSampler):
             Edges of weight 0 are never drawn and count as no neighbours, also for fanout -1: a node that has no others
             gets no edges. The column is read once, when the sampler is made; do not write to it in place afterwards.
             None: uniform.
-        edge_type: name of an edge column of integers: every node draws for each type on its own, and its edges are
-            grouped by type, ascending.
+        edge_type: name of an edge column of integers: every node draws for each type on its own (and not for each
+            relation), and its edges are grouped by type, ascending.
         disjoint: True: every seed has a neighbourhood of its own, that of the seed sampled alone, which shares no row
             with the others'. ``Layer.context`` is the number of the seed in ``batch.seeds``; a node reached from two
             seeds is two rows, which draw on their own. What a seed draws depends on the seed, the epoch and the number
@@ -71,8 +72,8 @@ class NeighborSampler(RowSampler):
     never be drawn.
 
     Raises TypeError for a bare int, ValueError for no fanouts, 0 or numbers below -1, an edge type that does not occur,
-    or a ``prob`` column with a number that is negative, not finite, or (float64) beyond 1e-280 to 1e280; KeyError for
-    an unknown column.
+    a relation's name that several have, or a ``prob`` column with a number that is negative, not finite, or (float64)
+    beyond 1e-280 to 1e280; KeyError for an unknown column or relation.
 
     >>> weights = torch.tensor([3.0, 1.0, 0.0, 2.0, 1.0])
     >>> graph = Graph.from_edges([0, 2, 0, 1, 3], [1, 1, 2, 2, 0], edata={"w": weights})
