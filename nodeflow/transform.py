@@ -49,6 +49,7 @@ def reverse(graph: Graph) -> Graph:
     >>> reverse(Graph.from_edges([0], [1])).edges()
     (tensor([1]), tensor([0]))
     """
+    graph.schema.check_one_type("reverse")
     src, dst = graph.edges()
     return Graph.from_edges(dst, src, num_nodes=graph.num_nodes, ndata=graph.ndata, edata=graph.edata)
 
@@ -207,6 +208,7 @@ def subgraph(graph: Graph, nodes: IdsLike) -> Graph:
     >>> part.edges(), part.ndata["parent_nid"], part.edata["parent_eid"]
     ((tensor([1, 0]), tensor([0, 1])), tensor([2, 1]), tensor([1, 3]))
     """
+    graph.schema.check_one_type("subgraph")
     ids = as_ids(nodes, "nodes", graph.num_nodes)
     local = np.full(graph.num_nodes, -1, np.int64)
     local[ids] = np.arange(len(ids))
@@ -238,6 +240,7 @@ def filter_edges(graph: Graph, mask: EdgeFilter) -> Graph:
     >>> filter_edges(graph, lambda edata: edata["kind"] == 0).edata["parent_eid"]
     tensor([0, 2])
     """
+    graph.schema.check_one_type("filter_edges")
     checked = edge_mask(graph, mask)
     if checked is None:
         raise TypeError("mask must be one bool per edge, the name of an edge column or a function, got None")
@@ -260,6 +263,7 @@ def reorder(graph: Graph, order: IdsLike) -> Graph:
     >>> reorder(graph, graph.in_degrees().argsort(descending=True, stable=True)).edges()
     (tensor([2, 0]), tensor([0, 1]))
     """
+    graph.schema.check_one_type("reorder")
     ids = as_ids(order, "order", graph.num_nodes)
     new = np.full(graph.num_nodes, -1, np.int64)
     new[ids] = np.arange(len(ids))
@@ -368,6 +372,7 @@ def _chosen(frame: Frame, name: str, ids: Ints) -> dict[str, Tensor]:
 
 def _with_edges(graph: Graph, src: Tensor, dst: Tensor, like: Tensor | None, mark: str | None) -> Graph:
     """Add edges whose columns are the rows ``like`` of the graph's, or zeros."""
+    graph.schema.check_one_type("an addition of edges")
     if mark is not None and mark in graph.edata:
         raise ValueError(f"the graph has an edge column {mark!r} already; choose another name for mark")
     columns = Frame(graph.num_edges + len(src))

@@ -89,6 +89,15 @@ class Schema(Frozen):
         """Number of edges of all relations."""
         return sum(map(len, self.relations.values()))
 
+    def check_one_type(self, what: str) -> None:
+        """Raise TypeError where there are several types or relations, which ``what`` would lose."""
+        if len(self.nodes) > 1 or len(self.relations) > 1:
+            raise TypeError(
+                f"{what} takes graphs of one node type and one relation, this one has {len(self.nodes)} and "
+                f"{len(self.relations)}: {self}; Graph(graph.indptr, graph.indices, edge_ids=graph.stored_edge_ids) is "
+                "the same graph without types and columns"
+            )
+
     def ids(self, node_type: str) -> range:
         """Return the ids of the nodes of a type. Raises KeyError for a type that is not there.
 

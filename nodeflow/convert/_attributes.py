@@ -12,7 +12,7 @@ from torch import Tensor
 from nodeflow._base.calls import checked
 from nodeflow._base.checks import Ints, _All, check_type, describe
 from nodeflow._rows.rows import whole_column
-from nodeflow.convert._columns import chosen, library
+from nodeflow.convert._columns import check_one_type, chosen, library
 from nodeflow.flow import NodeFlow
 from nodeflow.graph import Frame, Graph
 
@@ -94,6 +94,7 @@ def to_networkx(
     [((0, 1), (1, 0), {'parent_eid': 1, 'weight': 1.0})]
     """
     result: networkx.MultiDiGraph = library("networkx", "networkx").MultiDiGraph()
+    check_one_type(graph if isinstance(graph, Graph) else graph.parent, "to_networkx")
     if isinstance(graph, Graph):
         ends = [end.tolist() for end in graph.edges()]
         nodes: list[_Part] = [([range(graph.num_nodes)], _lists_of(graph.ndata, node_columns, "node"))]
@@ -205,6 +206,7 @@ def to_igraph(
     >>> to_igraph(graph, edge_columns=["time"]).es["time"]
     [5, 6]
     """
+    check_one_type(graph, "to_igraph")
     return library("igraph", "igraph").Graph(
         n=graph.num_nodes,
         edges=list(zip(*(end.tolist() for end in graph.edges()), strict=True)),

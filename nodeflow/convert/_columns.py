@@ -12,6 +12,7 @@ from torch import Tensor
 from nodeflow._base.checks import _All
 from nodeflow._base.types import Array
 from nodeflow._rows.rows import slice_rows
+from nodeflow.graph import Graph
 
 
 def library(name: str, title: str, how: str = "") -> Any:
@@ -64,3 +65,9 @@ def by_destination(src: Tensor, dst: Tensor, num_dst: int) -> tuple[Tensor, Tens
     order = None if bool((dst[1:] >= dst[:-1]).all()) else torch.argsort(dst, stable=True)
     counts = torch.bincount(dst, minlength=num_dst) if len(dst) else dst.new_zeros(num_dst)
     return torch.cat([counts.new_zeros(1), counts.cumsum(0)]), src if order is None else src[order], order
+
+
+def check_one_type(graph: Graph | None, converter: str) -> None:
+    """Raise TypeError for a graph of several node types or relations, which a converter would lose."""
+    if graph is not None:
+        graph.schema.check_one_type(converter)

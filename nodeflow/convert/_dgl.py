@@ -12,7 +12,7 @@ from torch import Tensor
 from nodeflow._base.calls import checked
 from nodeflow._base.checks import LARGEST, as_ids, check_type, describe
 from nodeflow._rows.rows import take_rows, whole_column
-from nodeflow.convert._columns import by_destination, library, merged
+from nodeflow.convert._columns import by_destination, check_one_type, library, merged
 from nodeflow.flow import Flow, Layer, NodeFlow, check_graph
 from nodeflow.graph import Frame, Graph
 from nodeflow.ops import Structure
@@ -47,6 +47,7 @@ def to_dgl(graph: Graph) -> dgl.DGLGraph:
 
     Raises ImportError without DGL.
     """
+    check_one_type(graph, "to_dgl")
     dgl_graph: dgl.DGLGraph = library(*_DGL).graph(graph.edges(), num_nodes=graph.num_nodes)
     _fill(dgl_graph.ndata, graph.ndata)
     _fill(dgl_graph.edata, graph.edata)
@@ -105,6 +106,7 @@ def to_dgl_blocks(batch: NodeFlow) -> list[dgl.DGLGraph]:
     create_block = library(*_DGL).create_block
     if len(batch.flows.pairs()) > batch.num_flows:
         raise ValueError(f"blocks of DGL cannot hold flows that skip layers, got the flows {batch.flows.pairs()}")
+    check_one_type(batch.parent, "to_dgl_blocks")
     if any(layer.context is not None for layer in batch.layers):
         raise ValueError("blocks of DGL cannot hold a node in several contexts (seeds or times), which this batch has")
     blocks = []

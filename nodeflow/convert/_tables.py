@@ -93,6 +93,7 @@ def to_edge_table(
     >>> to_edge_table(Graph.from_edges([0, 1], [1, 1]), names=["ann", "bob"])
     {'src': ['ann', 'bob'], 'dst': ['bob', 'bob']}
     """
+    graph.schema.check_one_type("to_edge_table")
     ends = {name: _named(end, names, graph) for name, end in zip((src, dst), graph.edges(), strict=True)}
     if len(ends) < 2:
         raise ValueError(f"src and dst must be two names, got {src!r} twice")
@@ -114,6 +115,7 @@ def to_node_table(
     >>> to_node_table(Graph.from_edges([0], [1]), names=["ann", "bob"])
     {'name': ['ann', 'bob']}
     """
+    graph.schema.check_one_type("to_node_table")
     ids = torch.arange(graph.num_nodes, device="cpu")
     return {name: _named(ids, names, graph), **_columns(graph.ndata, columns, {name})}
 

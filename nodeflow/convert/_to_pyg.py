@@ -11,7 +11,7 @@ from torch import Tensor
 
 from nodeflow._base.checks import check_type
 from nodeflow._rows.rows import whole_column
-from nodeflow.convert._columns import library, merged
+from nodeflow.convert._columns import check_one_type, library, merged
 from nodeflow.flow import Flow, NodeFlow
 from nodeflow.graph import Frame, Graph
 
@@ -64,8 +64,10 @@ def to_pyg(graph: Graph | NodeFlow) -> Data:
     (tensor([3, 2, 1]), [1, 1, 1])
     """
     if isinstance(graph, NodeFlow):
+        check_one_type(graph.parent, "to_pyg")
         return _node_flow_data(graph)
     check_type(graph, "graph", Graph, "a Graph or a NodeFlow")
+    check_one_type(graph, "to_pyg")
     _data_class()  # before columns are read
     ndata, edata = ({n: whole_column(c) for n, c in frame.items()} for frame in (graph.ndata, graph.edata))
     return _make_data({"edge_index": torch.stack(graph.edges()), "num_nodes": graph.num_nodes}, ndata, edata)

@@ -22,7 +22,7 @@ from nodeflow._peers.routes import Routes
 from nodeflow._rows.rows import take_rows
 from nodeflow._runtime import process
 from nodeflow.distributed._held import DistributedRows, HeldEnds, HeldPart
-from nodeflow.graph import Graph, GraphFrame
+from nodeflow.graph import Graph, GraphFrame, Types
 from nodeflow.partitions import GraphPart, GraphParts, sums
 
 
@@ -52,7 +52,8 @@ class DistributedGraph(Graph):
         )
         edges = GraphFrame(parts.num_edges, edata)
         self._set(parts=parts, peers=peers, held=HeldPart(parts, part, edges), uid=str(uuid.uuid4()))
-        self._set(ndata=GraphFrame(parts.num_nodes, ndata), edata=edges)
+        nodes = GraphFrame(parts.num_nodes, ndata)
+        self._set(ndata=nodes, edata=edges, _types=Types.of_one(nodes, edges))
         process.graphs[self.uid] = self
 
     @classmethod

@@ -22,5 +22,6 @@ from nodeflow.graph._frame import GraphFrame as GraphFrame
 from nodeflow.graph._graph import Graph
 from nodeflow.graph._names import NodeNames
 from nodeflow.graph._types import OfType
+from nodeflow.graph._types import Types as Types
 
 __all__ = ["Frame", "Graph", "NodeNames", "OfType", "Schema"]

@@ -23,7 +23,7 @@ from nodeflow._rows.rows import Rows
 from nodeflow._runtime.mapped import FilePart, part_of_file
 from nodeflow._schema.schema import Schema
 from nodeflow.graph._frame import Frame, GraphFrame
-from nodeflow.graph._types import Types, own_frames
+from nodeflow.graph._types import Types, columns_of, own_frames
 
 if TYPE_CHECKING:
     from nodeflow.graph._graph import Graph
@@ -152,21 +152,16 @@ def open_graph(folder: Path, manifest: Manifest) -> tuple[tuple[Array, Array, Ar
 
 def _types(folder: Path, manifest: Manifest, ndata: Frame, edata: Frame) -> Types:
     """Return the types of nodes and edges; an earlier version had none."""
-    plain = Types.of_one(ndata, edata)
     if "schema" not in manifest.facts:
-        return plain
+        return Types.of_one(ndata, edata)
     try:
         schema = Schema.from_json(manifest.facts["schema"])
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise ValueError(f"{folder} is damaged: its manifest has no right schema: {error}") from None
     if (schema.num_nodes, schema.num_edges) != (ndata.num_rows, edata.num_rows):
         raise ValueError(f"{folder} is damaged: its manifest has a schema of another size: {schema}")
-    if schema == plain.schema:
-        return plain
-    return Types(
-        schema,
-        tuple(_frame(folder, manifest, f"nodes{i}_", len(ids)) for i, ids in enumerate(schema.nodes.values())),
-        tuple(_frame(folder, manifest, f"edges{i}_", len(ids)) for i, ids in enumerate(schema.relations.values())),
+    return Types.of(
+        schema, ndata, edata, lambda kind, i, num_rows: _frame(folder, manifest, columns_of(kind, i), num_rows)
     )
 
 

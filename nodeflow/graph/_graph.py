@@ -238,8 +238,10 @@ class Graph(Lookups):
         >>> graph.in_edges(graph.nodes["paper"].to_graph([0]))
         (tensor([0, 1]), tensor([3, 3]), tensor([0, 1]))
         """
-        types, src, dst = typed_parts(nodes, edges, reverse)
-        plain = cls.from_edges(src, dst, num_nodes=types.schema.num_nodes)
+        parts = typed_parts(nodes, edges, reverse)
+        size, ndata, edata = parts.schema.num_nodes, parts.only("nodes"), parts.only("edges")
+        plain = cls.from_edges(parts.src, parts.dst, num_nodes=size, ndata=ndata, edata=edata)
+        types = Types.of(parts.schema, plain.ndata, plain.edata, parts.frame)
         return cls._trusted(plain.csc(), plain.ndata, plain.edata, types)
 
     @checked

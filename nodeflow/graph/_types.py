@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
@@ -107,6 +107,21 @@ class Types(NamedTuple):
         """Return the types of a graph without any."""
         return cls(Schema.of_one_type(ndata.num_rows, edata.num_rows), (ndata,), (edata,))
 
+    @classmethod
+    def of(cls, schema: Schema, ndata: Frame, edata: Frame, frame_of: Callable[[str, int, int], Frame]) -> Types:
+        """Return the types of a schema, with the frames that ``frame_of(kind, number, rows)`` makes.
+
+        ``kind`` is "nodes" or "edges". Where there is only one type, or relation, its frame is that of the graph.
+        """
+
+        def frames(kind: str, ranges: Collection[range], whole: Frame) -> tuple[Frame, ...]:
+            if len(ranges) == 1:
+                return (whole,)
+            return tuple(frame_of(kind, i, len(ids)) for i, ids in enumerate(ranges))
+
+        nodes = frames("nodes", schema.nodes.values(), ndata)
+        return cls(schema, nodes, frames("edges", schema.relations.values(), edata))
+
     def of_nodes(self) -> ByName[str]:
         parts = zip(self.schema.nodes.items(), self.nodes, strict=True)
         return ByName({name: OfType(name, ids, frame) for (name, ids), frame in parts}, self.schema.node_type)
@@ -116,19 +131,33 @@ class Types(NamedTuple):
         return ByName({name: OfType(name, ids, frame) for (name, ids), frame in parts}, self.schema.relation)
 
 
+def columns_of(kind: str, number: int) -> str:
+    """Return what a graph folder calls the columns of a type of nodes, or of a relation of edges."""
+    return f"{kind}{number}_"
+
+
 def own_frames(graph: Graph) -> dict[str, Frame]:
     """Return the frames beside those of all nodes and all edges, by names with which names of files begin."""
-    frames = {f"nodes{i}_": part.data for i, part in enumerate(graph.nodes.values())}
-    frames |= {f"edges{i}_": part.data for i, part in enumerate(graph.relations.values())}
+    frames = {columns_of("nodes", i): part.data for i, part in enumerate(graph.nodes.values())}
+    frames |= {columns_of("edges", i): part.data for i, part in enumerate(graph.relations.values())}
     return {name: frame for name, frame in frames.items() if frame is not graph.ndata and frame is not graph.edata}
 
 
 class TypedParts(NamedTuple):
-    """What a graph is made of: its types, and the ends of its edges in ids of the graph, by edge id."""
+    """What a graph is made of: its schema, the columns of each type, and the ends of its edges in ids of the graph."""
 
-    types: Types
+    schema: Schema
+    columns: dict[str, list[ColumnsLike | None]]
     src: Ints
     dst: Ints
+
+    def only(self, kind: str) -> ColumnsLike | None:
+        """Return the columns of the only type, or relation; None where there are several."""
+        return self.columns[kind][0] if len(self.columns[kind]) == 1 else None
+
+    def frame(self, kind: str, number: int, num_rows: int) -> Frame:
+        """Return the frame of a type, as ``Types.of`` asks for it."""
+        return GraphFrame(num_rows, self.columns[kind][number])
 
 
 def typed_parts(nodes: TypedNodes, edges: TypedEdges, reverse: bool) -> TypedParts:
@@ -147,14 +176,15 @@ def typed_parts(nodes: TypedNodes, edges: TypedEdges, reverse: bool) -> TypedPar
     for relation, (src, dst, _) in ends.items():
         for of, which, node_type in ((src, "src", relation[0]), (dst, "dst", relation[2])):
             check_range(of, f"{which} of edges[{relation}]", sizes[node_type], f"{node_type} node")
-    frames = [GraphFrame(sizes[name], None if isinstance(of, int) else of) for name, of in nodes.items()]
-    of_edges = [GraphFrame(len(src), columns) for src, _, columns in ends.values()]
     all_src, all_dst = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
     for (a, _, b), (src, dst, _) in ends.items():
         all_src.append(src + schema.ids(a).start)
         all_dst.append(dst + schema.ids(b).start)
-    types = Types(schema, tuple(frames), tuple(of_edges))
-    return TypedParts(types, np.concatenate(all_src), np.concatenate(all_dst))
+    columns = {
+        "nodes": [None if isinstance(of, int) else of for of in nodes.values()],
+        "edges": [of_edges for _, _, of_edges in ends.values()],
+    }
+    return TypedParts(schema, columns, np.concatenate(all_src), np.concatenate(all_dst))
 
 
 def _size(value: object, name: str) -> int:

@@ -105,6 +105,7 @@ def columns_of(
     graph: Graph, ndata: Sequence[str] | None, edata: Sequence[str] | None, more: Mapping[str, NewColumn] | None
 ) -> tuple[dict[str, NewColumn], dict[str, Column]]:
     """Return the columns of nodes and edges that were chosen, and ``more`` of nodes; see ``write_partitions``."""
+    graph.schema.check_one_type("a partition")
     nodes: dict[str, NewColumn] = {
         name: graph.ndata[name] for name in chosen_columns(graph.ndata, ndata, "ndata", "the graph")
     }

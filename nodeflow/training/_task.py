@@ -130,6 +130,7 @@ class Task(ABC):
         plain = not encodes or self.own_model or settings.compute.precision == "float32"
         self.dtype = torch.float32 if plain or METHODS[settings.sampler.name].has_history else torch.bfloat16
         self._own_edges = graph.num_edges
+        graph.schema.check_one_type("training")
         graph = directed(graph, settings.graph.direction, settings.graph.edge_type)
         self.method = settings.sampler.on(with_features(graph, settings.storage.kind, self.dtype), kind)
         self.graph = self.method.graph

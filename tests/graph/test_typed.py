@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import pickle
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nodeflow import Graph
+from nodeflow import FullSampler, Graph, convert, distributed, partitions, transform
 from nodeflow.graph import Schema
 
 WRITES, CITES, REVIEWS = ("author", "writes", "paper"), ("paper", "cites", "paper"), ("author", "reviews", "paper")
@@ -72,6 +73,16 @@ def test_reverse_relations_have_the_same_edges_and_columns() -> None:
     assert torch.equal(src, back[1])
     assert torch.equal(dst, back[0])
     assert graph.relations["rev_writes"].data["share"].data_ptr() == graph.relations["writes"].data["share"].data_ptr()
+
+
+def test_the_frame_of_the_only_type_is_that_of_the_graph(tmp_path: Path) -> None:
+    graph = Graph.typed({"v": {"x": torch.ones(3)}}, {("v", "e", "v"): ([0], [1], {"w": torch.ones(1)})})
+    graph.save(tmp_path / "graph")
+    for each in (graph, Graph.open(tmp_path / "graph"), pickle.loads(pickle.dumps(graph)), copy.deepcopy(graph)):
+        assert each.nodes["v"].data is each.ndata
+        assert each.relations["e"].data is each.edata
+        assert (each.ndata["x"].tolist(), each.edata["w"].tolist()) == ([1, 1, 1], [1])
+    same(graph, Graph.open(tmp_path / "graph"))
 
 
 def test_a_graph_without_types_has_one_of_each() -> None:
@@ -176,3 +187,30 @@ def test_types_of_ids(sizes: list[int], data: st.DataObject) -> None:
         assert schema.ids(name) == range(sum(sizes[:i]), sum(sizes[: i + 1]))
         assert [r[2] for r in schema.entering(name)] == [name] * sum(b == name for _, b, _ in ends)
         assert {r[0] for r in schema.leaving(name)} <= {name}
+
+
+@pytest.mark.parametrize(
+    "lose",
+    [
+        transform.reverse,
+        transform.add_reverse_edges,
+        transform.add_self_loops,
+        lambda graph: transform.subgraph(graph, [0]),
+        lambda graph: transform.filter_edges(graph, [True] * graph.num_edges),
+        lambda graph: transform.reorder(graph, range(graph.num_nodes)),
+        convert.to_edge_table,
+        convert.to_node_table,
+        lambda graph: convert.to_networkx(graph),
+        lambda graph: convert.to_networkx(FullSampler(graph, 1)([3])),
+        lambda graph: convert.to_pyg(graph),
+        lambda graph: convert.to_pyg(FullSampler(graph, 1)([3])),
+        lambda graph: partitions.write_partitions(graph, "/nowhere", 2, progress=False),
+        lambda graph: distributed.partition_graph(graph, "/nowhere", 2, progress=False),
+    ],
+)
+def test_what_would_lose_types_is_refused(lose: Callable[[Graph], object]) -> None:
+    with pytest.raises(TypeError, match="takes graphs of one node type and one relation, this one has 3 and 3: Schema"):
+        lose(typed())
+    plain = typed()
+    plain = Graph(plain.indptr, plain.indices, edge_ids=plain.stored_edge_ids)  # what the message says
+    assert transform.reverse(plain).num_edges == 7
