@@ -196,7 +196,7 @@ class Schema(Frozen):
         words = f"{len(self.nodes)} node types, {len(self.relations)} relations"
         nodes = {name: f"{len(ids):,} nodes" for name, ids in self.nodes.items()}
         relations = {" ".join(relation): f"{len(ids):,} edges" for relation, ids in self.relations.items()}
-        return page("Schema", words, table(("type", "size"), nodes | relations))
+        return page("Schema", words, table(("type", "size"), (nodes | relations).items()))
 
 
 def _ranges(sizes: Iterable[tuple[Any, int]]) -> Mapping[Any, range]:
@@ -215,6 +215,11 @@ def _check_name(name: object, what: str) -> None:
     check_type(name, what, str, "a string")
     if not name:
         raise ValueError(f"{what} must not be empty")
+
+
+def sizes(counts: Mapping[Any, int]) -> str:
+    """Return " (author 3, paper 2)", the sizes of several types; "" where there is only one."""
+    return "" if len(counts) < 2 else f" ({', '.join(f'{name} {count:,}' for name, count in counts.items())})"
 
 
 def _listed(names: Iterable[object]) -> str:

@@ -12,7 +12,7 @@ from torch import Tensor
 from nodeflow._base.checks import LARGEST, as_count, as_ids, check_type
 from nodeflow._base.frozen import Frozen, Lazy
 from nodeflow._base.types import IdsLike
-from nodeflow._schema.schema import Schema
+from nodeflow._schema.schema import Schema, sizes
 from nodeflow.flow._pictures import layer_html
 from nodeflow.flow._validate import check_layer
 from nodeflow.graph import Frame
@@ -198,7 +198,13 @@ class Layer(Frozen):
         columns = f": {', '.join(self.data)}" if self.data else ""
         ids = "" if self.has_parent else " without parent ids"
         contexts = "" if self.context is None else f" in {len(self.context.unique())} contexts"
-        return f"Layer({self.num_nodes} nodes{ids}{contexts}{columns})"
+        return f"Layer({self.num_nodes} nodes{self.types_in_words()}{ids}{contexts}{columns})"
+
+    def types_in_words(self) -> str:
+        """Return the number of nodes of each type as " (author 3, paper 2)"; "" where there is only one."""
+        if not self.has_schema or len(self.schema.nodes) == 1:
+            return ""
+        return sizes({name: len(rows) for name, rows in self._by_type.get().items()})
 
     def typed_frames(self) -> dict[str, Frame]:
         """Return the frames of the nodes of each type that has one, beside that of all nodes."""

@@ -124,7 +124,7 @@ def node_flow_html(batch: NodeFlow) -> str:
 
 def layer_html(layer: Layer) -> str:
     """Return the number of nodes, the first parent ids, and the columns."""
-    words = f"{layer.num_nodes:,} nodes"
+    words = f"{layer.num_nodes:,} nodes{layer.types_in_words()}"
     if not layer.has_parent:
         words += ", without parent ids"
     elif layer.parent_nid.device.type == "cpu":

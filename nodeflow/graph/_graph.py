@@ -124,10 +124,8 @@ class Graph(Lookups):
 
     def _start(self, arrays: Arrays, ndata: Frame, edata: Frame, uid: str, types: Types | None = None) -> None:
         indptr, indices, edge_ids = arrays
-        self._set(
-            indptr=indptr, indices=indices, _edge_ids=edge_ids, ndata=ndata, edata=edata, uid=uid, _out=OutEdges()
-        )
-        self._set(_types=types or Types.of_one(ndata, edata))
+        self._set(indptr=indptr, indices=indices, _edge_ids=edge_ids, ndata=ndata, edata=edata, uid=uid)
+        self._set(_out=OutEdges(), _types=types or Types.of_one(ndata, edata))
         self._set(_positions=Lazy(lambda: None if edge_ids is None else by_id(np.arange(len(edge_ids)), edge_ids)))
         process.graphs[uid] = self
 
@@ -372,16 +370,18 @@ class Graph(Lookups):
     plot = plot
 
     def _repr_html_(self) -> str:
-        words = f"{self.num_nodes:,} nodes, {self.num_edges:,} edges"
+        of_nodes, of_edges = self._types.sizes()
+        words = f"{self.num_nodes:,} nodes{of_nodes}, {self.num_edges:,} edges{of_edges}"
         return page(type(self).__name__, words, column_table([("nodes", self.ndata), ("edges", self.edata)], "frame"))
 
     def __repr__(self) -> str:
-        columns = [f"{kind}: {', '.join(f)}" for kind, f in (("ndata", self.ndata), ("edata", self.edata)) if f]
-        return f"Graph({', '.join([f'{self.num_nodes} nodes', f'{self.num_edges} edges', *columns])})"
+        of_nodes, of_edges = self._types.sizes()
+        words = [f"{self.num_nodes} nodes{of_nodes}", f"{self.num_edges} edges{of_edges}"]
+        words += [f"{kind}: {', '.join(f)}" for kind, f in (("ndata", self.ndata), ("edata", self.edata)) if f]
+        return f"Graph({', '.join(words)})"
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Graph:
         """Return a graph of its own with copied columns; the structure, which never changes, is shared."""
-        # together: in a graph without types the frames of its one type are those of the graph
         return Graph._trusted(self.csc(), *copy.deepcopy((self.ndata, self.edata, self._types), memo))
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -14,7 +14,7 @@ from nodeflow._base.frozen import Frozen
 from nodeflow._base.types import ColumnsLike, IdsLike
 from nodeflow._edges.stored import integers
 from nodeflow._rows.rows import Rows
-from nodeflow._schema.schema import Relation, Schema
+from nodeflow._schema.schema import Relation, Schema, sizes
 from nodeflow.graph._frame import Frame, GraphFrame
 
 if TYPE_CHECKING:
@@ -121,6 +121,11 @@ class Types(NamedTuple):
 
         nodes = frames("nodes", schema.nodes.values(), ndata)
         return cls(schema, nodes, frames("edges", schema.relations.values(), edata))
+
+    def sizes(self) -> tuple[str, str]:
+        """Return the sizes of node types, and of relations, in words; "" where there is only one."""
+        nodes = {name: len(ids) for name, ids in self.schema.nodes.items()}
+        return sizes(nodes), sizes({" ".join(name): len(ids) for name, ids in self.schema.relations.items()})
 
     def of_nodes(self) -> ByName[str]:
         parts = zip(self.schema.nodes.items(), self.nodes, strict=True)

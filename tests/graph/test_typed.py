@@ -85,6 +85,21 @@ def test_the_frame_of_the_only_type_is_that_of_the_graph(tmp_path: Path) -> None
     same(graph, Graph.open(tmp_path / "graph"))
 
 
+def test_sizes_of_types_are_shown() -> None:
+    graph = typed()
+    words = "7 nodes (author 3, venue 0, paper 4), 7 edges (author writes paper 4, paper cites paper 3, author reviews"
+    assert words in repr(graph)
+    assert words in graph._repr_html_()
+    assert "author writes paper</td>" in graph.schema._repr_html_()
+    assert "4 edges" in graph.schema._repr_html_()
+    assert repr(graph.schema).startswith("Schema(author 3, venue 0, paper 4; author -writes-> paper 4, ")
+    assert repr(graph.nodes["paper"]) == "OfType('paper': ids 3 to 6, columns x, age)"
+    layer = FullSampler(graph, 1)([3]).layers[0]
+    assert repr(layer) == "Layer(3 nodes (author 2, venue 0, paper 1))"
+    assert "3 nodes (author 2, venue 0, paper 1)" in layer._repr_html_()
+    assert repr(Graph.from_edges([0], [1])) == "Graph(2 nodes, 1 edges)"
+
+
 def test_a_graph_without_types_has_one_of_each() -> None:
     graph = Graph.from_edges([0, 1], [1, 2], ndata={"x": torch.ones(3)})
     assert graph.schema == Schema({"node": 3}, {("node", "edge", "node"): 2}) == Schema.of_one_type(3, 2)
