@@ -5,10 +5,12 @@ from __future__ import annotations
 import importlib
 import inspect
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import scipy.sparse
 import torch
 
 import nodeflow
@@ -322,6 +324,15 @@ def namespace(place: Path) -> dict[str, Any]:
         "wrong_nodes": WrongNodes,
         "heavy": heavy_graph(),
         "wrong_rows": WrongRows,
+        "no_drawn": NoDrawn,
+        "wrong_times": WrongTimes,
+        "timed": nodeflow.TemporalNeighborSampler(graph, [2], time="t"),
+        "typed": typed_graph(),
+        "tested": replace(dataset, name="tested", graph=tested_graph()),
+        "links": rooms["training"].Settings(task="link"),
+        "metric": rooms["metrics"].named("accuracy"),
+        "sparse_vector": scipy.sparse.coo_array([1.0, 2.0, 3.0]),
+        "choose_for": lambda nodes: lambda dst, flow: Choice([0, 1], src=[5], nodes=nodes, ndata={"x": torch.ones(1)}),
         "wrong_choice": lambda dst, flow: Choice(np.arange(len(dst) + 1), src=np.full(len(dst), 99)),
         "made": rooms["training"].Trainer(dataset, rooms["training"].Settings(epochs=1, fanouts=(2,), hidden=4)),
         "pulls": {"table": (rooms["learned"].EmbeddingTable(20, 4, lr=0.1), lambda batch: batch.seeds)},
@@ -338,6 +349,23 @@ class WrongRows(RowSampler):
     def draw_rows(self, edges: Edges, rows: DrawingRows, step: Step) -> Drawn:
         count = len(rows.numbers)
         return Drawn(np.arange(count + 1), np.zeros(count, np.int64), np.full(count, 99), None)
+
+
+class NoDrawn(RowSampler):
+    """Draws a number."""
+
+    def draw_rows(self, edges: Edges, rows: DrawingRows, step: Step) -> Drawn:
+        wrong: Any = 3
+        return wrong
+
+
+class WrongTimes(RowSampler):
+    """Takes times, but does not say of which column they are."""
+
+    takes_times = True
+
+    def draw_rows(self, edges: Edges, rows: DrawingRows, step: Step) -> Drawn:
+        raise NotImplementedError
 
 
 class WrongNodes(SubgraphSampler):
@@ -359,6 +387,17 @@ def heavy_graph() -> nodeflow.Graph:
     weights = torch.full((40,), 1e38)
     weights[0] = 1e-38
     return nodeflow.Graph.from_edges(list(range(20)) * 2, [0] * 40, num_nodes=20, edata={"w": weights})
+
+
+def typed_graph() -> nodeflow.Graph:
+    """Return a graph in which every edge has another type, and a column with a number that int64 has not."""
+    large = np.full(99, 2**63, np.uint64)
+    return nodeflow.Graph.from_edges(range(99), range(99), edata={"type": torch.arange(99), "large": large})
+
+
+def tested_graph() -> nodeflow.Graph:
+    """Return a graph of 20 nodes all of whose edges are for tests."""
+    return nodeflow.Graph.from_edges([0, 1], [1, 2], num_nodes=20, edata={"split": torch.tensor([2, 2])})
 
 
 def rooms_graph() -> Any:
