@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nodeflow import Graph
-from nodeflow.distributed import GraphParts
+from nodeflow.distributed import DistributedGraph, GraphParts
 from nodeflow.partitions import _split, _writing
 from nodeflow.partitions._cut import balanced, cut_nodes
 from nodeflow.partitions._split import grid_of
@@ -249,6 +249,12 @@ def test_a_machine_needs_its_own_part_only(tmp_path: Path, renumber: bool) -> No
         parts.part(1)
     with pytest.raises(IndexError, match="part 3 is out of range: there are 3"):
         parts.part(3)
+
+
+def test_several_parts_need_several_processes(tmp_path: Path) -> None:
+    cut_into(random_graph(20, 30), tmp_path / "a", 3)
+    with pytest.raises(RuntimeError, match="a has 3 parts, one for each of 3 processes, and this process is alone"):
+        DistributedGraph.open(tmp_path / "a")
 
 
 def test_parts_of_another_folder_are_refused(tmp_path: Path) -> None:
