@@ -330,6 +330,8 @@ def namespace(place: Path) -> dict[str, Any]:
         "typed": typed_graph(),
         "tested": replace(dataset, name="tested", graph=tested_graph()),
         "links": rooms["training"].Settings(task="link"),
+        "rgcn": rooms["training"].Settings(model="rgcn", edge_type="t"),
+        "saint": rooms["training"].Settings(sampler="saint", fanouts=(2,)),
         "metric": rooms["metrics"].named("accuracy"),
         "sparse_vector": scipy.sparse.coo_array([1.0, 2.0, 3.0]),
         "choose_for": lambda nodes: lambda dst, flow: Choice([0, 1], src=[5], nodes=nodes, ndata={"x": torch.ones(1)}),

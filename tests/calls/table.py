@@ -277,6 +277,7 @@ BY_HAND = {
         ("model.inference(graph, damaged_features)", "IndexError", "is a damaged sparse CSR matrix"),
         ("history.age(1, [99])", "IndexError", "99"),
         ("history.age(1, [-1])", "IndexError", "-1"),
+        ("nn.LinearConv().aggregate(flow, rows)", "NotImplementedError", "LinearConv must define aggregate(flow, h)"),
         ("Propagation(graph, weight='none')", "KeyError", "none"),
         ("propagation.ExchangePlan(None)", "TypeError", "graph must be a nodeflow.Graph"),
         ("propagation.ExchangePlan(graph).broadcast(feat, changed=feat > 0)", "ValueError", "changed must be bools"),
@@ -300,6 +301,13 @@ BY_HAND = {
         ("training.Trainer(dataset, links, metrics=[metric])", "ValueError", "metrics of links are mrr,"),
         ("training.Trainer(tested, links)", "ValueError", "'tested' has no training edges"),
         ("training.Trainer(dataset, checkpoints=3)", "TypeError", "checkpoints must be"),
+        ("training.Trainer(dataset, links).task.metric(feat, feat)", "TypeError", "metrics of links are ranks"),
+        ("training.Trainer(dataset, rgcn)", "ValueError", "edge column 't' must hold types from 0"),
+        (
+            "training.Trainer(dataset, saint).outputs(parts, full=False)",
+            "ValueError",
+            "of sampler 'saint'",
+        ),
         ("training.Settings(epochs=-1)", "ValueError", "epochs"),
         (
             "training.Trainer(dataset, training.Settings(device='cuda:99'))",

@@ -67,12 +67,7 @@ class Odd(Right):
 
 def test_checks_that_do_not_apply_say_why() -> None:
     report = check_layer(Odd(), WIDTH, checks=["no neighbours", "gradients", "narrow types"])
-    notes = [(outcome.status, outcome.note) for outcome in report.outcomes]
-    assert notes == [
-        ("passed", ""),
-        ("skipped", "the result has no gradient"),
-        ("skipped", "no bfloat16: float32 alone"),
-    ]
+    assert [o.note for o in report.outcomes] == ["", "the result has no gradient", "no bfloat16: float32 alone"]
 
 
 def test_a_failure_runs_again() -> None:
