@@ -19,17 +19,11 @@ from nodeflow._base.checks import as_count, as_ids, as_index, as_int, as_number
 from nodeflow._base.frozen import Frozen, Lazy
 
 
-class Series:
-    """A column of a table, as pandas has it."""
-
-    def __init__(self, values: Any) -> None:
-        self.values = values
-
-    def __iter__(self) -> Any:
-        return iter(self.values)
+class Series(list[int]):
+    """A column of objects, as pandas has it."""
 
     def to_numpy(self) -> Any:
-        return self.values
+        return np.array(self, object)
 
 
 @pytest.mark.parametrize(
@@ -45,8 +39,7 @@ class Series:
         [torch.tensor(3), torch.tensor(0), torch.tensor(3)],
         (np.int64(i) for i in (3, 0, 3)),
         np.array([3, 9, 0, 9, 3])[::2],
-        Series(np.array([3, 0, 3], np.int32)),
-        Series(np.array([3, 0, 3], object)),
+        Series([3, 0, 3]),
     ],
 )
 def test_ids_come_as_int64_whatever_holds_them(value: Any) -> None:

@@ -327,8 +327,8 @@ def namespace(place: Path) -> dict[str, Any]:
         "no_drawn": NoDrawn,
         "wrong_times": WrongTimes,
         "timed": nodeflow.TemporalNeighborSampler(graph, [2], time="t"),
-        "typed": typed_graph(),
-        "tested": replace(dataset, name="tested", graph=tested_graph()),
+        "typed": graph_of_edges(range(99), range(99), type=torch.arange(99), large=np.full(99, 2**63, np.uint64)),
+        "tested": replace(dataset, name="tested", graph=graph_of_edges([0], [1], split=torch.tensor([2]))),
         "links": rooms["training"].Settings(task="link"),
         "rgcn": rooms["training"].Settings(model="rgcn", edge_type="t"),
         "saint": rooms["training"].Settings(sampler="saint", fanouts=(2,)),
@@ -361,13 +361,10 @@ class NoDrawn(RowSampler):
         return wrong
 
 
-class WrongTimes(RowSampler):
+class WrongTimes(NoDrawn):
     """Takes times, but does not say of which column they are."""
 
     takes_times = True
-
-    def draw_rows(self, edges: Edges, rows: DrawingRows, step: Step) -> Drawn:
-        raise NotImplementedError
 
 
 class WrongNodes(SubgraphSampler):
@@ -391,15 +388,8 @@ def heavy_graph() -> nodeflow.Graph:
     return nodeflow.Graph.from_edges(list(range(20)) * 2, [0] * 40, num_nodes=20, edata={"w": weights})
 
 
-def typed_graph() -> nodeflow.Graph:
-    """Return a graph in which every edge has another type, and a column with a number that int64 has not."""
-    large = np.full(99, 2**63, np.uint64)
-    return nodeflow.Graph.from_edges(range(99), range(99), edata={"type": torch.arange(99), "large": large})
-
-
-def tested_graph() -> nodeflow.Graph:
-    """Return a graph of 20 nodes all of whose edges are for tests."""
-    return nodeflow.Graph.from_edges([0, 1], [1, 2], num_nodes=20, edata={"split": torch.tensor([2, 2])})
+def graph_of_edges(src: Any, dst: Any, **columns: Any) -> nodeflow.Graph:
+    return nodeflow.Graph.from_edges(src, dst, num_nodes=max(20, len(src)), edata=columns)
 
 
 def rooms_graph() -> Any:
