@@ -231,14 +231,14 @@ def test_sparse_columns_stay_sparse(tmp_path: Path) -> None:
             resident = state.nodes >= 0
             assert rows.to_dense()[resident].equal(dense[state.nodes[resident]])
             assert not rows.to_dense()[~resident].any()
+    with pytest.raises(TypeError, match="writable names column 'sparse'"):
+        list(PartitionBuffer(parts.folder, 2, writable=["sparse"]))
     buffer = PartitionBuffer(parts.folder, 2)
     ids = np.load(parts.folder / parts.node_array("sparse", 0).plain[1].file, mmap_mode="r+")
     ids[0] = 9
     ids.flush()
     with pytest.raises(ValueError, match=r"3\.0\.0\.indices.*: damaged sparse rows: indices\[0\] is 9"):
         list(buffer)
-    with pytest.raises(TypeError, match="writable names column 'sparse'"):
-        list(PartitionBuffer(parts.folder, 2, writable=["sparse"]))
 
 
 @pytest.mark.parametrize("after", [0, 3, 8])
