@@ -8,10 +8,10 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+import torch
 
 from nodeflow import Graph, LinkSampler, NeighborSampler, NodeFlowLoader, nn
-from nodeflow._base.calls import Explained
-from nodeflow.learned import EmbeddingTable
+from nodeflow._base.calls import Explained, checked
 
 GRAPH = Graph.from_edges([0, 1], [1, 0])
 ONE = NeighborSampler(GRAPH, [1])
@@ -50,7 +50,12 @@ def test_errors_from_within_are_their_own() -> None:
 
 
 def test_a_device_may_be_left_out_by_name() -> None:
-    assert str(EmbeddingTable(3, 2, lr=0.1).pull([1], device=None).device) == "cpu"
+    def moved(device: torch.device | str | None = None) -> object:
+        return device
+
+    assert checked(moved)(device=None) is None
+    with pytest.raises(ValueError, match="device 'nowhere' is not there"):
+        checked(moved)("nowhere")
 
 
 def test_signatures_are_those_of_the_class() -> None:
