@@ -77,7 +77,7 @@ def _replace(draft: Path, path: Path) -> None:
             why = "a file in it is open or mapped, so that this system does not replace it; close what uses it"
             raise PermissionError(error.errno, f"{error.strerror}: {why}", str(path)) from error
     elif path.exists():
-        path.rmdir()
+        path.unlink() if path.is_symlink() else path.rmdir()
     draft.replace(path)
 
 

@@ -73,7 +73,7 @@ def _silence_beta_note() -> None:
         torch.sparse_csr_tensor(indptr, none, none, size=(0, 0), check_invariants=False)
 
 
-def from_scipy(matrix: object) -> Tensor:
+def from_scipy(matrix: object, name: str = "matrix") -> Tensor:
     """Return a scipy sparse matrix ``[rows, columns]`` as a torch sparse CSR tensor, usable as a frame column.
 
     Values become float32 unless they are float64. Raises TypeError for anything that is not a scipy sparse matrix, and
@@ -86,15 +86,15 @@ def from_scipy(matrix: object) -> Tensor:
     import scipy.sparse
 
     if not scipy.sparse.issparse(matrix):
-        raise TypeError(f"matrix must be a scipy sparse matrix, got {type(matrix).__name__}")
+        raise TypeError(f"{name} must be a scipy sparse matrix, got {type(matrix).__name__}")
     csr = scipy.sparse.csr_array(matrix)
     if csr.ndim != 2:
-        raise ValueError(f"matrix must have two dimensions, got shape {csr.shape}")
+        raise ValueError(f"{name} must have two dimensions, got shape {csr.shape}")
     values = csr.data if csr.data.dtype == np.float64 else csr.data.astype(np.float32)
     parts = (csr.indptr.astype(np.int64), csr.indices.astype(np.int64), values.copy())
     indptr, indices, data = (torch.from_numpy(part) for part in parts)
     shape = int(csr.shape[0]), int(csr.shape[1])
-    with _blamed("matrix"):  # scipy does not look at the parts that someone made a matrix of
+    with _blamed(name):  # scipy does not look at the parts that someone made a matrix of
         check_parts(indptr, indices, data, shape)
     return csr_tensor(indptr, indices, data, shape)
 

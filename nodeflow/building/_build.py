@@ -108,7 +108,8 @@ def build_graph(
                     bar.update(before + piece.read - bar.n)
                 bar.update(before + sum(path.stat().st_size for path in paths) - bar.n)
                 if spool.num_edges == count and num_nodes is None:
-                    raise ValueError(f"{paths[0]} has no edges; pass num_nodes if that is meant")
+                    hint = "leave it out" if named else "pass num_nodes if that is meant"
+                    raise ValueError(f"{paths[0]} has no edges; {hint}")
         size = spool.largest + 1 if upper is None else upper
         contents = Contents()
         node_frame, edge_frame = GraphFrame(size, of_nodes), GraphFrame(spool.num_edges, of_edges)

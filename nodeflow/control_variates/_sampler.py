@@ -120,8 +120,6 @@ class ControlVariateSampler(NeighborSampler):
     def complete(self, batch: NodeFlow) -> NodeFlow:
         self.history.pull(batch, missing=self.missing)
         layers = [flow.dst_layer for flow in batch.flows]
-        if not layers:
-            return batch
         degrees = self.history.propagation.degrees_of(torch.cat([layer.parent_nid for layer in layers]))
         for flow, some in zip(batch.flows, degrees.split([len(layer) for layer in layers]), strict=True):
             drawn = flow.in_degrees

@@ -122,7 +122,7 @@ def check_reopened(parts: Sequence[Array | FilePart | None], arrays: Sequence[Ar
     if not files:
         return
     folder = Path(files[0]).parent
-    if kind_of(folder) == KIND:
+    if kind_of(folder) == KIND and all(part is None or isinstance(part, FilePart) for part in parts):
         manifest = read_manifest(folder)
         whole = [manifest.arrays.get(name) for name in ("indptr", "indices", "edge_ids")]
         if list(parts) == [array if array is None else part_of_file(map_array(folder, array)) for array in whole]:

@@ -219,7 +219,7 @@ class Frame(MutableMapping[str, Tensor]):
                 raise TypeError(f"column {name!r} must hold numbers, got {describe(column)}")
             column = from_numpy(plain_array(column, f"column {name!r}"))
         elif not isinstance(column, Tensor) and type(column).__module__.startswith("scipy.sparse"):
-            column = from_scipy(column)
+            column = from_scipy(column, f"column {name!r}")
         check_type(column, f"column {name!r}", Tensor, "a tensor, an array or a sparse matrix")
         if column.layout not in (torch.strided, torch.sparse_csr):
             raise TypeError(f"column {name!r} must be dense or sparse CSR, got layout {column.layout}")

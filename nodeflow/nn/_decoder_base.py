@@ -246,12 +246,10 @@ def _shared(chunk: LinkChunk) -> Tensor:
 
 
 def _gather(h: Tensor, places: Sequence[Tensor]) -> list[Tensor]:
-    """Return the rows of ``h`` at each of several places.
+    """Return the rows of ``h`` at each of one or more places.
 
     Together, since the gradient of each gather is as large as ``h``; by embedding, which is several times faster than
     indexing.
     """
-    if not places:
-        return []
     parts = F.embedding(torch.cat([ids.flatten() for ids in places]), h).split([ids.numel() for ids in places])
     return [part.view(*ids.shape, h.shape[1]) for part, ids in zip(parts, places, strict=True)]

@@ -83,7 +83,7 @@ class Spmm(Op):
         if w is None or w.ndim == 1:
             out = bag(by.indptr, by.indices, h, w)
         else:
-            parts = h.reshape(len(h), w.shape[1], -1)
+            parts = h.reshape(len(h), w.shape[1], h.shape[1:].numel() // w.shape[1])  # -1 is unknown without rows
             out = torch.stack([bag(by.indptr, by.indices, parts[:, k], w[:, k]) for k in range(w.shape[1])], 1)
             out = out.reshape(len(out), *h.shape[1:]).clone()
         out = out.div_(structure.divisor(out)) if mean else out

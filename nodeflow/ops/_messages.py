@@ -65,9 +65,6 @@ def message_reduce(
     if dtype != operands.dtype:
         operands = operands._replace(tensors=tuple(tensor.to(dtype) for tensor in operands.tensors))
     out = OF_MESSAGES[reduce](structure, operands)
-    shape = _message_shape(operands)
-    if out.shape[1:] != shape:
-        out = out.reshape(structure.num_dst, *shape)
     return out.to(operands.dtype) if operands.dtype.is_floating_point else out
 
 
@@ -111,13 +108,6 @@ def _computed_in(operands: Operands, reduce: str) -> torch.dtype:
     if dtype == torch.bfloat16 and reduce in ("sum", "mean") and summed_source(operands) is not None:
         alone = alone or native.is_summed(*operands.tensors)
     return torch.float32 if dtype in _LOW and not alone else dtype
-
-
-def _message_shape(operands: Operands) -> torch.Size:
-    shape, *others = (tensor.shape[1:] for tensor in operands.tensors)
-    for other in others:  # of one rank, and known to fit; torch.broadcast_shapes takes longer than small sums
-        shape = torch.Size([b if a == 1 else a for a, b in zip(shape, other, strict=True)])
-    return torch.Size((*shape[:-1], 1)) if operands.op == "dot" else shape
 
 
 def _dots(structure: Structure, operands: Operands) -> Tensor:

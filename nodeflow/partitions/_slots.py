@@ -74,7 +74,8 @@ def read_sparse(folder: Path, array: ArrayFile, *, page_cache: bool = True) -> T
     try:
         check_parts(parts[0], parts[1], parts[2], array.shape)
     except (ValueError, IndexError) as error:
-        raise ValueError(f"{folder / array.file} is damaged: {error}") from None
+        files = ", ".join(str(folder / plain.file) for plain in array.plain)
+        raise ValueError(f"{files}: damaged sparse rows: {error}") from None
     return map_csr(folder, array, *parts)
 
 

@@ -178,13 +178,11 @@ class Negatives:
 
 
 def whole_weights(weights: Floats) -> Ints:
-    """Return whole numbers in proportion to ``weights`` ``[n]``, whose sum is about 2^61.
+    """Return whole numbers in proportion to ``weights`` ``[n]``, not all 0, whose sum is about 2^61.
 
     A weight of 0 gives 0, any other at least 1. Relative rounding is at most 2^-51, or 2^-61 of the sum.
     """
     total = math.fsum(weights)  # exact, so that it is the same on every processor
-    if total == 0:
-        return np.zeros(len(weights), np.int64)
     shares = np.floor(weights / total * 2.0**61).astype(np.int64)
     at_least_one: Ints = np.maximum(shares, weights > 0)
     return at_least_one

@@ -129,6 +129,8 @@ def _in_stages(case: SamplerCase, test: Callable[[Draws, int], float | None]) ->
         except AssertionError:
             case.stages = case.stages[: i + 1]
             raise
+    if bias is None:
+        raise Skipped(f"no edge was drawn {_SEEN} times in {len(draws.weights)} draws: too few to compare means")
     return bias
 
 
@@ -173,8 +175,9 @@ def _means(draws: Draws, stage: int) -> float | None:
         )
     if draws.case.groups is not None:  # columns are of one size here, and with them probabilities
         largest = _SPREAD * np.abs(weights).max(axis=(0, 2))[:, None]
-        expected = np.divide(stage * size * np.abs(wanted), largest, out=np.zeros_like(mean), where=largest > 0)
-        rare = (seen < _SEEN) & (expected >= _RARE)
+        # where nothing at all is drawn, any edge that counts is missing
+        expected = np.divide(stage * size * np.abs(wanted), largest, out=np.full_like(mean, np.inf), where=largest > 0)
+        rare = (seen < _SEEN) & (expected >= _RARE) & (wanted != 0)
         if rare.any():
             flow, group = np.argwhere(rare)[0]
             raise AssertionError(

@@ -292,7 +292,3 @@ def _reader_may_leave() -> Iterator[None]:
         os.close(nowhere)
         if error.errno not in _LEFT:  # such as a full disk
             raise OSError(error.errno, os.strerror(error.errno or 0), "standard output") from error
-
-
-if __name__ == "__main__":
-    sys.exit(main())

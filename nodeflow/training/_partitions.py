@@ -49,8 +49,6 @@ class PartBatches(Epochs):
     def _iterate(self, this: Pass) -> Generator[NodeFlow, None, None]:
         epoch, start, counts = this.epoch, this.start, self._batches_per_state(this.epoch)
         ends = np.cumsum(counts)
-        if start >= sum(counts):
-            return
         first = int(np.searchsorted(ends, start, side="right"))  # the state that has batch ``start``
         done, number = start - int(ends[first]) + counts[first], start
         self.buffer.set_epoch(epoch, first)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import pickle
 from typing import Any
 
@@ -13,8 +14,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nodeflow import ALL
+from nodeflow._base import sizes
 from nodeflow._base.checks import as_count, as_ids, as_index, as_int, as_number
 from nodeflow._base.frozen import Frozen, Lazy
+
+
+class Series(list[int]):
+    """A column of objects, as pandas has it."""
+
+    def to_numpy(self) -> Any:
+        return np.array(self, object)
 
 
 @pytest.mark.parametrize(
@@ -30,6 +39,7 @@ from nodeflow._base.frozen import Frozen, Lazy
         [torch.tensor(3), torch.tensor(0), torch.tensor(3)],
         (np.int64(i) for i in (3, 0, 3)),
         np.array([3, 9, 0, 9, 3])[::2],
+        Series([3, 0, 3]),
     ],
 )
 def test_ids_come_as_int64_whatever_holds_them(value: Any) -> None:
@@ -152,6 +162,13 @@ def test_indices_count_from_the_end_and_never_wrap_twice() -> None:
             as_index(index, "layer", 3)
     with pytest.raises(IndexError, match="flow 0 is out of range: there are none"):
         as_index(0, "flow", 0)
+
+
+def test_memory_is_compared_where_the_system_tells_its_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    machine: Any = sizes._machine
+    assert 2**27 < machine.__wrapped__() < 2**60
+    monkeypatch.delattr(os, "sysconf")
+    assert machine.__wrapped__() == 2**40
 
 
 def test_all_prints_and_travels_as_itself() -> None:

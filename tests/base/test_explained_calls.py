@@ -8,8 +8,10 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+import torch
 
 from nodeflow import Graph, LinkSampler, NeighborSampler, NodeFlowLoader, nn
+from nodeflow._base.calls import Explained, checked
 
 GRAPH = Graph.from_edges([0, 1], [1, 0])
 ONE = NeighborSampler(GRAPH, [1])
@@ -38,6 +40,22 @@ def test_an_argument_that_is_not_taken_is_explained(call: Callable[[], Any], wor
 def test_errors_from_within_are_their_own() -> None:
     with pytest.raises(TypeError, match=re.escape("in_features must be an integer, got str 'a'")):
         nn.GraphSAGE("a", 4, 4)
+
+    class Returns(metaclass=Explained):
+        def __init__(self) -> None:
+            return 3  # type: ignore[return-value]
+
+    with pytest.raises(TypeError, match="should return None, not 'int'"):
+        Returns()
+
+
+def test_a_device_may_be_left_out_by_name() -> None:
+    def moved(device: torch.device | str | None = None) -> object:
+        return device
+
+    assert checked(moved)(device=None) is None
+    with pytest.raises(ValueError, match="device 'nowhere' is not there"):
+        checked(moved)("nowhere")
 
 
 def test_signatures_are_those_of_the_class() -> None:

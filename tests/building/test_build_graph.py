@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import sys
+from contextlib import closing
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -196,6 +197,18 @@ def test_a_name_may_be_a_number(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("small")
+def test_pieces_without_edges(tmp_path: Path) -> None:
+    (tmp_path / "e.csv").write_text("# a\n# b\n0,1\n# c\n# d\n\n# e\n \n\n1,2\n")
+    same(build_graph(tmp_path / "e.csv", tmp_path / "g", **QUIET), Graph.from_edges([0, 1], [1, 2]))
+
+
+def test_a_spool_takes_pieces_without_edges(tmp_path: Path) -> None:
+    with closing(_sorting.Spool(tmp_path)) as spool:
+        spool.append(none := np.zeros(0, np.int64), none)
+        assert (spool.num_edges, spool.largest, list(spool.pieces())) == (0, -1, [])
+
+
+@pytest.mark.usefixtures("small")
 def test_parquet(tmp_path: Path) -> None:
     parquet = pytest.importorskip("pyarrow.parquet", reason="needs pyarrow")
     arrow = sys.modules["pyarrow"]
@@ -229,6 +242,11 @@ def test_parquet(tmp_path: Path) -> None:
         ValueError, match=r"u\.parquet: column 'w' holds 9223372036854775808, beyond the largest 64-bit"
     ):
         build_graph(tmp_path / "u.parquet", tmp_path / "j", **QUIET)
+    parquet.write_table(arrow.table({"a": np.zeros(0, np.int64), "b": np.zeros(0, np.int64)}), tmp_path / "no.parquet")
+    wanted = Graph.from_edges([0], [1], num_nodes=3)
+    parquet.write_table(arrow.table({"a": [0], "b": [1]}), tmp_path / "one.parquet")
+    both = [tmp_path / "no.parquet", tmp_path / "one.parquet"]
+    same(build_graph(both, tmp_path / "k", num_nodes=3, **QUIET), wanted)
     (tmp_path / "cut.parquet").write_bytes((tmp_path / "e.parquet").read_bytes()[:200])
     with pytest.raises(ValueError, match=r"cut\.parquet must be a Parquet file"):
         build_graph(tmp_path / "cut.parquet", tmp_path / "j", **QUIET)

@@ -32,6 +32,7 @@ WRONG: list[tuple[dict[str, str], dict[str, Any], str]] = [
     ({"a.csv": "s,d,w\n0,1,2\n", "b.csv": "s,d,v\n0,1,2\n"}, {}, r"b\.csv must have .*\(w\), got v"),
     ({"a.csv": ""}, {}, r"a\.csv has no edges; pass num_nodes"),
     ({"a.csv": "0,1\n", "b.csv": "# none\n"}, {}, r"b\.csv has no edges"),
+    ({"a.csv": "a,b\n", "b.csv": "\n"}, {"named": True}, r"b\.csv has no edges; leave it out"),
     ({"a.csv": "a,b\nc,d,1\n"}, {"named": True}, r"a\.csv, line 2: expected 2 columns"),
     ({"a.csv": "a,b\nc, \n"}, {"named": True}, r"a\.csv, line 2: the name of dst is empty"),
     ({"a.csv": "a,b,1\nc,d,x\n"}, {"named": True}, r"a\.csv, line 2: column 'c2' must hold numbers, got 'x'"),

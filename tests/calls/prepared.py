@@ -5,11 +5,13 @@ from __future__ import annotations
 import importlib
 import inspect
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import chain, takewhile
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import scipy.sparse
 import torch
 
 import nodeflow
@@ -326,6 +328,17 @@ def namespace(place: Path) -> dict[str, Any]:
         "wrong_nodes": WrongNodes,
         "heavy": heavy_graph(),
         "wrong_rows": WrongRows,
+        "no_drawn": NoDrawn,
+        "wrong_times": WrongTimes,
+        "timed": nodeflow.TemporalNeighborSampler(graph, [2], time="t"),
+        "typed": graph_of_edges(range(99), range(99), type=torch.arange(99), large=np.full(99, 2**63, np.uint64)),
+        "tested": replace(dataset, name="tested", graph=graph_of_edges([0], [1], split=torch.tensor([2]))),
+        "links": rooms["training"].Settings(task="link"),
+        "rgcn": rooms["training"].Settings(model="rgcn", edge_type="t"),
+        "saint": rooms["training"].Settings(sampler="saint", fanouts=(2,)),
+        "metric": rooms["metrics"].named("accuracy"),
+        "sparse_vector": scipy.sparse.coo_array([1.0, 2.0, 3.0]),
+        "choose_for": lambda nodes: lambda dst, flow: Choice([0, 1], src=[5], nodes=nodes, ndata={"x": torch.ones(1)}),
         "wrong_choice": lambda dst, flow: Choice(np.arange(len(dst) + 1), src=np.full(len(dst), 99)),
         "made": rooms["training"].Trainer(dataset, rooms["training"].Settings(epochs=1, fanouts=(2,), hidden=4)),
         "pulls": {"table": (rooms["learned"].EmbeddingTable(20, 4, lr=0.1), lambda batch: batch.seeds)},
@@ -342,6 +355,20 @@ class WrongRows(RowSampler):
     def draw_rows(self, edges: Edges, rows: DrawingRows, step: Step) -> Drawn:
         count = len(rows.numbers)
         return Drawn(np.arange(count + 1), np.zeros(count, np.int64), np.full(count, 99), None)
+
+
+class NoDrawn(RowSampler):
+    """Draws a number."""
+
+    def draw_rows(self, edges: Edges, rows: DrawingRows, step: Step) -> Drawn:
+        wrong: Any = 3
+        return wrong
+
+
+class WrongTimes(NoDrawn):
+    """Takes times, but does not say of which column they are."""
+
+    takes_times = True
 
 
 class WrongNodes(SubgraphSampler):
@@ -363,6 +390,10 @@ def heavy_graph() -> nodeflow.Graph:
     weights = torch.full((40,), 1e38)
     weights[0] = 1e-38
     return nodeflow.Graph.from_edges(list(range(20)) * 2, [0] * 40, num_nodes=20, edata={"w": weights})
+
+
+def graph_of_edges(src: Any, dst: Any, **columns: Any) -> nodeflow.Graph:
+    return nodeflow.Graph.from_edges(src, dst, num_nodes=max(20, len(src)), edata=columns)
 
 
 def rooms_graph() -> Any:

@@ -33,6 +33,8 @@ def test_what_a_graph_is_made_of() -> None:
         assert pairs(g) == edges
         assert g.number_of_nodes() == 3
         assert g.is_multigraph
+    g.from_scipy_sparse_matrix(coo.T)
+    assert sorted(pairs(g)) == sorted((v, u) for u, v in edges)
     csr = scipy.sparse.csr_matrix([[0, 1, 1], [0, 0, 0]])  # a matrix that is not square is filled up
     assert (pairs(DGLGraph(csr)), len(DGLGraph(csr))) == ([(0, 1), (0, 2)], 3)
     shared = DGLGraph(DGLGraph(edges, node_frame={"x": torch.zeros(3)}))
@@ -89,6 +91,7 @@ def test_queries(edges: Edges) -> None:
         assert g.has_edges_between(u, list(range(n))).tolist() == [int((u, v) in every) for v in range(n)]
         for v in range(n):
             ids = [e for e, pair in enumerate(every) if pair == (u, v)]
+            assert g.has_edge_between(u, v) is bool(ids)
             assert g.edge_id(u, v, return_array=True).tolist() == ids
             if len(ids) == 1:
                 assert g.edge_id(u, v) == ids[0]
@@ -101,6 +104,9 @@ def test_queries(edges: Edges) -> None:
     np.add.at(dense, (edges.dst, edges.src), 1)
     np.testing.assert_array_equal(g.adjacency_matrix().to_dense().numpy(), dense)
     np.testing.assert_array_equal(g.adjacency_matrix_scipy(transpose=True, return_edge_ids=False).toarray(), dense.T)
+    coo = g.adjacency_matrix_scipy(transpose=True, fmt="coo")  # which keeps repeated edges apart
+    assert [*zip(coo.row.tolist(), coo.col.tolist(), strict=True)] == every
+    assert [*zip(*(end.tolist() for end in g.find_edges(coo.data)), strict=True)] == every
     stored = g.adjacency_matrix_scipy()
     assert sorted(stored.data.tolist()) == list(range(len(every)))
     into, out, both = (g.incidence_matrix(end).to_dense() for end in ("in", "out", "both"))
@@ -166,6 +172,10 @@ def test_rows_of_frames() -> None:
     old = g.ndata["x"]
     g.set_n_repr({"x": torch.tensor([7.0])}, 1, inplace=True)
     assert (g.ndata["x"] is old, old.tolist()) == (True, [1.0, 7.0, 2.0])
+    g.set_n_repr({"x": torch.zeros(3, 2), "y": torch.zeros(3)}, inplace=True)  # which does not fit into the old memory
+    assert (g.ndata["x"].shape, old.tolist(), len(g.nodes[[0]].data)) == ((3, 2), [1.0, 7.0, 2.0], 2)
+    g.set_n_repr({"x": old, "y": g.ndata["y"]}, inplace=True)
+    g.ndata.pop("y")
     g.edges[0, 1].data["w"] = torch.tensor([3.0, 4.0])  # both edges of the pair
     assert g.edata["w"].tolist() == [3.0, 0.0, 4.0]
     g.set_e_repr({"w": torch.zeros(3)})
@@ -210,6 +220,8 @@ def test_functions_see_edges_in_the_order_of_their_ids() -> None:
     assert (seen[1], g.ndata["s"].tolist()) == (seen[0], [1.0, 5.0, 0.0])
     g.apply_edges(note, [3, 0])
     assert (seen[2], g.edata["m"].tolist()) == ([[0, 0], [1, 2], [3, 0]], [1.0, 1.0, 2.0, 0.0])
+    g.apply_edges(lambda edges: {"new": torch.stack([edges.edges()[2]] * 2, 1)}, [3, 0, 2, 1])  # all, in another order
+    assert g.edata["new"].tolist() == [[0, 0], [1, 1], [2, 2], [3, 3]]
     g.apply_edges(fn.u_add_v("s", "s", "both"), ([0], [2]))
     assert g.edata["both"].tolist() == [1.0, 0.0, 0.0, 0.0]
 

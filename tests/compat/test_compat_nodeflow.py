@@ -162,6 +162,14 @@ def test_registered_functions(nf: dgl.NodeFlow) -> None:
             call()
 
 
+def test_several_messages_at_once(nf: dgl.NodeFlow) -> None:
+    nf.copy_from_parent()
+    messages = [fn.copy_src("x", "m"), lambda edges: {"k": edges.src["x"] * 2}]
+    nf.block_compute(0, messages, [fn.sum("m", "a"), fn.sum("k", "b")])
+    assert torch.equal(nf.layers[1].data["b"], nf.layers[1].data["a"] * 2)
+    assert nf.layers[1].data["a"].any()
+
+
 def test_flow_range_takes_a_number_and_slices(nf: dgl.NodeFlow) -> None:
     calls: list[int] = []
 

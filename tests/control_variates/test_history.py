@@ -234,6 +234,11 @@ def test_state_dict_and_resuming(ring: Graph) -> None:
     with pytest.raises(ValueError, match="the state is of another history: h_1 is"):
         wrong.load_state_dict(history.state_dict())
     assert everything(wrong) == before
+    part = {name: rows for name, rows in history.state_dict().items() if not name.startswith("h_")}
+    with pytest.raises(RuntimeError, match=r"Missing key\(s\) in state_dict: \"h_"):
+        other.load_state_dict(part)
+    other.load_state_dict(part, strict=False)
+    assert everything(other) == everything(history)
     model = torch.nn.Sequential()
     model.history = history
     assert "history.h_1" in model.state_dict()

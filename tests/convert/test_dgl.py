@@ -101,6 +101,11 @@ def test_blocks_that_dgl_drew(name: str) -> None:
         assert torch.equal(block.edata["_ID"], wanted.edata["_ID"])
 
 
+def test_blocks_of_a_node_flow_without_parents_have_no_ids() -> None:
+    (block,) = to_dgl_blocks(create_node_flow([flow_from_edges([0, 1], [0, 0], num_src=2, num_dst=1)]))
+    assert "_ID" not in {**block.srcdata, **block.dstdata, **block.edata}
+
+
 def test_edges_of_blocks_in_any_order() -> None:
     block = dgl_double.create_block(([0, 1, 2], [1, 0, 1]), num_src_nodes=3, num_dst_nodes=2)
     block.edata["w"], block.edata["_ID"] = torch.tensor([5, 6, 7]), torch.tensor([2, 0, 1])

@@ -11,7 +11,15 @@ from _support.conversions import assert_same_graph, filled, types
 from _support.graphs import ends_of
 from hypothesis import given
 
-from nodeflow import ALL, FullSampler, Graph, NeighborSampler, create_node_flow, flow_from_edges
+from nodeflow import (
+    ALL,
+    FullSampler,
+    Graph,
+    NeighborSampler,
+    TemporalNeighborSampler,
+    create_node_flow,
+    flow_from_edges,
+)
 from nodeflow.convert import from_networkx, to_networkx
 from nodeflow.testing import graphs
 
@@ -101,6 +109,12 @@ def test_a_node_flow_as_a_networkx_graph(make: Any) -> None:
         to_networkx(batch, node_columns=["y"])
 
 
+def test_a_node_flow_in_contexts() -> None:
+    graph = Graph.from_edges([0, 1], [1, 0], edata={"t": torch.tensor([1, 2])})
+    batch = TemporalNeighborSampler(graph, [1], time="t")([0, 0], times=[3, 4])
+    assert [made["context"] for _, made in to_networkx(batch).nodes(data=True)] == [0, 1, 0, 1, 0, 1]
+
+
 def test_node_flows_without_parents_and_with_skips() -> None:
     batch = create_node_flow(
         {(0, 1): flow_from_edges([0, 1], [0, 0], num_src=2, num_dst=1),
@@ -125,8 +139,8 @@ def test_networkx_mistakes(graph: Graph, monkeypatch: pytest.MonkeyPatch) -> Non
     with pytest.raises(ValueError, match="permutation"):
         from_networkx(networkx.MultiDiGraph([(0, 1, 0), (1, 0, 0)]), keys_are_ids=True)
     given = networkx.DiGraph()
-    given.add_node("p", x=torch.ones(2).numpy(), s="text", ragged=[1], own=1)
-    given.add_node("q", x=torch.zeros(2).numpy(), s="more", ragged=[1, 2])
+    given.add_node("p", x=torch.ones(2).numpy(), s="text", ragged=[1], own=1, big=2**70)
+    given.add_node("q", x=torch.zeros(2).numpy(), s="more", ragged=[1, 2], big=2**71)
     given.add_edge("p", "q")
     column = from_networkx(given, node_columns={"x": torch.float64})[0].ndata["x"]  # arrays are fine
     assert (column.tolist(), column.dtype) == ([[1, 1], [0, 0]], torch.float64)
@@ -135,6 +149,7 @@ def test_networkx_mistakes(graph: Graph, monkeypatch: pytest.MonkeyPatch) -> Non
         ({"edge_columns": ["w"]}, KeyError, r"every edge must have the attribute 'w', but edge \('p', 'q'\) has none"),
         ({"node_columns": ["s"]}, TypeError, r"attribute 's' must hold numbers, .* but .*str 'text'"),
         ({"node_columns": ["ragged"]}, TypeError, r"'ragged' .* of one length, but node 'q' has list \[1, 2\]"),
+        ({"node_columns": ["big"]}, TypeError, "attribute 'big' must hold numbers, .* of a type that torch has"),
         ({"node_columns": "x"}, TypeError, "node_columns must be a list of names, got the string 'x'"),
     ):
         with pytest.raises(error, match=words):

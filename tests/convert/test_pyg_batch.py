@@ -219,6 +219,9 @@ def test_edges_in_any_order_come_back_sorted() -> None:
     back = from_pyg_batch(data, parent=GRAPH)
     back.validate()
     assert torch.equal(back.fdata[0]["w"], GRAPH.edata["w"][back.flows[0].parent_eid])
+    data.edge_inner = torch.arange(batch.flow_sizes[1])
+    with pytest.raises(ValueError, match="columns of some hops only need edges that are sorted by destination"):
+        from_pyg_batch(data)
     for flow, wanted in zip(back.flows, batch.flows, strict=True):
         assert torch.equal(flow.indptr, wanted.indptr)
         assert torch.equal(flow.parent_eid.sort().values, wanted.parent_eid.sort().values)
@@ -257,6 +260,12 @@ def test_nodes_that_drew_anew_have_the_edges_of_all_draws(options: dict[str, Any
     assert "num_sampled_nodes" not in data  # an edge drawn last may end at a seed, so nothing can be trimmed
 
 
+def test_an_inner_flow_may_have_more_edges() -> None:
+    flows = flow_from_edges([1], [0], num_src=2, num_dst=2), flow_from_edges([0, 1], [0, 0], num_src=2, num_dst=1)
+    data = to_pyg(create_node_flow([*flows], [[5, 6], [5, 6], [5]]))
+    assert (data.edge_index.tolist(), data.edge_weight.tolist()) == ([[0, 1], [0, 0]], [0.5, 1.0])
+
+
 def test_batches_that_one_graph_cannot_hold() -> None:
     anew = NeighborSampler(GRAPH, [2, 2])([7, 3])
     anew.fdata[1]["w"] = torch.ones(anew.flow_sizes[1])
@@ -272,8 +281,17 @@ def test_batches_that_one_graph_cannot_hold() -> None:
     batch.ldata[0]["h"], batch.ldata[-1]["h"] = torch.zeros(batch.layer_sizes[0]), torch.ones(1)
     with pytest.raises(ValueError, match="column 'h' of layer 3 differs from that of an earlier layer"):
         to_pyg(batch)
+    batch.ldata[-1]["h"] = torch.zeros(1, dtype=torch.int64)
+    with pytest.raises(ValueError, match="column 'h' of layer 3 differs"):
+        to_pyg(batch)
     batch.ldata[-1]["h"] = torch.zeros(1)
+    batch.ldata[0]["s"] = torch.eye(batch.layer_sizes[0]).to_sparse_csr()
+    batch.ldata[-1]["s"] = torch.eye(1, batch.layer_sizes[0]).to_sparse_csr()
     assert to_pyg(batch).h.shape == (batch.layer_sizes[0],)
+    batch.ldata[-1]["s"] = batch.ldata[-1]["s"] * 2
+    with pytest.raises(ValueError, match="column 's' of layer 3 differs"):
+        to_pyg(batch)
+    batch.ldata[-1].pop("s")
     batch.fdata[0]["edge_weight"] = torch.ones(batch.flow_sizes[0])
     with pytest.raises(ValueError, match=r"the name that estimator weights have .* weight='edge_weight' needs no"):
         to_pyg(batch)
@@ -315,6 +333,7 @@ def test_the_loader_gives_every_batch_in_order() -> None:
 
     plain = loader()
     wrapped = pyg_loader(loader())
+    assert repr(wrapped) == f"pyg_loader({wrapped.loader!r})"
     assert len(wrapped) == len(plain) == 7
     for _ in range(2):  # every iteration is an epoch of its own
         pairs = list(zip(plain, wrapped, strict=True))

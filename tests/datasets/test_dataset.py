@@ -62,6 +62,16 @@ def test_info_of_several_labels_and_of_nothing() -> None:
     assert all(words in text for words in ("no nodes", "features    none", "classes     none"))
 
 
+def test_info_of_numbers_that_are_no_categories_and_of_no_edges() -> None:
+    text = small(graph=Graph.from_edges([0], [1], num_nodes=4, edata={"relation": torch.tensor([-1])})).info()
+    assert "relations" not in text
+    graph = Graph.from_edges([], [], num_nodes=4, edata={"relation": torch.zeros(0, dtype=torch.int64)})
+    graph.ndata["label"] = torch.full((4,), float("nan"))
+    text = small(graph=graph, category_names={"relation": ("in", "of")}).info()
+    assert "  relations   2, 2 without edges\n" in text
+    assert "  targets     numbers, but no node has one\n" in text
+
+
 @pytest.mark.parametrize(
     ("changes", "error", "words"),
     [
@@ -188,6 +198,10 @@ def test_what_is_wrong_is_named(tmp_path: Path, graph: Graph) -> None:
     plain.save(tmp_path / "negative")
     with pytest.raises(ValueError, match="node 1 has -3"):
         read_folder(tmp_path / "negative")
+    plain.ndata["label"] = torch.eye(2).to_sparse_csr()
+    plain.save(tmp_path / "sparse")
+    with pytest.raises(ValueError, match="the node column 'label' must have one number, or one row, per node"):
+        read_folder(tmp_path / "sparse")
     data = Dataset("d", graph, train=ids(2), val=ids(), test=ids(), num_classes=2)
     data.save(tmp_path / "bare")
     with pytest.raises(ValueError, match="holds node 2 for training, which has no label"):

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import gzip
+import warnings
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 
+from nodeflow._text.table import Table, reading
 from nodeflow.datasets import read_ogb
 
 FILES = {
@@ -141,6 +143,25 @@ def test_bad_file(ogb: Path, name: str, text: str, message: str) -> None:
     write(ogb, name, text)
     with pytest.raises(ValueError, match=message):
         read_ogb(ogb)
+
+
+def test_lines_of_blanks_are_no_rows(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("1,2\n  \n3,4\n")
+    assert Table(tmp_path / "a.csv").numbers(np.int64, "integers").tolist() == [[1, 2], [3, 4]]
+    assert Table(tmp_path / "a.csv").numbers(np.float32, "numbers").tolist() == [[1, 2], [3, 4]]
+
+
+def test_errors_that_are_no_damage_and_warnings_that_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "a.csv").write_text("1.5\n")
+    with pytest.raises(MemoryError), reading(tmp_path / "a.csv", "a table"):
+        raise MemoryError
+
+    def older(*_: object, **__: object) -> None:
+        warnings.warn("loadtxt(): Parsing an integer via a float is deprecated", DeprecationWarning, stacklevel=1)
+
+    monkeypatch.setattr(np, "loadtxt", older)
+    with pytest.raises(ValueError, match=r"a\.csv, line 1: expected integers, got '1\.5'"):
+        Table(tmp_path / "a.csv").numbers(np.int64, "integers")
 
 
 def test_truncated_file(ogb: Path) -> None:

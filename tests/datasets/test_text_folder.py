@@ -274,6 +274,12 @@ def test_what_is_given_twice(tmp_path: Path) -> None:
         read_folder(folder)
 
 
+def test_numbers_with_an_underline_are_names(tmp_path: Path) -> None:
+    folder = folder_of(tmp_path, edges_csv="src,dst,kind\na,b,1_0\nb,c,2\n")
+    data = read_folder(folder, labels=False)
+    assert (data.graph.edata["kind"].tolist(), data.category_names["kind"]) == ([0, 1], ("1_0", "2"))
+
+
 def test_without_labels(tmp_path: Path) -> None:
     folder = folder_of(tmp_path, edges_csv=EDGES, nodes_csv="id\na\nb\nc\n")
     with pytest.raises(FileNotFoundError, match=r"has no column label in nodes\.csv; labels=False reads"):
@@ -287,3 +293,6 @@ def test_table_of_nodes_beside_arrays_of_edges(tmp_path: Path) -> None:
     np.savez(folder / "edges.npz", src=[0], dst=[1], num_nodes=3)
     with pytest.raises(ValueError, match=r"nodes\.csv must have 3 rows, one per node"):
         read_folder(folder)
+    (folder / "nodes.csv").write_text("name\nann\nbob\n")
+    with pytest.raises(ValueError, match=r"nodes\.csv must list 3 nodes, got 2"):
+        read_folder(folder, labels=False)

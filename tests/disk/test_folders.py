@@ -25,6 +25,7 @@ from nodeflow._disk.arrays import create_array, map_tensor, read_header
 from nodeflow._disk.folders import locked, new_folder
 from nodeflow._disk.manifest import MANIFEST, Manifest, replace_file
 from nodeflow._disk.streams import ArrayWriter
+from nodeflow._disk.texts import map_texts, write_texts
 from nodeflow._runtime import process
 
 
@@ -184,6 +185,22 @@ def test_foreign_manifests_are_refused(tmp_path: Path, change: object, message: 
     file.write_text(json.dumps(change(words)))  # type: ignore[operator]
     with pytest.raises(ValueError, match=message):
         Manifest.read(tmp_path / "a", "thing", 3)
+
+
+def test_texts_are_a_list_that_compares_as_one(tmp_path: Path) -> None:
+    words = ["", "é", "node"]
+    texts = map_texts(tmp_path, described := write_texts(tmp_path, "names", words), "names")
+    assert texts is not None
+    assert texts == words
+    assert texts != words[:2]
+    assert texts != 3
+    assert hash(texts) == hash(tuple(words))
+    assert map_texts(tmp_path, described, "others") is None
+    with pytest.raises(ValueError, match="has texts 'names', but not where they end"):
+        map_texts(tmp_path, {"names": described["names"]}, "names")
+    other = write_texts(tmp_path, "other", words[:2])
+    with pytest.raises(ValueError, match="the texts 'names' do not end where their bytes end"):
+        map_texts(tmp_path, {"names": described["names"], "names.ends": other["other.ends"]}, "names")
 
 
 def test_a_folder_without_manifest_is_no_folder_of_ours(tmp_path: Path) -> None:

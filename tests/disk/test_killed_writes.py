@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import signal
 import sys
@@ -85,6 +86,25 @@ def test_a_folder_that_cannot_be_replaced_comes_back(tmp_path: Path, monkeypatch
         write(tmp_path / "a", 2)
     assert Manifest.read(tmp_path / "a", "thing", 1)
     assert names(tmp_path) == ["a"]
+
+
+@pytest.mark.parametrize("way", ["one step", "no call for it", "link"])
+def test_an_empty_folder_and_the_rest_of_a_draft_are_in_nobodys_way(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str
+) -> None:
+    if way == "link":
+        (tmp_path / "empty").mkdir()
+        (tmp_path / "a").symlink_to("empty", target_is_directory=True)
+    else:
+        (tmp_path / "a").mkdir()
+    draft = folders._draft(tmp_path / "a")
+    (draft / "part").mkdir(parents=True)
+    (draft / "x.npy").write_bytes(b"half")
+    if way == "no call for it":
+        monkeypatch.setattr(ctypes, "CDLL", lambda _: object())
+    write(tmp_path / "a", 2)
+    assert names(tmp_path / "a") == [MANIFEST]
+    assert names(tmp_path) == ["a", *["empty"] * (way == "link")]
 
 
 def test_a_folder_is_replaced_in_one_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

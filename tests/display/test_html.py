@@ -16,8 +16,10 @@ from nodeflow import (
     Frame,
     Graph,
     History,
+    Layer,
     NeighborSampler,
     NodeFlowLoader,
+    TemporalNeighborSampler,
     create_node_flow,
     flow_from_edges,
     testing,
@@ -129,6 +131,13 @@ def test_a_node_flow_shows_its_sizes(graph: Graph) -> None:
 def test_any_node_flow_is_shown(batch: Any) -> None:
     for thing in (batch, *batch.layers, *batch.flows, *batch.ldata):
         shown(thing)
+
+
+def test_layers_say_what_ids_they_have(graph: Graph) -> None:
+    graph.edata["time"] = torch.arange(graph.num_edges)
+    batch = TemporalNeighborSampler(graph, [1])([3], times=[9])
+    assert "1 nodes, parent ids 3, in contexts" in words(batch.layers[-1])
+    assert "2 nodes, without parent ids" in words(Layer(2))
 
 
 def test_deep_and_wide_things_are_bounded() -> None:

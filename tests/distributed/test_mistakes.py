@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 from typing import Any
 
 import numpy as np
@@ -12,6 +14,7 @@ from _support.sampler_families import NODES, fingerprint, graph_of_all
 
 from nodeflow import Graph, NeighborSampler, NodeFlowLoader, TemporalNeighborSampler
 from nodeflow.distributed import PeerError
+from nodeflow.learned import EmbeddingTable
 from nodeflow.propagation import ExchangePlan, Propagation
 from nodeflow.sampling import Sampler
 from nodeflow.sampling.base import Choice, SamplerBase
@@ -63,6 +66,58 @@ def test_a_fault_of_the_data_of_one_part_names_its_edge_on_all() -> None:
     run_ranks(2, bound)
 
 
+@PARTS.on_every_rank
+def test_what_needs_all_edges_or_another_process_is_refused(graph: Graph, rank: int) -> None:
+    for call in (graph.csc, graph.edges, lambda: graph.indptr):
+        with pytest.raises(TypeError, match="this needs all edges of the graph, and this process holds a part"):
+            call()
+    with pytest.raises(TypeError, match="is not copied; open the folder again"):
+        copy.deepcopy(graph)
+    for each in (graph, EmbeddingTable(graph, 2, lr=0.1)):
+        with pytest.raises(TypeError, match="is not pickled"):
+            pickle.dumps(each)
+    assert repr(graph.ndata["x"]).endswith(f"{OWNER.count(rank)} rows here)")
+    with pytest.raises(TypeError, match="inputs cannot be given to a sampler of a graph that lies on several"):
+        NeighborSampler(graph, [2])([1], inputs=3)
+
+
+@PARTS.on_every_rank
+def test_a_column_of_all_edges_is_read_for_those_here(graph: Graph, rank: int) -> None:
+    whole, seeds = graph_of_all(), [[1, 3], [2, 5]][rank]
+    whole.edata["all"] = graph.edata["all"] = whole.edata["w"] * 2
+    assert (len(graph.held.edata), {*graph.held.edata}) == (len(whole.edata), {*whole.edata})
+    drawn, wanted = (NeighborSampler(each, [2], weight="all")(seeds) for each in (graph, whole))
+    assert fingerprint(drawn) == fingerprint(wanted)
+
+
+class Wrong(Sampler):
+    """Chooses all edges, with columns that cannot travel."""
+
+    by_row, kind = True, ""
+
+    def choose(self, dst, step):
+        edges = self.candidates(dst)
+        nodes = {"nodes": edges.src[:1], "ndata": {"n": torch.ones(1)}} if self.kind == "nodes" else {}
+        columns = {"q": torch.ones(len(edges), requires_grad=self.kind == "gradient")}
+        lacking = self.kind == "lacking" and dst[0] % 2 == 1
+        return Choice(edges.indptr, edges.positions, edata={} if lacking else columns, **nodes)
+
+
+@pytest.mark.parametrize(
+    ("kind", "words"),
+    [
+        ("nodes", "a Choice has no ndata where the graph lies on several processes"),
+        ("gradient", "column 'q' of a Choice has a gradient, which cannot travel"),
+        ("lacking", "a Choice must have the same columns on all processes"),
+    ],
+)
+@PARTS.on_every_rank
+def test_columns_that_cannot_travel_are_refused(graph: Graph, rank: int, kind: str, words: str) -> None:
+    sampler = type("Wrong", (Wrong,), {"kind": kind})(graph, 1)
+    with pytest.raises((TypeError, ValueError, PeerError), match=words):
+        sampler([1, 2, 3, 4])
+
+
 class Sometimes(Sampler):
     """Gives weights and a column to destinations with edges only, as a user may write it."""
 
@@ -83,7 +138,7 @@ def test_weights_and_columns_of_some_processes_are_not_lost(graph: Graph, rank: 
     assert fingerprint_of(Sometimes(graph, 1)(seeds)) == fingerprint_of(Sometimes(WHOLE, 1)(seeds))
 
 
-class Wrong(Sampler):
+class Misplaced(Sampler):
     """Chooses the edge at a position where no edge of its destinations lies."""
 
     def choose(self, dst, step):
@@ -100,7 +155,7 @@ class Whole(SamplerBase):
 @PARTS.on_every_rank
 def test_what_a_sampler_of_ones_own_chooses_is_checked(graph: Graph, rank: int) -> None:
     with pytest.raises((IndexError, ValueError, PeerError), match="position"):
-        Wrong(graph, 1)([1])
+        Misplaced(graph, 1)([1])
 
 
 @PARTS.on_every_rank

@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nodeflow import Graph
-from nodeflow.distributed import GraphParts
+from nodeflow.distributed import DistributedGraph, GraphParts
 from nodeflow.partitions import _split, _writing
 from nodeflow.partitions._cut import balanced, cut_nodes
 from nodeflow.partitions._split import grid_of
@@ -251,6 +251,12 @@ def test_a_machine_needs_its_own_part_only(tmp_path: Path, renumber: bool) -> No
         parts.part(3)
 
 
+def test_several_parts_need_several_processes(tmp_path: Path) -> None:
+    cut_into(random_graph(20, 30), tmp_path / "a", 3)
+    with pytest.raises(RuntimeError, match="a has 3 parts, one for each of 3 processes, and this process is alone"):
+        DistributedGraph.open(tmp_path / "a")
+
+
 def test_parts_of_another_folder_are_refused(tmp_path: Path) -> None:
     graph = random_graph(20, 30)
     parts = cut_into(graph, tmp_path / "a", 3)
@@ -270,17 +276,21 @@ def test_damaged_files(tmp_path: Path) -> None:
     cut_into(random_graph(20, 30), folder, 3)
     shutil.copytree(folder, tmp_path / "whole")
 
-    def damaged(file: str, change: Any) -> GraphParts:
+    def damaged(file: str, change: Any, **options: Any) -> GraphParts:
         shutil.rmtree(folder)
         shutil.copytree(tmp_path / "whole", folder)
         (folder / file).write_bytes(change((folder / file).read_bytes()))
-        return GraphParts.open(folder)
+        return GraphParts.open(folder, **options)
 
     def flipped(data: bytes) -> bytes:
         return data[:-1] + bytes([data[-1] ^ 1])
 
     with pytest.raises(ValueError, match=r"owner\.npy is damaged: its contents have another checksum"):
         damaged("owner.npy", flipped)
+    with pytest.raises(ValueError, match=r"owner\.npy is damaged: it names a part beyond the 3"):
+        damaged("owner.npy", lambda data: data[:-1] + b"\x03", verify=False)
+    with pytest.raises(ValueError, match=r"place\.npy is damaged: it names a place that its part does not have"):
+        damaged("place.npy", lambda data: data[:-1] + b"\x7f", verify=False)
     with pytest.raises(ValueError, match=r"part-1/src\.npy is damaged: its contents have another checksum"):
         damaged("part-1/src.npy", flipped).part(1)
     with pytest.raises(ValueError, match="another checksum"):

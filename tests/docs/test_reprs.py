@@ -16,17 +16,19 @@ sys.path.append(str(ROOT / "docs"))
 from _site.public_names import PublicName, public_names
 
 from nodeflow import Graph, NeighborSampler, NodeFlowLoader, Sampler, metrics, nn, partitions, random, storage
+from nodeflow._rows.base import RowsBase
 from nodeflow.compat import dgl
 from nodeflow.control_variates import History, Updater
 from nodeflow.datasets import debian
 from nodeflow.learned import EmbeddingTable, Pipeline
 from nodeflow.ops import Structure
 from nodeflow.partitions import PartitionBuffer, write_partitions
-from nodeflow.propagation import Propagation
+from nodeflow.propagation import ExchangePlan, Propagation
 from nodeflow.sampling import LayerSampler
 from nodeflow.sampling.base import Candidates, Choice, Edges, LayerCandidates
 from nodeflow.storage import Lookahead
 from nodeflow.training import Settings, Trainer
+from nodeflow.training._graph import FeatureRows
 
 PROTOCOLS = [storage.Rows, metrics.LinkScorer]
 """What users write, and types of functions."""
@@ -90,6 +92,18 @@ def test_sums_say_what_they_sum() -> None:
     model, history = nn.GCN(4, 2, 2), History(RING, {1: 2})
     shown(Updater(model, history, torch.eye(4), every=3), f"Updater(GCN, {history!r}, every 3 steps)")
     shown(random.Random(7), "Random(7)")
+
+
+def test_rows_and_plans_say_what_they_hold() -> None:
+    class Own(RowsBase):
+        shape, dtype = (3, 2), torch.float32
+
+        def _read(self, ids, out):
+            raise NotImplementedError
+
+    shown(Own(), "Own(float32 [3, 2])")
+    shown(FeatureRows(torch.ones(3, 2).double(), torch.float32), "FeatureRows(float32 [3, 2], of float64 [3, 2])")
+    shown(ExchangePlan(RING), "ExchangePlan(4 masters, 0 mirrors, partners [])")
 
 
 def test_samplers_and_batches_of_dgl_say_what_they_draw_and_have() -> None:

@@ -352,3 +352,17 @@ def test_edge_ids_of_a_flow():
     assert batch.fdata[0]["id"].tolist() == [0, 0, 2]
     batch.flow_compute(0, lambda edges: {"m": edges.edge_ids()}, fn.max("m", "last"))
     assert batch.ldata[1]["last"].tolist() == [0, 1, 2]
+
+
+def test_functions_may_ask_which_columns_there_are() -> None:
+    graph = Graph.from_edges([0, 1], [1, 0], ndata={"x": torch.ones(2), "y": torch.ones(2)})
+    batch = create_full_node_flow(graph, 1)
+    batch.copy_from_parent({0: ["x", "y"]})
+    seen: list[object] = []
+
+    def message(edges):
+        seen.append((len(edges.src), [*edges.src]))
+        return {"m": edges.src["x"]}
+
+    batch.flow_compute(0, message, fn.sum("m", "s"))
+    assert seen == [(2, ["x", "y"])]

@@ -73,3 +73,13 @@ def test_arrays_of_other_files_are_compared_with_their_bounds(tmp_path: Path) ->
     flip(tmp_path / "indices.npy", -8)
     with pytest.raises(ValueError, match=r"indices\.npy.*damaged.*indices\[1\] is 64"):
         elsewhere(data)
+
+
+def test_some_arrays_of_a_graph_folder_are_compared_with_their_bounds(stored: Path) -> None:
+    indptr, indices, edge_ids = Graph.open(stored).csc()
+    assert elsewhere(pickle.dumps(Graph(indptr, indices))).num_edges == 4
+    data = pickle.dumps(Graph(indptr, indices + 0, edge_ids=edge_ids))
+    assert elsewhere(data).num_edges == 4
+    flip(next(stored.glob("edge_ids-*.npy")), -edge_ids.itemsize)
+    with pytest.raises(ValueError, match=r"edge_ids.*not the graph that was pickled, or damaged: edge_ids\[3\] is 6."):
+        elsewhere(data)

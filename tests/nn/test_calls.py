@@ -79,6 +79,7 @@ def test_arguments_in_a_wrong_order_are_explained(graph: Graph) -> None:
         (lambda: model.inference(x, graph), r"a Graph or a Propagation first.*the other way round"),
         (lambda: model.inference(batch, x), r"for a batch call model\(batch, h\)"),
         (lambda: inference(lambda batch, h: h, graph, x), r"model must be a torch\.nn\.Module, got function"),
+        (lambda: model(3, x), r"with a NodeFlow first, got int 3$"),
         (lambda: SAGEConv(2, 2)(x, None), r"call SAGEConv as conv\(flow, h\) or conv\(batch, i, h\)"),
     ):
         with pytest.raises(TypeError, match=words):

@@ -5,7 +5,7 @@ import torch
 from _support.ops_reference import for_threads, same_bits
 from torch import nn
 
-from nodeflow.ops import Structure, aggregate, aggregate_beside_own, dropout, linear_sum, sparse_linear
+from nodeflow.ops import Structure, aggregate, aggregate_beside_own, dropout, in_bfloat16, linear_sum, sparse_linear
 from nodeflow.ops._autograd import Spmm
 from nodeflow.ops._linear import _pieces
 
@@ -116,6 +116,12 @@ def test_linear_maps_under_autocast(sparse, relu):
     assert all(tensor.dtype == torch.float32 for tensor in results[0][1:])
     for low_bits, expected in zip(*results, strict=True):
         assert (low_bits.double() - expected).norm() <= 8 * ROUNDED * expected.norm()  # a ReLU may flip near 0
+
+
+def test_transforms_and_other_devices_have_no_maps_in_bfloat16():
+    x, seen = torch.ones(2, 3, dtype=torch.bfloat16), []
+    torch.vmap(lambda row: seen.append(in_bfloat16(row)) or row)(x)
+    assert [in_bfloat16(x), *seen, *map(in_bfloat16, (x.to("meta"), x.float()))] == [True, False, False, False]
 
 
 def test_sparse_gradients_are_summed_in_float32():

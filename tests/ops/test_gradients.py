@@ -147,6 +147,21 @@ def test_operands_that_need_no_gradient_get_none():
     assert h.grad is None
 
 
+@pytest.mark.parametrize("needs", ["u", "v", "w"])
+def test_one_operand_alone_may_need_a_gradient(needs):
+    u, v, w = (values(n, shape, n).requires_grad_() for n, shape in ((3, (4,)), (3, (4,)), (7, ())))
+    src, dst = (torch.tensor(end) for end in zip(*EDGES.edges, strict=True))
+    alone = {name: x if name == needs else x.detach() for name, x in {"u": u, "v": v, "w": w}.items()}
+    if needs == "w":
+        found = ops.aggregate_beside_own(EDGES.structure, alone["u"], "sum", alone["w"])[:, 4:]
+        wanted = torch.zeros(3, 4, dtype=u.dtype).index_add(0, dst, u[src] * w[:, None])
+    else:
+        found = ops.message(EDGES.structure, "dot", "u", alone["u"], "v", alone["v"])[:, 0]
+        wanted = (u[src] * v[dst]).sum(1)
+    cotangent, of = values(len(found), tuple(found.shape[1:]), 5), {"u": u, "v": v, "w": w}[needs]
+    torch.testing.assert_close(*(torch.autograd.grad(out, of, cotangent)[0] for out in (found, wanted)))
+
+
 @pytest.mark.parametrize("name", list(SAMPLES))
 @pytest.mark.parametrize("reduce", REDUCTIONS)
 def test_gradients_where_there_is_nothing(name, reduce):

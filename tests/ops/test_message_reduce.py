@@ -151,6 +151,12 @@ def test_integers_are_not_averaged_and_divide_to_floats():
     assert ops.message_reduce(edges.structure, "add", "u", h, "v", values(5, (2,)), "sum").dtype == torch.float64
 
 
+def test_bools_count():
+    yes = torch.ones(4, dtype=torch.bool)
+    out = ops.message(SAMPLES["mixed"].structure, "add", "u", yes, "u", yes)
+    assert (out.dtype, out.tolist()) == (torch.int64, [2] * 9)
+
+
 def test_large_weighted_integers_stay_exact():
     edges = SAMPLES["hub"]
     h = torch.tensor([[2**52 + 1], [2**53 + 1], [3]])

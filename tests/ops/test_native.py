@@ -9,6 +9,7 @@ from _support.ops_reference import SAMPLES, Edges, for_threads, same_bits, some_
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.autograd import gradcheck, gradgradcheck
+from torch.utils.flop_counter import FlopCounterMode
 
 from nodeflow import ops
 from nodeflow.ops import Structure
@@ -259,6 +260,17 @@ def test_views_broadcasts_and_empty_rows_of_features():
         none = torch.zeros(4, 0, requires_grad=True)
         ops.aggregate(edges.structure, none, reduce).sum().backward()
         assert none.grad.shape == (4, 0)
+
+
+@pytest.mark.parametrize("name", list(SAMPLES))
+def test_sums_that_are_counted_are_torchs_own(name):
+    structure, edges = SAMPLES[name].structure, SAMPLES[name].edges
+    h, w = values(SAMPLES[name].num_src, (2, 4), 1), values(len(edges), (2,), 2)
+    for weight in (None, w[:, 0], w):
+        expected = spmm.Spmm.apply(structure, h, weight)
+        with FlopCounterMode(display=False):
+            found = spmm.Spmm.apply(structure, h, weight)
+        torch.testing.assert_close(found, expected)
 
 
 def test_other_tensors_go_the_way_of_torch():

@@ -148,6 +148,8 @@ def test_other_orders(tmp_path: Path) -> None:
     last = [state.partitions for state in PartitionBuffer(parts.folder, 4, order=reverse)][-1]
     assert sorted(last) == sorted(comet_order(8, 4).states[0])
     assert calls == [0, 0]
+    buffer = PartitionBuffer(parts.folder, 4, order=reverse)
+    assert buffer.held_bytes >= PartitionBuffer(parts.folder, 4, order="comet").held_bytes  # whatever it returns
 
 
 # -------------------------------------------------------------------------------------------------------- learned rows
@@ -327,3 +329,12 @@ def test_mistakes_of_epochs(parts: Partitions, tmp_path: Path) -> None:
         pytest.raises(ValueError, match="set_epoch is for buffers that write nothing back, and this one writes x: it"),
     ):
         writing.set_epoch(1)
+    with PartitionBuffer(unknown.folder, 2, writable=["x"], epoch=7) as writing:
+        assert writing.epoch == 7
+        states = iter(writing)
+        next(states)
+        writing.close()  # within an epoch, which then is not committed
+    with pytest.raises(RuntimeError, match="ended"):
+        next(states)
+    with PartitionBuffer(unknown.folder, 2, writable=["x"]) as writing:
+        assert writing.epoch == 0

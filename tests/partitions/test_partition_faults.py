@@ -19,7 +19,7 @@ from _support.processes import environment
 
 from nodeflow._disk.arrays import ArrayFile
 from nodeflow._disk.streams import ArrayWriter
-from nodeflow.partitions import PartitionBuffer, Partitions, beta_order
+from nodeflow.partitions import PartitionBuffer, Partitions, _slots, beta_order
 
 GRAPH = random_graph(20, 50)
 
@@ -94,7 +94,10 @@ def test_a_full_disk_ends_the_epoch_with_its_error(
 
 
 @pytest.mark.parametrize("prefetch", [True, False])
-def test_a_file_that_is_damaged_between_states_is_named(parts: Partitions, prefetch: bool) -> None:
+def test_a_file_that_is_damaged_between_states_is_named(
+    parts: Partitions, prefetch: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    header = _slots.read_header
     buffer = PartitionBuffer(parts.folder, 2, order="beta", prefetch=prefetch)
     missing = next(k for k in range(5) if k not in buffer.order_of(0).states[0])
     file = parts.folder / parts.node_array("x", missing).file
@@ -102,6 +105,17 @@ def test_a_file_that_is_damaged_between_states_is_named(parts: Partitions, prefe
     os.truncate(file, 130)
     with pytest.raises(ValueError, match=rf"{re.escape(str(file))} is damaged or was cut off"):
         list(buffer)
+    np.save(file, np.zeros(4))
+    with pytest.raises(ValueError, match=rf"{re.escape(str(file))} holds float64 \[4\], but 4 rows of float32 \[3\]"):
+        list(buffer)
+    file.unlink()
+    with pytest.raises(FileNotFoundError, match=rf"{re.escape(str(file))} is missing: the folder is not whole"):
+        list(buffer)
+    file.write_bytes(whole)
+    with monkeypatch.context() as patch:
+        patch.setattr(_slots, "read_header", lambda path: (header(path), path == file and os.truncate(path, 130))[0])
+        with pytest.raises(ValueError, match=rf"{re.escape(str(file))} was cut off while it was read"):
+            list(buffer)
     file.write_bytes(whole)
     edges = np.load(parts.folder / "src.npy", mmap_mode="r+")
     edges[:] = -3

@@ -203,6 +203,8 @@ def test_faults_in_a_folder_are_named(tmp_path: Path) -> None:
     facts = {**text["facts"], "num_partitions": 4}
     broken("manifest.json", json.dumps({**text, "facts": facts}).encode(), "do not fit together")
     broken("manifest.json", json.dumps({**text, "facts": {}}).encode(), "do not fit together")
+    facts = {**text["facts"], "ndata": [*text["facts"]["ndata"], text["facts"]["ndata"][0]]}
+    broken("manifest.json", json.dumps({**text, "facts": facts}).encode(), "do not fit together")
     for value in ("9", None, float("inf"), 2**70):
         facts = {**text["facts"], "num_edges": value}
         broken("manifest.json", json.dumps({**text, "facts": facts}).encode(), "damaged")
@@ -231,6 +233,12 @@ def test_sparse_columns_stay_sparse(tmp_path: Path) -> None:
             assert not rows.to_dense()[~resident].any()
     with pytest.raises(TypeError, match="writable names column 'sparse'"):
         list(PartitionBuffer(parts.folder, 2, writable=["sparse"]))
+    buffer = PartitionBuffer(parts.folder, 2)
+    ids = np.load(parts.folder / parts.node_array("sparse", 0).plain[1].file, mmap_mode="r+")
+    ids[0] = 9
+    ids.flush()
+    with pytest.raises(ValueError, match=r"3\.0\.0\.indices.*: damaged sparse rows: indices\[0\] is 9"):
+        list(buffer)
 
 
 @pytest.mark.parametrize("after", [0, 3, 8])

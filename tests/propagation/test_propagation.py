@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 from _support.graphs import sparse_column
+from _support.own_rows import OwnRows
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -142,6 +143,13 @@ def test_flows_of_a_float64_column_are_exact() -> None:
         rows = h[flow.src_layer.parent_nid]
         sums = flow.aggregate(rows, "sum", weight=flow.weight)
         assert torch.allclose(sums, propagation(h)[flow.dst_layer.parent_nid], rtol=1e-15, atol=0)
+
+
+def test_integers_and_rows_of_ones_own_are_added_too() -> None:
+    graph = Graph.from_edges([0, 1, 2, 0], [2, 2, 0, 1])
+    h = torch.tensor([[1, 2], [3, 4], [5, 6]])
+    assert Propagation(graph)(h).tolist() == [[5.0, 6.0], [1.0, 2.0], [4.0, 6.0]]
+    assert Propagation(graph)(OwnRows(h.float())).tolist() == Propagation(graph)(h.float()).tolist()
 
 
 def test_inference_through_a_filter_of_edges() -> None:

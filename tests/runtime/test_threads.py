@@ -114,6 +114,14 @@ def test_an_error_is_raised_and_ends_the_work(kind):
         run_all(lambda k: (_ for _ in ()).throw(KeyboardInterrupt), 2)
 
 
+def test_other_builds_of_torch_have_no_library_of_threads(monkeypatch):
+    monkeypatch.setattr(threads.ctypes, "CDLL", lambda _: object())
+    assert threads._openmp.__wrapped__() is None
+    monkeypatch.setattr(torch.__config__, "parallel_info", lambda: "ATen parallel backend: native thread pool")
+    monkeypatch.setattr(threads.ctypes, "CDLL", lambda _: pytest.fail("another library was asked for"))
+    assert threads._openmp.__wrapped__() is None
+
+
 @needs_openmp
 def test_an_interrupt_that_is_lost_in_c_is_raised(monkeypatch):
     """Python ends a callback that is interrupted before its first line, says so and goes on."""

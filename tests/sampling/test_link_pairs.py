@@ -27,6 +27,13 @@ def known(end: int, side: str) -> np.ndarray:
     return np.array([float(n != end and (end, n) not in set(zip(near, far, strict=True))) for n in range(9)])
 
 
+def test_no_pairs_have_either_width():
+    assert LinkSampler(NeighborSampler(SMALL, [1]), pairs=[])([]).num_flows == 1
+    typed = Graph.from_edges([0, 1], [1, 0], edata={"r": torch.tensor([0, 1])})
+    links = LinkSampler(NeighborSampler(typed, [1]), pairs=[], relation="r", num_negatives=2)
+    assert (links.num_seeds, len(NodeFlowLoader(links, []))) == (0, 0)
+
+
 # ---- time
 
 

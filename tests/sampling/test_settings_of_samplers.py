@@ -194,6 +194,16 @@ def test_an_unknown_name_teaches(kind, name, words):
         kind(star(2), **{name: 1})
 
 
+def test_all_arguments_may_be_named_and_annotations_unknown():
+    class Own(NeighborSampler):
+        def __init__(self, graph, **options: Unknown):  # noqa: F821
+            super().__init__(graph, [2], **options)
+
+    graph = Graph.from_edges([0, 1], [1, 0])
+    assert NeighborSampler(graph=graph, fanouts=[2]).fanouts == Own(graph=graph, seed=3).fanouts
+    assert hasattr(Own, "graph")  # as tools for documentation ask
+
+
 def test_options_of_a_sampler_of_ones_own():
     class Typed(RowSampler):
         def __init__(self, graph: Graph, k: int, **options: Unpack[SamplerOptions]) -> None:

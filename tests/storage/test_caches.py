@@ -46,6 +46,9 @@ def test_cached_rows_are_those_of_the_column(calls: list[list[int]], room: int, 
     assert (rows.hits, rows.misses) == (sum(i in hot for i in asked), sum(i not in hot for i in asked))
     assert rows.hit_rate == rows.hits / len(asked) if asked else np.isnan(rows.hit_rate)
     assert rows.fetch(torch.arange(60)).equal(column)
+    out = torch.empty_like(column)
+    assert Cached(column, heat, "1 MB").fetch(torch.arange(59, -1, -1), out) is out
+    assert out.equal(column.flip(0))
 
 
 @given(some_ids, st.lists(st.integers(0, 60), max_size=3), st.booleans())

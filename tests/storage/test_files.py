@@ -6,6 +6,7 @@ import errno
 import json
 import os
 import pickle
+from dataclasses import replace
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from nodeflow import Graph, NeighborSampler, storage
+from nodeflow._disk.manifest import Manifest
 from nodeflow._kernels import reading
 
 NOT_A_TENSOR: Any = [0]
@@ -222,6 +224,15 @@ def test_a_mapped_column_of_an_opened_graph(tmp_path: Path, column: Tensor) -> N
         storage.open(mapped.ndata["x"], "x")
 
 
+def test_rows_of_a_file_that_is_gone_are_not_unpickled(tmp_path: Path) -> None:
+    np.save(tmp_path / "x.npy", np.ones((2, 3), np.float32))
+    data = pickle.dumps(rows := storage.open(tmp_path / "x.npy"))
+    assert repr(rows) == f"FileRows(float32 [2, 3], {str(tmp_path / 'x.npy')!r})"
+    (tmp_path / "x.npy").unlink()
+    with pytest.raises(FileNotFoundError, match=r"x\.npy"):
+        pickle.loads(data)
+
+
 def test_files_are_closed(folder: Path) -> None:
     rows = storage.open(folder / "x.npy")
     file = rows._file
@@ -244,7 +255,9 @@ def test_sparse_rows_are_those_of_the_matrix(rng: np.random.Generator) -> None:
         storage.save_sparse(Path(place) / "x", matrix)
         rows = storage.open(Path(place) / "x", threads=3)
         assert rows.shape == (30, 9)
+        assert repr(rows) == f"SparseFileRows(sparse float32 [30, 9], {str(Path(place) / 'x')!r})"
         found = rows.fetch(torch.from_numpy(ids))
+        assert (rows.bytes_read > 0) is (found.values().numel() > 0)
     assert found.layout == torch.sparse_csr
     assert found.to_dense().tolist() == matrix.toarray()[ids].tolist()
 
@@ -305,6 +318,11 @@ def test_a_file_of_which_no_block_can_be_read_is_named(folder: Path, monkeypatch
 def test_sparse_mistakes_are_named(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match="has no sparse rows in it"):
         storage.open(tmp_path)
+    storage.save_sparse(tmp_path / "bare", scipy.sparse.eye(3, format="csr"))
+    manifest = Manifest.read(tmp_path / "bare", "sparse rows", 1)
+    replace(manifest, arrays={}).write(tmp_path / "bare")
+    with pytest.raises(ValueError, match="bare has a manifest without sparse rows: it is damaged"):
+        storage.open(tmp_path / "bare")
     save_file({"indptr": torch.tensor([0, 1])}, tmp_path / "x.safetensors", metadata={"columns": "4"})
     with pytest.raises(ValueError, match="as an earlier nodeflow wrote it"):
         storage.open(tmp_path / "x.safetensors")

@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
+from nodeflow._base.types import Array
 from nodeflow._disk.manifest import MANIFEST
+from nodeflow._peers.peers import Facts, Peers
 from nodeflow._store import journal
 from nodeflow._store.journal import Journal
 from nodeflow._store.store import Changes, MemoryStore
@@ -290,6 +293,55 @@ def test_a_child_made_by_fork_does_not_write(tmp_path: Path) -> None:
     assert values(opened(tmp_path / "a").arrays) == after(1)
 
 
+class Two(Peers):
+    """Two processes, of which the other has a set of arrays of some number, and may be gone."""
+
+    size = 2
+
+    def __init__(self, number: int = 0) -> None:
+        super().__init__()
+        self.number, self.gone = number, False
+
+    def gather(self, what: str, arrays: Sequence[Array]) -> list[list[Array]]:
+        if self.gone:
+            raise ConnectionError("the other process has ended")
+        return [[*arrays], [np.array([self.number, 0, 0], np.int64)]]
+
+    def agree(self, what: str, facts: Facts) -> None:
+        if not callable(facts) and facts["number of its arrays"] != str(self.number):
+            raise ValueError(f"{what} are of other numbers")
+
+
+def test_a_commit_that_the_other_process_may_not_have_ended_is_left_open(tmp_path: Path) -> None:
+    peers = Two()
+    store = opened(tmp_path / "a", peers=peers)
+    store.commit(changes(1))
+    peers.gone = True
+    with pytest.raises(ConnectionError):
+        store.commit(changes(2))
+    peers.gone = False
+    with pytest.raises(RuntimeError, match=r"unknown whether the last commit to .* ended on the other processes"):
+        store.commit(changes(3))
+    store.close()
+    assert values(opened(tmp_path / "a").arrays) == after(1)
+
+
+@pytest.mark.parametrize(("number", "words"), [(1, "has no set 1 of arrays, only 0"), (2, "are of other numbers")])
+def test_a_folder_of_another_run_is_refused_and_stays(tmp_path: Path, number: int, words: str) -> None:
+    opened(tmp_path / "a").commit(changes(1))
+    with pytest.raises(ValueError, match=words):
+        opened(tmp_path / "a", peers=Two(number))
+    assert values(opened(tmp_path / "a").arrays) == after(1)
+
+
+def test_a_store_knows_its_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = opened(tmp_path / "a")
+    monkeypatch.setattr(os, "getpid", lambda: store._process + 1)
+    with pytest.raises(BlockingIOError, match="was opened by the process that forked this one"):
+        store.commit(changes(1))
+    assert values(store.arrays) == after(0)
+
+
 def test_folders_of_others(tmp_path: Path) -> None:
     opened(tmp_path / "a").close()
     other = {**SHAPES, "x": ((50, 4), torch.float32)}
@@ -325,6 +377,8 @@ def test_a_journal_that_is_not_marked_changes_nothing(tmp_path: Path) -> None:
     assert not log.marked
     array = torch.arange(6.0).view(3, 2)
     log.record({"x": array}, [("x", torch.tensor([1, 2]))])
+    with pytest.raises(RuntimeError, match="holds rows of a commit that did not end; undo it first"):
+        log.record({"x": array}, [("x", torch.tensor([0]))])
     log.close()
     assert (tmp_path / "journal").exists()  # still needed
     array.zero_()

@@ -56,6 +56,20 @@ def test_a_compiled_layer() -> None:
     assert check_layer(Right(), WIDTH, checks=["compile"]).outcomes[0].status in ("passed", "skipped")
 
 
+class Odd(Right):
+    """Counts neighbours, which has no gradient, and refuses bfloat16."""
+
+    def forward(self, flow: Any, h: torch.Tensor) -> torch.Tensor:
+        if h.dtype == torch.bfloat16:
+            raise TypeError("float32 alone")
+        return flow.in_degrees[:, None].to(h.dtype)
+
+
+def test_checks_that_do_not_apply_say_why() -> None:
+    report = check_layer(Odd(), WIDTH, checks=["no neighbours", "gradients", "narrow types"])
+    assert [o.note for o in report.outcomes] == ["", "the result has no gradient", "no bfloat16: float32 alone"]
+
+
 def test_a_failure_runs_again() -> None:
     torch.manual_seed(0)
     layer = LastEdge()

@@ -14,7 +14,7 @@ from _support.planted_samplers import SAMPLERS, NotInverse, Plain, Window
 from _support.sampler_families import FAMILIES, call_of, graph_of_all
 
 import nodeflow
-from nodeflow import FullSampler, Graph, NeighborSampler
+from nodeflow import BernoulliSampler, ClusterSampler, FullSampler, Graph, NeighborSampler, SaintSampler, ShadowSampler
 from nodeflow.testing import CheckError, as_sampler, check_sampler, parametrize_with_checks
 from nodeflow.testing._check_sampler import SAMPLER_CHECKS
 from nodeflow.testing._law_checks import uniform_pairs
@@ -176,6 +176,84 @@ def test_samplers_that_cannot_be_made_again_are_checked_on_their_graph() -> None
     assert "does not keep its argument 'table'" in report.outcomes[1].note
 
 
+class Odd(Plain):
+    """Has one property that checks look at, and cannot be made again: it keeps its argument under another name."""
+
+    def __init__(self, graph: Graph, odd: str, **options: Any) -> None:
+        super().__init__(graph, 2, 1, **options)
+        self.what, self.takes_times = odd, odd == "times"
+
+    def estimand(self, *time: float) -> torch.Tensor:
+        if self.what == "no sum":
+            raise TypeError("it is no estimate")
+        return super().estimand()
+
+    def choose(self, dst: torch.Tensor, step: Any) -> Any:
+        if self.what == "refuses" and not len(dst):
+            raise ValueError("there must be seeds")
+        edges = self.candidates(dst)
+        return edges.select([]) if self.what == "nothing" else super().choose(dst, step)
+
+
+@pytest.mark.parametrize(
+    ("name", "sampler", "options", "note"),
+    [
+        ("marginals", lambda g: Odd(g, "no sum"), {}, "it estimates no sum"),
+        ("hubs", lambda g: Odd(g, "no sum"), {}, "it estimates no sum"),
+        ("hubs", lambda g: Odd(g, "nothing"), {}, "0 edges of a hub were drawn in"),
+        ("hubs", lambda g: ShadowSampler(g, 1, 1, 2), {}, "it does not derive from Sampler"),
+        ("pairs", lambda g: ShadowSampler(g, 1, 1, 2), {"pairs": "uniform"}, "its flows have no candidates"),
+        ("marginals", lambda g: SaintSampler(g, 1, kind="edge", budget=1), {"seeds": []}, "seeds must not be empty"),
+        ("marginals", lambda g: ClusterSampler(g, 1, 3), {}, "seeds are parts: assert_unbiased takes batch_size="),
+        ("marginals", Odd(Graph.from_edges([0] * 1001, [1] * 1001), ""), {}, "on graphs of at most 1000 edges"),
+        ("marginals", Odd(graph_of_all(), "nothing"), {}, "no edge was drawn 40 times in 500 draws: too few"),
+        ("pairs", Odd(Graph.from_edges([1], [0]), ""), {"pairs": "uniform"}, "no seed has two edges"),
+        ("repeated seeds", Odd(graph_of_all(), ""), {"seeds": []}, "there are no seeds"),
+        ("future", lambda g: Odd(g, "times"), {"seeds": [0], "times": [1]}, "it has no attribute time"),
+    ],
+)
+def test_a_check_that_does_not_apply_says_why(name: str, sampler: Any, options: dict[str, Any], note: str) -> None:
+    with pytest.raises(CheckError, match="no check ran, so nothing is known") as error:
+        check_sampler(sampler, checks=name, **options)
+    (outcome,) = error.value.report.outcomes
+    assert note in outcome.note
+    assert repr(outcome) == f"{name}: skipped"
+
+
+class Broken(ClusterSampler):
+    def complete(self, batch: Any) -> Any:
+        raise RuntimeError("it is broken")
+
+
+@pytest.mark.parametrize(
+    ("name", "sampler", "words"),
+    [
+        ("no seeds", lambda g: Odd(g, "refuses"), "raised ValueError: there must be seeds"),
+        ("marginals", lambda g: Odd(g, "nothing"), "was drawn 0 times in 100 draws, but counts 1 in estimand"),
+        ("structure", Broken(graph_of_all(), 1, 3), "raised RuntimeError: it is broken"),
+        ("no seeds", Odd(graph_of_all(), "refuses"), r"sampler = \.\.\.  # Odd, as given"),
+        ("marginals", NotInverse(graph_of_all(), edge_filter=np.arange(500) % 5 > 0), "edge_filter='edge_filter'"),
+    ],
+)
+def test_more_faults_are_found_and_shown(name: str, sampler: Any, words: str) -> None:
+    with pytest.raises(CheckError, match=words):
+        check_sampler(sampler, checks=[name], budget=4)
+
+
+@pytest.mark.parametrize(
+    ("name", "sampler", "graph"),
+    [
+        ("marginals", lambda g: SaintSampler(g, 1, kind="node", budget=8), None),
+        ("pairs", lambda g: BernoulliSampler(g, [2]), None),
+        ("order", lambda g: NeighborSampler(g, [2, 2], include_dst=False, direction="out"), None),
+        ("edges", lambda g: Plain(g), Graph.from_edges([], [], num_nodes=3, edata={"w": torch.zeros(0)})),
+        ("epochs", lambda g: uniform_draws(g, 2, ids=False), None),
+    ],
+)
+def test_more_right_samplers_pass(name: str, sampler: Any, graph: Graph | None) -> None:
+    assert check_sampler(sampler, graph=graph, checks=[name]).passed == [name]
+
+
 def uniform_draws(graph: Graph, k: int, *, fault: int = 0, ids: bool = True) -> Any:
     """A foreign sampler: k in-edges with replacement from one destination on, of one flow."""
     indptr, indices, positions = graph.csc()
@@ -212,6 +290,8 @@ def test_foreign_edges_that_are_not_in_the_graph() -> None:
     ):
         with pytest.raises(ValueError, match=words):
             as_sampler(lambda seeds, seed, drawn=drawn: drawn, graph, 1)([0])
+    with pytest.raises(TypeError, match="the function of as_sampler draws all flows together"):
+        strange.choose(torch.tensor([0]), None)
     weighted = as_sampler(lambda seeds, seed: [([2, 1], [0, 0], [1, 0], [3.0, 4.0])], graph, 1)([0]).flows[0]
     assert (weighted.parent_eid.tolist(), weighted.weight.tolist()) == ([1, 0], [3.0, 4.0])
 

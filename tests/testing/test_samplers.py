@@ -102,6 +102,11 @@ def test_unbiased_samplers_pass(options: dict[str, Any], fanouts: list[int], sta
     assert_unbiased(NeighborSampler(star, fanouts, **options), [0, 1, 5, 31, 5], draws=300)
 
 
+def test_sums_of_seeds_without_neighbours_are_compared() -> None:
+    graph = Graph.from_edges([1, 2], [0, 0], num_nodes=4)
+    assert_unbiased(NeighborSampler(graph, [1, 1], include_dst=False), [3], draws=400)
+
+
 def test_an_unbiased_sampler_of_ones_own_passes(star: Graph) -> None:
     assert_unbiased(Biased(star, 0, 0, 0.5), [0, 1, 5], draws=600)
 

@@ -189,6 +189,13 @@ def test_assert_valid_says_what_is_broken(graph: Graph) -> None:
         assert_valid(batch)
 
 
+def test_the_names_are_listed_and_hypothesis_may_be_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert dir(nodeflow.testing) == sorted(nodeflow.testing.__all__)
+    monkeypatch.setitem(sys.modules, "hypothesis", None)
+    with pytest.raises(ImportError, match=r"nodeflow\.testing\.flows needs hypothesis; install it with: pip install"):
+        nodeflow.testing.flows  # noqa: B018
+
+
 @pytest.mark.slow
 def test_without_hypothesis_the_error_says_what_to_install() -> None:
     # the package itself does not need it

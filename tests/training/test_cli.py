@@ -23,7 +23,7 @@ from nodeflow import NeighborSampler
 from nodeflow.nn import VRGCN, VRGraphSAGE
 from nodeflow.training import _samplers as methods
 from nodeflow.training import load_model
-from nodeflow.training._cli import add_settings
+from nodeflow.training._cli import add_settings, main
 from nodeflow.training._fields import option_of
 from nodeflow.training._settings import FIELDS
 
@@ -207,7 +207,10 @@ def test_without_a_picture(data: Path, tmp_path: Path, monkeypatch: pytest.Monke
 def test_an_earlier_run_is_replaced_and_the_command_says_so(data: Path, tmp_path: Path, cli: Cli) -> None:
     output = tmp_path / "out"
     says = f"replaces the earlier run in {output}"
-    assert says not in cli.train(data, output)
+    np.save(data / "extra.npy", np.zeros(3))
+    lines = cli.train(data, output).splitlines()
+    assert says not in lines
+    assert lines.count(f"files of {data} that are not read: extra.npy") == 1
     assert cli.train(data, output, "--no-plot", "--seed", "5").splitlines().count(says) == 1
     assert sorted(path.name for path in output.iterdir()) == [name for name in FILES if "png" not in name]
     assert json.loads((output / "result.json").read_text())["settings"]["seed"] == 5
@@ -298,6 +301,16 @@ def test_help(command: list[str], cli: Cli) -> None:
             assert name in words
     if not command:
         assert all(name in words for name in ("train", "evaluate", "predict", "compare", "info"))
+
+
+def test_streams_of_another_kind_and_none(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdout", shown := io.StringIO())
+    assert main(["info", str(data)]) == 0
+    assert "120" in shown.getvalue()
+    monkeypatch.setattr(sys, "stdout", None)
+    assert main(["info", str(data)]) == 0
+    with sys.stdout as nowhere:
+        assert nowhere.name == os.devnull
 
 
 def test_version(cli: Cli) -> None:

@@ -93,6 +93,7 @@ BAD_OPTIONS = {
     "--checkpoint-every never": "checkpoint_every must be a number of epochs, or of minutes as in '10min', got 'never'",
     "--config nowhere.toml": "no file of settings at nowhere.toml",
     "--resume nowhere": "--resume takes the settings of its folder, but ",
+    "--seeds 3 --resume nowhere": "--seeds starts runs, and --resume goes on with one",
     "--unknown": "there is no option --unknown",
     "--learning-rate 1": "there is no option --learning-rate; it is called --lr here",
     "--hiden 1": "there is no option --hiden; it is called --hidden here",

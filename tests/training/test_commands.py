@@ -61,6 +61,11 @@ def test_what_evaluate_refuses(place: Path, tmp_path: Path, cli: Cli) -> None:
     np.save(other / "features.npy", np.ones((120, 5)))
     message = cli.failure("evaluate", place / "sage", "--data", other)
     assert f"the model in {place / 'sage'} does not fit data set 'other': size mismatch for model.convs.0" in message
+    run = tmp_path / "parts"
+    shutil.copytree(place / "sage", run)
+    text = (run / "run.toml").read_text().replace('partitions = ""', 'partitions = "p"')
+    (run / "run.toml").write_text(re.sub(r"(?m)^data = .*\n", "", text))
+    assert "trained on parts of a graph: give the data set that they were cut" in cli.failure("evaluate", run)
     message = cli.failure("evaluate", place / "sage", "--device", "cuda:99")
     assert "device 'cuda:99' is not there" in message
 
@@ -106,6 +111,9 @@ def test_predictions_for_nodes_of_a_file_and_for_nodes_without_labels(place: Pat
     assert found[0].shape == (3, 2)
     assert np.array_equal(found[0][0], found[0][2])
     assert np.array_equal(found[0], found[1])
+    options[3] = "unlabelled"  # which all are
+    assert status(["predict", str(place / "sage"), *options]) == 0
+    assert np.load(tmp_path / "x.npy").shape == (120, 2)
 
 
 @pytest.mark.parametrize(
@@ -315,6 +323,11 @@ def test_compare_names_data_sets_that_differ(place: Path, tmp_path: Path, cli: C
     (other / "result.json").write_text(json.dumps({**result, "dataset": "three"}))
     header, first, second = cli("compare", place / "sage", other).splitlines()
     assert (header.split()[1], first.split()[1], second.split()[1]) == ("data", "two", "three")
+    log = (other / "log.csv").read_bytes()
+    (other / "log.csv").unlink()
+    assert f"there is no log {other / 'log.csv'}: the folder was not copied whole" in cli.failure("compare", other)
+    (other / "log.csv").write_bytes(log)
+    assert f"{tmp_path / 'none'} is no folder of a run" in cli.failure("compare", tmp_path / "none")
     for damage in ("{", "{}", "[]"):
         (other / "result.json").write_text(damage)
         assert f"{other / 'result.json'} is damaged, or no result of a run" in cli.failure("compare", other)
@@ -339,6 +352,7 @@ def test_compare_says_what_runs_were_validated_on(
     names = [f"{place / 'sage'} (validation sampled)", f"{ladies} (validation full)"]
     assert drawn == [names]
 
+    assert _commands._validation({"task": "link", "validate": "sampled"}) == "full"
     assert "validate" not in cli("compare", ladies, full, "--output", tmp_path / "b.png")
     assert drawn[1:] == [[str(ladies), str(full)]]
 

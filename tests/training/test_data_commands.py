@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -14,9 +15,10 @@ from _support.partition_tools import check_parts, renumbered
 
 from nodeflow import Graph
 from nodeflow.datasets import read_folder
-from nodeflow.distributed import GraphParts
+from nodeflow.distributed import GraphParts, partition_graph
 from nodeflow.partitions import Partitions
-from nodeflow.training import load_model
+from nodeflow.training import _data, load_model
+from nodeflow.training._checkpoints import write_tensors
 from nodeflow.training._cli import main
 from nodeflow.transform import reverse
 
@@ -71,6 +73,7 @@ def test_options_of_build(tmp_path: Path, cli: Cli) -> None:
         (["e.csv", "--node-column", "x"], "--node-column must be NAME=FILE, got 'x'"),
         (["e.csv", "--memory", "lots"], "memory must be a number and a unit"),
         (["none.csv"], "there is no file none.csv"),
+        (["debian", "--named"], "debian is a data set, which is written as it is; options are for files of edges"),
     ],
 )
 def test_mistakes_are_one_line(
@@ -86,6 +89,11 @@ def test_mistakes_are_one_line(
     assert message in told
     assert told.startswith("nodeflow build: ")
     assert not Path("g").exists()
+
+
+def test_a_data_set_is_built_as_it_is(data: Path, tmp_path: Path, cli: Cli) -> None:
+    cli("build", data, "--output", tmp_path / "g")
+    assert read_folder(tmp_path / "g").graph.ndata["feat"].equal(read_folder(data).graph.ndata["feat"])
 
 
 def write(folder: Path, labels: list[str]) -> None:
@@ -184,6 +192,26 @@ def test_partitions_for_a_buffer_are_described(data: Path, tmp_path: Path, cli: 
     assert repr(parts) in printed
 
 
+def test_parts_that_cannot_be_trained_on_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As each of several processes reads them; here one process has the only part."""
+    monkeypatch.setattr(_data, "dist", SimpleNamespace(is_initialized=lambda: True))
+
+    def parts(name: str, edges: str = "in", **columns: torch.Tensor) -> str:
+        graph = Graph.from_edges([0, 1], [1, 0], ndata={"feat": torch.ones(2, 1), **columns})
+        return str(partition_graph(graph, tmp_path / name, 1, edges=edges, progress=False) and tmp_path / name)
+
+    with pytest.raises(ValueError, match="has edges 'out', but training finds neighbours where"):
+        _data.read_parts(parts("out", "out"), links=False)
+    with pytest.raises(ValueError, match="bare has no labels, so a model cannot be trained on it"):
+        _data.read_parts(parts("bare"), links=False)
+    with pytest.raises(ValueError, match=r"bare has no links.safetensors, so links cannot be learned: write it with"):
+        _data.read_parts(str(tmp_path / "bare"), links=True)
+    write_tensors(tmp_path / "bare" / "links.safetensors", {}, 3)
+    with pytest.raises(ValueError, match=r"links\.safetensors is damaged, or no file of links"):
+        _data.read_parts(str(tmp_path / "bare"), links=True)
+    assert _data.read_parts(parts("several", label=torch.eye(2)), links=False).num_classes == 2
+
+
 def test_metis_is_what_processes_get(data: Path, tmp_path: Path) -> None:
     pytest.importorskip("pymetis")
     assert status(["partition", str(data), "--parts", "2", "--for", "processes", "--output", str(tmp_path / "a")]) == 0
@@ -211,3 +239,4 @@ def test_balance_needs_training_nodes(tmp_path: Path, cli: Cli) -> None:
     np.save(tmp_path / "features.npy", torch.eye(5).numpy())
     words = ["partition", str(tmp_path), "--parts", "2", "--output", str(tmp_path / "a"), "--for", "processes"]
     assert "--balance balances training nodes, and data set" in cli.failure(*words, "--balance")
+    assert "method 'train-first' needs training nodes, and data set" in cli.failure(*words, "--method", "train-first")

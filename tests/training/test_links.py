@@ -18,7 +18,7 @@ from nodeflow.datasets import Dataset
 from nodeflow.flow import Layer, NodeFlow
 from nodeflow.metrics import rank_links
 from nodeflow.nn import DECODERS, ComplEx, GraphSAGE
-from nodeflow.training import Checkpoints, Inputs, Trainer, load_model, save
+from nodeflow.training import Checkpoints, Inputs, Trainer, _links, load_model, save
 from nodeflow.training._answers import Answers
 from nodeflow.training._links import NodesOnly
 from nodeflow.training._models import LINK_LOSSES
@@ -235,6 +235,9 @@ def test_answers_are_all_of_a_query_and_every_query_is_there_once(relations: int
     wanted = {(0, s, r, o) for s, r, o in triples.tolist()} | {(1, o, r, s) for s, r, o in triples.tolist()}
     assert found == wanted
     assert queries == len({(side, given, relation) for side, given, relation, _ in wanted})
+    single = next(iter(Answers(wheel().graph, triples, 1, 5)))  # with queries of one side
+    loss = single.loss(ComplEx(4, 3), torch.ones(60, 4), 0.0, 0.0)
+    assert 0 < loss.item() < 100
     batches.set_epoch(3)
     first = [batch.node.tolist() for batch in batches]
     batches.set_epoch(3)
@@ -242,6 +245,16 @@ def test_answers_are_all_of_a_query_and_every_query_is_there_once(relations: int
     assert [batch.node.tolist() for batch in batches] == first[2:]
     batches.set_epoch(4)
     assert [batch.node.tolist() for batch in batches] != first
+
+
+def test_of_many_training_edges_some_are_ranked(monkeypatch: pytest.MonkeyPatch) -> None:
+    src, dst = torch.randint(20, (2, 12_000), generator=torch.Generator().manual_seed(0))
+    edata = {"split": (torch.arange(12_000) < 10).to(torch.int8)}
+    task = Trainer(Dataset("many", Graph.from_edges(src, dst, edata=edata), [], [], [], 0), LINKS).task
+    ranked: list[int] = []
+    monkeypatch.setattr(_links, "rank_links", lambda *of, **how: ranked.append(len(of[2])) or rank_links(*of, **how))
+    task.evaluate(["train", "val"], full=True)
+    assert ranked == [5_995, 10]
 
 
 def test_seeds_alone() -> None:

@@ -12,7 +12,7 @@ import torch
 from _support.cli_tools import status
 from _support.training_tools import FAST, Fixed, by_hand, contents, partitioned, planted, train, with_columns
 
-from nodeflow.datasets import Dataset, read_folder
+from nodeflow.datasets import Dataset, debian, read_folder
 from nodeflow.training import Trainer
 
 
@@ -76,6 +76,8 @@ def other_edges(data: Dataset) -> Dataset:
         (with_features(lambda feat: feat[:, :2].clone()), "in", {}, r"data set .* \[300, 2\]"),
         (None, "in", {"direction": "both"}, "has 1,800 edges, and messages go along 3,580 edges with direction 'both'"),
         (None, "out", {}, r"edges from partition \d to partition \d, and the data set .* with direction 'in'"),
+        (lambda _: debian(), "in", {}, "it has 300 nodes, and the data set"),
+        (lambda data: with_columns(data, label=torch.eye(3)[data.graph.ndata["label"]]), "in", {}, "of training node"),
         (other_edges, "in", {}, r"it has [\d,]+ edges from partition \d to partition \d, and the data set"),
     ],
     ids=lambda value: getattr(value, "__name__", str(value)),
@@ -97,6 +99,8 @@ def test_folders_that_do_not_fit(
 def test_edge_types_must_be_those_of_messages(folders: Fixed, data: Dataset, tmp_path: Path) -> None:
     graph = data.graph
     graph.edata["other"] = 1 - graph.edata["kind"]
+    with pytest.raises(ValueError, match="it has no edge column 'other'; write them again"):
+        Trainer(data, partitioned(folders["in"], model="rgcn", edge_type="other"))
     data.save(tmp_path / "data")
     words = ["partition", str(tmp_path / "data"), "--parts", "6", "--output", str(tmp_path / "parts")]
     assert status([*words, "--edge-type", "kind"]) == 0

@@ -61,7 +61,7 @@ def test_batches_are_those_of_the_states(folders: Fixed, data: Dataset, order: s
         assert sorted(trained) == sorted(data.train.tolist())
 
 
-def test_epochs_have_different_numbers_of_batches(folders: Fixed, data: Dataset) -> None:
+def test_epochs_have_different_numbers_of_batches(folders: Fixed, data: Dataset, tmp_path: Path) -> None:
     trainer = Trainer(data, partitioned(folders["in"], epochs=6))
     batches = trainer.batches
     counts = [batches.num_batches(epoch) for epoch in range(6)]
@@ -70,6 +70,11 @@ def test_epochs_have_different_numbers_of_batches(folders: Fixed, data: Dataset)
     assert [sum(1 for _ in batches) for _ in counts] == counts
     assert len(batches) == counts[-1]
     assert len(set(counts)) > 1
+    data = replace(data, train=data.train[:1], test=torch.cat([data.test, data.train[1:]]))
+    data.save(tmp_path / "data")
+    assert status(["partition", str(tmp_path / "data"), "--parts", "6", "--output", str(tmp_path / "parts")]) == 0
+    one = Trainer(data, partitioned(tmp_path / "parts", direction="both", order="dispersed", slots=3)).batches
+    assert sum(1 for _ in one) == 1  # most states have no training node
 
 
 def test_a_schedule_ends_with_the_last_step(folders: Fixed, data: Dataset) -> None:

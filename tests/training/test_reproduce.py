@@ -45,6 +45,9 @@ def test_the_first_difference_is_named(data: Path, tmp_path: Path, capsys: pytes
     change(run, 2, 2, "0" * 16)
     assert status(["reproduce", str(run)]) == 1
     assert "differs first at epoch 2, batch 0: another batch (hash " in capsys.readouterr().out
+    (run / "trace.csv").write_text("epoch,batch,hash,loss\n1,zero,aa,0.5\n")
+    assert status(["reproduce", str(run)]) == 2
+    assert "trace.csv is no trace of a run: invalid literal for int()" in capsys.readouterr().err
     (run / "trace.csv").unlink()
     assert status(["reproduce", str(run)]) == 2
     assert "trace.csv: only a run" in capsys.readouterr().err

@@ -25,7 +25,7 @@ from nodeflow import NodeFlow
 from nodeflow.metrics import named
 from nodeflow.nn import GraphSAGE
 from nodeflow.training import Checkpoints, Result, Trainer, open_trainer
-from nodeflow.training._checkpoints import STATE, read_state, write_state
+from nodeflow.training._checkpoints import STATE, read_state, write_state, write_tensors
 
 RUNS = {
     "plain": FAST,
@@ -149,6 +149,13 @@ def test_a_state_comes_back_as_it_was(tree: Any, shape: list[int], kind: str, tm
     assert type(back["tree"]) is type(tree)
     assert torch.equal(back["tensors"][0], tensor)
     assert back["tensors"][0].dtype == tensor.dtype
+
+
+@pytest.mark.parametrize("tree", [{"tensor": "none"}, {"dict": 3}, {"a": 1, "b": 2}])
+def test_a_state_that_is_none_is_named(tree: Any, tmp_path: Path) -> None:
+    write_tensors(tmp_path / "s.safetensors", {}, tree)
+    with pytest.raises(ValueError, match=r"s\.safetensors does not hold the state that it says it holds"):
+        read_state(tmp_path / "s.safetensors")
 
 
 def test_what_a_state_cannot_hold(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from safetensors.torch import load_file, save_file
 import nodeflow
 from nodeflow.nn import GCN, VRGCN, FlowModel, GraphSAGE, VRGraphSAGE, VRModel
 from nodeflow.training import Checkpoints, Network, Result, Trainer, load_model, save
-from nodeflow.training._checkpoints import read_tensors
+from nodeflow.training._checkpoints import read_tensors, write_tensors
 from nodeflow.training._folder import output_folder
 
 # what is saved
@@ -209,7 +209,7 @@ def test_a_checkpoint_of_something_else(result: Result, tmp_path: Path) -> None:
     checkpoint = save(result, tmp_path)[0]
     with safe_open(checkpoint, "pt") as file:
         stored = json.loads(file.metadata()["nodeflow"])["facts"]
-    weights, settings = load_file(checkpoint), stored["settings"]
+    weights, settings, bare = load_file(checkpoint), stored["settings"], {**stored["network"], "model": None}
     changes = [
         (weights, "{}"),
         (weights, json.dumps({**stored, "settings": {**settings, "model": "gat"}})),
@@ -217,6 +217,7 @@ def test_a_checkpoint_of_something_else(result: Result, tmp_path: Path) -> None:
         (weights, json.dumps({**stored, "settings": {**settings, "hidden": 5}})),
         (weights, json.dumps({**stored, "network": {}})),
         (weights, json.dumps({**stored, "network": []})),
+        (weights, json.dumps({**stored, "network": bare, "settings": {"model": "none", "task": "link"}})),
         (weights, json.dumps({**stored, "settings": []})),
         ({"model.convs.0.own.weight": weights["model.convs.0.own.weight"]}, json.dumps(stored)),
     ]
@@ -275,6 +276,9 @@ def test_the_checkpoint_of_another_run_is_refused(place: Path, tmp_path: Path, c
             shown = cli.failure(*command, tmp_path / "one")
             assert f"is of a run with {words}" in shown
             assert str(tmp_path / "one" / ("state" if "train" in command else "checkpoint")) in shown
+    facts, tensors = read_tensors(tmp_path / "one" / "checkpoint.safetensors")
+    write_tensors(tmp_path / "one" / "checkpoint.safetensors", tensors, {**facts, "network": 3})
+    assert "checkpoint.safetensors does not say of which run it is" in cli.failure("evaluate", tmp_path / "one")
     (tmp_path / "one" / "checkpoint.safetensors").write_bytes(own)
     cli("evaluate", tmp_path / "one")
 

@@ -19,7 +19,7 @@ from nodeflow import NodeFlow
 from nodeflow.datasets import Dataset
 from nodeflow.metrics import Metric
 from nodeflow.nn import GraphSAGE
-from nodeflow.training import Settings, Trainer
+from nodeflow.training import Settings, Trainer, _predictions
 from nodeflow.training._models import MODELS
 from nodeflow.training._predictions import check_predictions, write_outputs
 from nodeflow.training._samplers import METHODS
@@ -347,7 +347,7 @@ def test_a_compiled_model_trains() -> None:
         assert one.loss == pytest.approx(other.loss, rel=1e-3)
 
 
-def test_files_of_predictions(tmp_path: Path) -> None:
+def test_files_of_predictions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     data, nodes = planted(), torch.tensor([4, 0])
     outputs = torch.tensor([[0.0, 3.0, 1.0], [2.0, 0.0, 0.0]])
     named = replace(data, class_names=("a", "b", "c"))
@@ -364,6 +364,9 @@ def test_files_of_predictions(tmp_path: Path) -> None:
     assert np.array_equal(np.load(tmp_path / "x.npy"), outputs.numpy())
     with pytest.raises(ValueError, match=r"output must end with \.csv, \.parquet or \.npy, got 'x\.txt'"):
         check_predictions(tmp_path / "x.txt")
+    monkeypatch.setattr(_predictions, "find_spec", lambda name: None)
+    with pytest.raises(ImportError, match="Parquet files need pyarrow; install it with: pip install pyarrow"):
+        check_predictions(tmp_path / "x.parquet")
 
 
 @pytest.mark.parametrize("kind", ["csv", "npy"])
