@@ -26,7 +26,7 @@ OLDEST = {"3.11": _FIRST, "3.12": _FIRST, "3.13": _FIRST | {"numpy": "2.1", "sci
 OLDEST |= {"3.14": {"numpy": "2.3", "scipy": "1.16", "numba": "0.63"}}
 """The oldest libraries that ``pyproject.toml`` admits, and that have wheels for a Python."""
 TORCH = {"oldest": "2.11.0+cpu", "newest": "2.13.0+cpu"}  # no CUDA build is called so: those are several GB
-FURTHER = ("tqdm==4.66.0", "safetensors==0.5.0", "tomli-w==1.1.0", "filelock==3.13.0")
+FURTHER = ("tqdm==4.66.0", "safetensors==0.5.0", "tomli-w==1.1.0", "filelock==3.21.0")
 """The oldest of the other libraries that ``pyproject.toml`` admits."""
 OTHERS = ("tqdm", "safetensors", "tomli-w", "filelock", "pytest", "hypothesis", "setuptools>=77")
 QUICK = ("tests/base", "tests/disk", "tests/graph/test_graph.py", "tests/graph/test_graph_folder.py")
