@@ -116,6 +116,7 @@ class Exhausted:
                     self._act()
             except Exception as raised:
                 error = raised.with_traceback(None)
+                error.__context__ = error.__cause__ = None  # their frames would keep what they hold, such as a lock
             torch.set_grad_enabled(True)  # the end of torch.no_grad allocates too, and may not come
             if error is None and fail.left > 0:
                 break

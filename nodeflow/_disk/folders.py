@@ -173,8 +173,14 @@ def take_lock(folder: Path, name: Path, *, shared: bool, patience: float = 0) ->
     from filelock import FileLock, Timeout  # late: importing the package must stay quick
 
     lock = FileLock(folder / LOCK, is_singleton=shared, thread_local=False)  # a finalizer may release it
+    held = lock.lock_counter
     try:
         lock.acquire(timeout=patience)
     except Timeout:
         raise BlockingIOError(f"{name} is being written by another process") from None
+    except BaseException:
+        # Ctrl-C, or a lack of memory, may come when the file is locked already
+        if lock.is_locked and (not held or lock.lock_counter > held):
+            lock.release(force=not held)
+        raise
     return lock
