@@ -51,9 +51,11 @@ test-bounds: $(VENV)/.dev
 test-python: $(VENV)/.dev
 	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -n auto --maxprocesses 4 tests/kernels tests/ops tests/edges tests/sampling
 
+# but for one test: an interrupt within the tracer leaves its lock taken
 coverage: $(VENV)/.dev
 	rm -rf build/coverage
-	-$(BIN)/coverage run -m pytest -n auto --maxprocesses 4 -p no:randomly -p trials.contexts
+	-$(BIN)/coverage run -m pytest -n auto --maxprocesses 4 -p no:randomly -p trials.contexts \
+		--deselect tests/runtime/test_interrupts.py::test_every_interrupt_ends_in_keyboard_interrupt
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report --format markdown --skip-covered --show-missing
 
