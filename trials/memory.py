@@ -109,12 +109,12 @@ class Exhausted:
             self._seen(error=None)
         for k in range(first, total + 1):
             self._place[:] = k.to_bytes(8, "little") + self.version.to_bytes(8, "little")
-            error: Exception | None = None
+            error: BaseException | None = None
             fail = fails(k)
             try:
                 with fail:
                     self._act()
-            except Exception as raised:
+            except BaseException as raised:  # safetensors panics in Rust
                 error = raised.with_traceback(None)
                 error.__context__ = error.__cause__ = None  # their frames would keep what they hold, such as a lock
             torch.set_grad_enabled(True)  # the end of torch.no_grad allocates too, and may not come
@@ -129,7 +129,7 @@ class Exhausted:
     def _act(self) -> None:
         self.writer.act(self.home, self._session, self.version + 1)
 
-    def _seen(self, error: Exception | None) -> str:
+    def _seen(self, error: BaseException | None) -> str:
         if "could not be put back" in str(error):
             return "says that it is broken"
         digest = self.writer.seen(self._session) if self._twin else self.writer.read(self.home)
