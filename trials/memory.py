@@ -138,6 +138,8 @@ class Exhausted:
             what = "new content"
         elif digest == self._expected(self.version) and error is not None:
             what = "earlier content"
+        elif digest in self.writer.between and error is not None:
+            what = digest
         else:
             raise FaultError(f"other content after {error!r}")
         return what if error is None else f"error, {what}"
