@@ -93,6 +93,9 @@ def test_sizes_of_types_are_shown() -> None:
     assert "author writes paper</td>" in graph.schema._repr_html_()
     assert "4 edges" in graph.schema._repr_html_()
     assert repr(graph.schema).startswith("Schema(author 3, venue 0, paper 4; author -writes-> paper 4, ")
+    assert repr(graph.nodes).startswith("[OfType('author': ids 0 to 2, columns age), OfType('venue': empty), ")
+    assert graph.schema != "a schema"
+    assert {graph.schema: 1}[typed().schema] == 1
     assert repr(graph.nodes["paper"]) == "OfType('paper': ids 3 to 6, columns x, age)"
     layer = FullSampler(graph, 1)([3]).layers[0]
     assert repr(layer) == "Layer(3 nodes (author 2, venue 0, paper 1))"
