@@ -149,8 +149,8 @@ class Edges(Frozen):
         kept = np.flatnonzero(self.by_position(mask))
         return self._reordered(np.searchsorted(kept, self.indptr), kept, self.node_rows, self.whole_rows)
 
-    def by_kind(self, kinds: Callable[[], Ints], here: NodeRows, whole: NodeRows) -> Edges:
-        """Return the edges with the rows of ``here``, in a whole graph with the rows of ``whole``.
+    def by_kind(self, kinds: Callable[[], Ints], *, own: NodeRows, whole: NodeRows) -> Edges:
+        """Return the edges with rows by kind: ``own`` those of the nodes of this process, ``whole`` those of all nodes.
 
         ``kinds`` returns the kind of each edge, by edge id, of which its node has a row. Edges that lie in this order
         already are shared.
@@ -158,13 +158,13 @@ class Edges(Frozen):
         if whole.is_plain:
             return self
         nodes = np.repeat(np.arange(self.num_rows), np.diff(self.indptr))
-        row = here.of_edges(nodes, self.by_position(kinds()))
+        row = own.of_edges(nodes, self.by_position(kinds()))
         if (row[1:] >= row[:-1]).all():
-            indptr = np.concatenate([[0], np.cumsum(np.bincount(row, minlength=here.num_rows))])
-            options = {"node_rows": here, "whole_rows": whole, "position_of": self._position_of, "whole": self.whole}
+            indptr = np.concatenate([[0], np.cumsum(np.bincount(row, minlength=own.num_rows))])
+            options = {"node_rows": own, "whole_rows": whole, "position_of": self._position_of, "whole": self.whole}
             return Edges._trusted(indptr, self.indices, self.edge_ids, **options)
-        indptr, order = kernels.csr.sort_by_destination(row, here.num_rows)
-        return self._reordered(indptr, order, here, whole)
+        indptr, order = kernels.csr.sort_by_destination(row, own.num_rows)
+        return self._reordered(indptr, order, own, whole)
 
     def sorted_by(self, key: Array) -> Edges:
         """Return the edges with every row in ascending order of ``key`` ``[num_edges]``, ties in the present order."""
@@ -201,9 +201,9 @@ class Edges(Frozen):
         options["whole_rows"] = self.whole_rows
         return Edges._trusted(self.indptr, self.indices, self.edge_ids, patch=patch, **options)
 
-    def _reordered(self, indptr: Ints, order: Ints, here: NodeRows, whole: NodeRows) -> Edges:
+    def _reordered(self, indptr: Ints, order: Ints, own: NodeRows, whole: NodeRows) -> Edges:
         ids = order.astype(self.position_type) if self.edge_ids is None else self.edge_ids[order]
-        rows = {"node_rows": here, "whole_rows": whole}
+        rows = {"node_rows": own, "whole_rows": whole}
         return Edges._trusted(indptr, self.indices[order], ids, whole=self.whole, **rows)
 
 

@@ -91,17 +91,18 @@ class NodeRows(Frozen):
         return self.begins[part] + (nodes - start) * count, count
 
     def of_edges(self, nodes: Ints, kinds: Ints) -> Ints:
-        """Return the row of each of some edges, from its node and its kind; -1 where the node has no such row."""
+        """Return the row of each of some edges, from its node and its kind, of which the node has a row."""
         part = np.searchsorted(self.ends, nodes, side="right")
-        place = np.full((len(self.ends), self.num_kinds), -1, np.int64)
+        place = np.zeros((len(self.ends), self.num_kinds), np.int64)
         for i, (first, last) in enumerate(zip(self.first_kind[:-1], self.first_kind[1:], strict=True)):
             place[i, self.kinds[first:last]] = np.arange(last - first)
-        at = place[part, kinds]
-        rows: Ints = np.where(at < 0, -1, self.first(nodes)[0] + at)
+        rows: Ints = self.first(nodes)[0] + place[part, kinds]
         return rows
 
     def kinds_of_rows(self) -> Ints:
         """Return the kind of every row."""
+        if self.is_plain:
+            return np.zeros(self.num_rows, np.int64)
         return self.of(np.arange(self.num_nodes))[1]
 
     def restricted(self, nodes: Ints) -> NodeRows:

@@ -14,12 +14,16 @@ from numba.core import cgutils
 from nodeflow._kernels import in_python
 
 
-def intrinsic(define=None, **options) -> Any:
-    """Decorate the definition of an instruction; where nothing is compiled, its form in Python takes its place."""
+def intrinsic(define=None, *, python=None, **options) -> Any:
+    """Decorate the definition of an instruction; where nothing is compiled, its form in Python takes its place.
+
+    That is ``python``, or the function of ``in_python`` with the same name, if there is one.
+    """
     if define is None:
-        return lambda function: intrinsic(function, **options)
-    if in_python.ACTIVE and hasattr(in_python, define.__name__):
-        return getattr(in_python, define.__name__)
+        return lambda function: intrinsic(function, python=python, **options)
+    python = python or getattr(in_python, define.__name__, None)
+    if in_python.ACTIVE and python is not None:
+        return python
     return extending.intrinsic(**options)(define) if options else extending.intrinsic(define)
 
 

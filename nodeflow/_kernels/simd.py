@@ -204,44 +204,20 @@ def fence(typingctx):
 # ---- arithmetic
 
 
-def _splat(number, lanes):
-    return Vector(number, lanes)(number), code(lambda builder, x: _spread(builder, x, lanes))
+def _splat(lanes, python):
+    def of(typingctx, number):
+        return Vector(number, lanes)(number), code(lambda builder, x: _spread(builder, x, lanes))
+
+    return intrinsic(of, python=python)
 
 
-@intrinsic
-def splat(typingctx, number):
-    """A vector of equal numbers."""
-    return _splat(number, LANES)
+def _pairwise(write, python):
+    return intrinsic(lambda typingctx, a, b: (a(a, b), code(write)), python=python)
 
 
-@intrinsic
-def splat_half(typingctx, number):
-    """As ``splat``, a vector of HALF numbers."""
-    return _splat(number, HALF)
-
-
-@intrinsic
-def add(typingctx, a, b):
-    """``a + b``."""
-    return a(a, b), code(ir.IRBuilder.fadd)
-
-
-@intrinsic
-def sub(typingctx, a, b):
-    """``a - b``."""
-    return a(a, b), code(ir.IRBuilder.fsub)
-
-
-@intrinsic
-def mul(typingctx, a, b):
-    """``a * b``."""
-    return a(a, b), code(ir.IRBuilder.fmul)
-
-
-@intrinsic
-def div(typingctx, a, b):
-    """``a / b``."""
-    return a(a, b), code(ir.IRBuilder.fdiv)
+splat, splat_half = _splat(LANES, in_python.splat), _splat(HALF, in_python.splat_half)  # vectors of equal numbers
+add, sub = _pairwise(ir.IRBuilder.fadd, in_python.add), _pairwise(ir.IRBuilder.fsub, in_python.sub)
+mul, div = _pairwise(ir.IRBuilder.fmul, in_python.mul), _pairwise(ir.IRBuilder.fdiv, in_python.div)
 
 
 @intrinsic

@@ -139,7 +139,7 @@ class Flow(Frozen):
         return self._relations[name]
 
     def typed_frames(self) -> dict[Relation, Frame]:
-        """Return the frames of the edges of each relation that has one, beside that of all edges."""
+        """Return the frames that belong to single relations; of relations whose frame was asked for."""
         return self._frames
 
     def _only(self, edges: Tensor, data: Frame) -> Flow:

@@ -117,13 +117,15 @@ class Layer(Frozen):
         lookup = Lazy(lambda: _sorted(parent_nid)) if lookup is None else lookup
         frame = Frame(num_nodes) if data is None else data
         self._set(num_nodes=num_nodes, data=frame, context=context, _parent_nid=parent_nid, _lookup=lookup)
-        self._set(_schema=schema, _frames={} if frames is None else frames)
-        self._set(_by_type=Lazy(lambda: _by_type(self.schema, self.parent_nid)))
+        self._set(_schema=None)
+        self.join(schema, frames)
         return self
 
-    def join(self, schema: Schema) -> None:
+    def join(self, schema: Schema | None, frames: dict[str, Frame] | None = None) -> None:
         """Take the types of nodes from the graph that is the parent; for the maker of a NodeFlow."""
-        self._set(_schema=schema)
+        if schema is None or (schema is not self._schema and schema != self._schema):
+            rows = Lazy(lambda: _by_type(self.schema, self.parent_nid))
+            self._set(_schema=schema, _by_type=rows, _frames=frames or {})
 
     @property
     def has_schema(self) -> bool:
@@ -207,7 +209,7 @@ class Layer(Frozen):
         return sizes({name: len(rows) for name, rows in self._by_type.get().items()})
 
     def typed_frames(self) -> dict[str, Frame]:
-        """Return the frames of the nodes of each type that has one, beside that of all nodes."""
+        """Return the frames that belong to single types, by name; of types whose frame was asked for."""
         return {name: frame for name, frame in self._frames.items() if frame is not self.data}
 
     def with_frame(self, data: Frame | None = None, move: Move = lambda tensor: tensor) -> Layer:

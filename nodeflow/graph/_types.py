@@ -142,7 +142,7 @@ def columns_of(kind: str, number: int) -> str:
 
 
 def own_frames(graph: Graph) -> dict[str, Frame]:
-    """Return the frames beside those of all nodes and all edges, by names with which names of files begin."""
+    """Return the frames that belong to single types and relations, by what a graph folder calls their columns."""
     frames = {columns_of("nodes", i): part.data for i, part in enumerate(graph.nodes.values())}
     frames |= {columns_of("edges", i): part.data for i, part in enumerate(graph.relations.values())}
     return {name: frame for name, frame in frames.items() if frame is not graph.ndata and frame is not graph.edata}

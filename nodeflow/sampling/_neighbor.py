@@ -131,8 +131,8 @@ class NeighborSampler(RowSampler):
         graph, reader = self.graph, self.reader
         kinds = relations(graph, self.direction) if self.edge_type is None else types_in(graph, self.edge_type)
         self._counts = [kinds.counts(fanout) for fanout in self.fanouts]
-        rows = kinds.rows, kinds.rows.restricted(graph.held.masters.numpy())
-        self.reader = reader._replace(edges=reader.edges.by_kind(kinds.of_edges, *rows))
+        own = kinds.rows.restricted(graph.held.masters.numpy())
+        self.reader = reader._replace(edges=reader.edges.by_kind(kinds.of_edges, own=own, whole=kinds.rows))
         self._proportional: Proportional | None = None
         if self.prob is not None:
             column = edge_numbers(graph, self.prob, "prob", signed=False)

@@ -337,3 +337,13 @@ def test_a_choose_of_the_users_own_walks_too() -> None:
     parts = Parts(graph_of_all(), [v % 2 for v in range(NODES)], 2)
     expected = fingerprint(Fewer(parts.graph, 1)([1, 2, 3]))
     assert run_ranks(2, lambda t: fingerprint(Fewer(parts.on(t), 1)([1, 2, 3]))) == [expected, expected]
+
+
+def test_types_of_contexts_draw_as_in_one_process() -> None:
+    """A row's random numbers depend on the number of all rows of the whole graph where seeds draw on their own."""
+    parts = Parts(WHOLE, [v % 2 for v in range(NODES)], 2)
+    options: dict[str, Any] = {"edge_type": "type", "disjoint": True, "seed": 3}
+    fanouts, seeds = [{0: 1, 2: 1}, 2], [5, 11, 30, 31]
+    expected = fingerprint(NeighborSampler(WHOLE, fanouts, **options)(seeds))
+    drawn = run_ranks(2, lambda transport: fingerprint(NeighborSampler(parts.on(transport), fanouts, **options)(seeds)))
+    assert drawn == [expected] * 2

@@ -142,3 +142,11 @@ def test_what_is_not_there_is_named() -> None:
     with pytest.raises(ValueError, match="this layer belongs to no graph"):
         Layer(2, torch.tensor([0, 1])).of("paper")
     assert isinstance(batch.flows[0].of("prints"), Flow)
+
+
+def test_a_batch_by_hand_has_the_types_of_its_graph() -> None:
+    graph = typed()
+    layer = Layer(2, torch.tensor([7, 0]))
+    assert NodeFlow([layer], parent=graph).layers[0].of("paper").rows.tolist() == [0]
+    other = Graph.from_edges([0], [1], num_nodes=15)
+    assert NodeFlow([layer], parent=other).layers[0].of("node").rows.tolist() == [0, 1]

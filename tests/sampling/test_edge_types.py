@@ -192,3 +192,10 @@ def test_bad_columns():
     graph.edata["k"] = torch.tensor([0, 1])
     with pytest.raises(ValueError, match="with replacement must be at most 16777216"):
         NeighborSampler(graph, [{0: 2**31}], edge_type="k", replace=True)
+
+
+@pytest.mark.parametrize("types", [[0], [0, 1]])
+def test_what_no_flow_draws_counts_nothing(types: list[int]) -> None:
+    graph = typed_graph(0, types)
+    assert NeighborSampler(graph, [{}, {}], edge_type="t").estimand().sum() == 0
+    assert NeighborSampler(graph, [{}, {0: 1}], edge_type="t").estimand().sum() == (graph.edata["t"] == 0).sum()
