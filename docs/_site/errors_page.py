@@ -19,7 +19,7 @@ def errors_page() -> str:
     """Return the page in Markdown."""
     if str(_TESTS) not in sys.path:
         sys.path.append(str(_TESTS))
-    from calls.table import BY_HAND
+    from calls.by_hand import BY_HAND
 
     parts = [_HEAD]
     for about, rows in BY_HAND.items():

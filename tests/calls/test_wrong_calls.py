@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from calls import prepared
+from calls import callables, prepared
 from calls.table import Row, rows
 
 TABLE = rows()
@@ -52,13 +52,13 @@ def test_it_is_refused(row: Row, names: dict[str, Any]) -> None:
 
 def test_every_public_callable_has_a_right_call_or_an_excuse() -> None:
     known = {*prepared.BASE, *prepared.EXCUSES}
-    assert [name for name, _ in prepared.public() if name not in known] == []
-    everything = {name for name, _ in (*prepared.public(), *prepared.methods())}
+    assert [name for name, _ in callables.public() if name not in known] == []
+    everything = {name for name, _ in (*callables.public(), *callables.methods())}
     assert sorted(known - everything) == []
 
 
 def test_every_flag_of_a_method_is_in_the_table() -> None:
-    assert [name for name, method in prepared.methods() if prepared.flags(method) and name not in prepared.BASE] == []
+    assert [name for name, method in callables.methods() if callables.flags(method) and name not in prepared.BASE] == []
 
 
 def test_the_table_is_large() -> None:
