@@ -242,6 +242,17 @@ def rows_between(held: Layer, wanted: Layer) -> Tensor:
     return Layer._trusted(held.num_nodes, number[: held.num_nodes]).rows_of(number[held.num_nodes :])
 
 
+def dst_in_src(src: Layer, dst: Layer, device: torch.device) -> Tensor | None:
+    """Return the local id in ``src`` of every node of ``dst``, -1 where it is not there; None: they are the first."""
+    if not (src.has_parent and dst.has_parent):
+        return torch.full((dst.num_nodes,), -1, device=device)
+    ids = dst.parent_nid
+    same = src.num_nodes >= dst.num_nodes and torch.equal(src.parent_nid[: dst.num_nodes], ids)
+    if same and (src.context is None or dst.context is None or torch.equal(src.context[: dst.num_nodes], dst.context)):
+        return None
+    return rows_between(src, dst)
+
+
 def _by_type(schema: Schema, ids: Tensor) -> dict[str, Tensor]:
     """Return the rows of each type, ascending, among the parent ids of a layer."""
     types = schema.types_of(ids.cpu().numpy())

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from nodeflow._base.calls import Explained
 from nodeflow._base.checks import as_count, check_num_rows, describe
+from nodeflow._schema.schema import Relation
 from nodeflow.flow import Flow, FullFlow, NodeFlow
 from nodeflow.ops import opaque
 
@@ -62,14 +63,16 @@ class FlowConv(nn.Module, metaclass=Explained):
             raise TypeError(
                 f"call {type(self).__name__} as conv(flow, h) or conv(batch, i, h), got {describe(where)} first"
             )
-        if self.weight_advice is not None:
-            self._check_weight(flow, self.weight_advice)
+        self.check_weight(flow)
         return super().__call__(flow, *args, **kwargs)
 
     @opaque
-    def _check_weight(self, flow: Flow, advice: str) -> None:
-        if advice not in self.advised and flow.needs_weight and not isinstance(flow, FullFlow):
-            self.warn_ignored_weight(advice)
+    def check_weight(self, flow: Flow, advice: str | None = None) -> None:
+        """Give an ``IgnoredWeightWarning`` for a flow with ``needs_weight``, if there is advice for it."""
+        advice = advice or self.weight_advice
+        if advice is None or advice in self.advised or isinstance(flow, FullFlow) or not flow.needs_weight:
+            return
+        self.warn_ignored_weight(advice)
 
     def warn_ignored_weight(self, advice: str) -> None:
         """Give an ``IgnoredWeightWarning`` with ``advice``, once per model."""
@@ -100,6 +103,12 @@ def check_width(conv: nn.Module, h: Tensor, width: int) -> None:
     """Raise ValueError unless the rows ``h`` are ``width`` wide."""
     if h.shape[-1:] != (width,):
         raise ValueError(f"{type(conv).__name__} takes rows of width {width} (in_features), got shape {tuple(h.shape)}")
+
+
+def check_relations(flow: Flow, relations: tuple[Relation, ...]) -> None:
+    """Raise ValueError unless the graph of a flow has the relations that a layer was made for."""
+    if tuple(flow.dst_layer.schema.relations) != relations:
+        raise ValueError(f"the layer is for the relations {relations}, but the graph has {flow.dst_layer.schema}")
 
 
 def edge_rows(flow: Flow, own: Tensor | None, column: str) -> Tensor:
