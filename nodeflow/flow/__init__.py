@@ -31,8 +31,8 @@ from nodeflow.flow._full_flow import EdgeColumns as EdgeColumns
 from nodeflow.flow._full_flow import FullFlow as FullFlow
 from nodeflow.flow._layer import Layer, LayerPart
 from nodeflow.flow._layer import rows_between as rows_between
-from nodeflow.flow._narrow import WRONG_WAY as WRONG_WAY
-from nodeflow.flow._narrow import narrowed as narrowed
+from nodeflow.flow._narrow import entering as entering
+from nodeflow.flow._narrow import without_unread as without_unread
 from nodeflow.flow._node_flow import NodeFlow
 from nodeflow.flow._parent import check_graph as check_graph
 from nodeflow.flow._parent import node_columns as node_columns

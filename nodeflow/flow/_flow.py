@@ -13,7 +13,7 @@ from nodeflow._base.frozen import Frozen, Lazy
 from nodeflow._rows.rows import slice_rows, take_rows
 from nodeflow._schema.schema import Relation
 from nodeflow.flow import _matrices as matrices
-from nodeflow.flow._flow_parts import ByRelation, FlowParts
+from nodeflow.flow._flow_parts import FlowParts, edges_by_relation
 from nodeflow.flow._layer import Layer, Move, dst_in_src
 from nodeflow.flow._pictures import flow_html
 from nodeflow.flow._validate import check_flow
@@ -60,7 +60,7 @@ class Flow(Frozen):
     _dst_in_src: Lazy[Tensor | None]
     _frames: dict[Relation, Frame]
     _relations: dict[Relation, Flow]
-    _by_relation: Lazy[ByRelation]
+    _by_relation: Lazy[tuple[Tensor, ...]]
 
     def __init__(
         self,
@@ -108,7 +108,7 @@ class Flow(Frozen):
             _dst_in_src=rows,
             _frames=parts.get("frames") or {},
             _relations={},
-            _by_relation=Lazy(lambda: ByRelation.of(dst.schema, self.parent_eid)),
+            _by_relation=Lazy(lambda: edges_by_relation(dst.schema, self.parent_eid)),
         )
         return self
 
@@ -135,13 +135,13 @@ class Flow(Frozen):
         if len(schema.relations) == 1:
             return self
         if name not in self._relations:
-            edges = self.by_relation.edges[list(schema.relations).index(name)]
+            edges = self.by_relation[list(schema.relations).index(name)]
             self._relations[name] = self._only(edges, self._frames.setdefault(name, self._frame(name, edges)))
         return self._relations[name]
 
     @property
-    def by_relation(self) -> ByRelation:
-        """The number of the relation of every edge, and the edges of every relation; errors as for ``of``."""
+    def by_relation(self) -> tuple[Tensor, ...]:
+        """The edges of each relation of the schema, int64, ascending; raises what ``of`` raises."""
         return self._by_relation.get()
 
     def _frame(self, name: Relation, edges: Tensor) -> Frame:

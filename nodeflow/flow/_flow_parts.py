@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, TypedDict
+from typing import TypedDict
 
 import torch
 from torch import Tensor
@@ -35,23 +35,11 @@ class FlowParts(TypedDict, total=False):
     frames: dict[Relation, Frame]
 
 
-class ByRelation(NamedTuple):
-    """The edges of a flow by relation, in the order of ``schema.relations``.
-
-    Attributes:
-        numbers: the number of the relation of every edge, int64 ``[num_edges]``, -1 for an edge without a parent edge.
-        edges: for each relation the ids of its edges in the flow, ascending, int64.
-    """
-
-    numbers: Tensor
-    edges: tuple[Tensor, ...]
-
-    @classmethod
-    def of(cls, schema: Schema, eid: Tensor) -> ByRelation:
-        """Return the edges that have the parent ids ``eid``."""
-        starts = torch.tensor([ids.start for ids in schema.relations.values()], dtype=torch.int64, device=eid.device)
-        numbers = torch.bucketize(eid, starts, right=True) - 1  # of ranges that begin at one id, all but one are empty
-        # numbers of few bits are sorted in a quarter of the time
-        order = torch.argsort(numbers.to(torch.int16) if len(starts) < 2**15 else numbers, stable=True)
-        sizes = torch.bincount(numbers + 1, minlength=len(starts) + 1).tolist()
-        return cls(numbers, order.split(sizes)[1:])
+def edges_by_relation(schema: Schema, eid: Tensor) -> tuple[Tensor, ...]:
+    """Return for each relation the edges of a flow that are of it, ascending, from the parent ids of all edges."""
+    starts = torch.tensor([ids.start for ids in schema.relations.values()], dtype=torch.int64, device=eid.device)
+    numbers = torch.bucketize(eid, starts, right=True)  # of ranges that begin at one id all but one are empty; 0: none
+    # numbers of few bits are sorted in a quarter of the time
+    order = torch.argsort(numbers.to(torch.int16) if len(starts) < 2**15 else numbers, stable=True)
+    edges: tuple[Tensor, ...] = order.split(torch.bincount(numbers, minlength=len(starts) + 1).tolist())
+    return edges[1:]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from torch import Tensor, nn
@@ -105,10 +106,13 @@ def check_width(conv: nn.Module, h: Tensor, width: int) -> None:
         raise ValueError(f"{type(conv).__name__} takes rows of width {width} (in_features), got shape {tuple(h.shape)}")
 
 
-def check_relations(flow: Flow, relations: tuple[Relation, ...]) -> None:
-    """Raise ValueError unless the graph of a flow has the relations that a layer was made for."""
-    if tuple(flow.dst_layer.schema.relations) != relations:
-        raise ValueError(f"the layer is for the relations {relations}, but the graph has {flow.dst_layer.schema}")
+def check_schema(flow: Flow, relations: Sequence[Relation], node_types: Iterable[str] | None = None) -> None:
+    """Raise ValueError unless the graph of a flow has the relations and node types that a layer was made for."""
+    schema = flow.dst_layer.schema
+    if (*schema.relations,) != (*relations,) or (*schema.nodes,) != (*(node_types or schema.nodes),):
+        raise ValueError(
+            f"the layer is for the relations {relations} of another schema than that of the graph: {schema}"
+        )
 
 
 def edge_rows(flow: Flow, own: Tensor | None, column: str) -> Tensor:

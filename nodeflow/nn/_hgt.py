@@ -1,4 +1,4 @@
-"""HGTConv, the heterogeneous graph transformer."""
+"""HGTConv, the heterogeneous graph transformer, and RelativeTime, its encoding of differences of time."""
 
 from __future__ import annotations
 
@@ -10,35 +10,50 @@ from torch.nn.functional import gelu, linear
 
 from nodeflow._base.checks import as_count, check_type
 from nodeflow._schema.schema import Schema
-from nodeflow.flow import Flow
-from nodeflow.nn._conv import FlowConv, check_relations, check_width, draw_glorot, edge_rows
-from nodeflow.nn._typed_conv import Blocks, assembled, by_type
-from nodeflow.nn._typed_linear import RelativeTime
+from nodeflow.flow import Flow, entering
+from nodeflow.nn._conv import FlowConv, check_schema, check_width, draw_glorot, edge_rows, linear_map
+from nodeflow.nn._typed_conv import joined, split_by_type
 from nodeflow.ops import EdgeDot, Permute, Structure, aggregate, inverse, linear_sum, opaque
 
-_ADVICE = "use a sampler that draws all edges of a node and relation alike"
+
+class RelativeTime(nn.Module):
+    """Relative time encoding (Hu et al. 2020, equation 6): rows ``[k, width]`` of differences of time ``[k]``.
+
+    A linear map of the sine (even entries i) and cosine (odd ones) of ``difference / 10000^(i / width)``. Take units of
+    which there are thousands at most, such as days. ``HGTConv(edge_time=)`` has one; for rows of nodes add it to them.
+
+    >>> RelativeTime(4)(torch.tensor([0, 3, -1])).shape
+    torch.Size([3, 4])
+    """
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.linear = linear_map(width, width, bias=True)
+
+    def forward(self, difference: Tensor) -> Tensor:
+        weight = self.linear.weight
+        entry = torch.arange(len(weight), dtype=weight.dtype, device=weight.device)
+        angle = difference.to(weight).unsqueeze(1) * 10000.0 ** (-entry / len(weight))
+        return linear(torch.where(entry % 2 == 0, angle.sin(), angle.cos()), weight, self.linear.bias)
 
 
 class HGTConv(FlowConv):
     """Convolution of the heterogeneous graph transformer (Hu, Dong, Wang, Sun 2020, equations 3 to 5).
 
-    Per head, with keys K, queries Q and values V of each node type, and two matrices and a prior mu of each relation:
-    the score of an edge u -> v of relation r is ``mu_r K(u) W_r Q(v) / sqrt(width)``; the softmax over all edges of v
-    weighs the messages ``V(u) M_r``. Then ``h'_v = b A(gelu(sum)) + (1 - b) h_v``, with a linear map A and a learned
-    gate b in (0, 1) of the type of v; where ``in_features`` and ``out_features`` differ, ``h'_v = A(gelu(sum))``.
-
-    The softmax ignores estimator weights; those that differ within the edges of a node and relation give an
-    ``IgnoredWeightWarning``.
+    Node types have maps to keys K, queries Q and values V; relations r two matrices and a prior mu per head. The score
+    of u -> v is ``mu_r K(u) W_r Q(v) / sqrt(width of a head)``. Their softmax over all edges of v weighs the messages
+    ``V(u) M_r``. ``h'_v = b A(gelu(sum of messages)) + (1 - b) h_v``, with a map A and a gate b of the type of v; where
+    the widths differ, b is 1. Estimator weights are not used; those that differ within the edges of a node and relation
+    give an ``IgnoredWeightWarning``. Memory: two rows for each source, and for each destination and relation into it.
 
     Args:
-        in_features, out_features: widths of the rows of ``h`` and of the result, all heads together.
-        schema: the node types and relations, ``graph.schema``.
+        in_features, out_features: widths of the rows of ``h`` and of the result.
+        schema: node types and relations, ``graph.schema``.
         heads: number of heads, a divisor of ``out_features``.
-        edge_time: an edge column with the time of the destination minus that of the source: the ``RelativeTime`` of it
-            is added to the source's row for that edge (equation 6); None: without.
+        edge_time: an edge column, the time of the destination minus that of the source, whose ``RelativeTime`` is added
+            to the row of the source (equation 6); None: without.
 
-    Memory: keys and values of all sources, and a row of ``out_features`` for every relation and destination that it can
-    enter. Raises ValueError for sizes that do not fit, and when called on a graph with other types or relations.
+    Raises ValueError for sizes that do not fit, and when called on graphs of another schema.
 
     >>> from nodeflow import FullSampler, Graph
     >>> graph = Graph.typed({"author": 3, "paper": 2}, {("author", "writes", "paper"): ([0, 2], [1, 1])})
@@ -54,104 +69,90 @@ class HGTConv(FlowConv):
         self.in_features, self.heads = as_count(in_features, "in_features", 1), as_count(heads, "heads", 1)
         self.out_features, self.edge_time = as_count(out_features, "out_features", 1), edge_time
         check_type(schema, "schema", Schema, "a Schema, graph.schema")
-        if not schema.relations:
-            raise ValueError("schema must have a relation at least")
-        if out_features % heads:
-            raise ValueError(f"out_features must be a multiple of heads, got {out_features} and {heads}")
+        if not schema.relations or out_features % heads:
+            raise ValueError(f"out_features must be a multiple of heads={heads}, and schema have a relation")
         self.node_types, self.relations = tuple(schema.nodes), tuple(schema.relations)
-        types, size = len(self.node_types), out_features // heads
-        self.key, self.query, self.value = (
-            nn.Parameter(torch.empty(types, out_features, in_features)) for _ in range(3)
-        )
-        self.out = nn.Parameter(torch.empty(types, out_features, out_features))
-        self.key_bias, self.query_bias, self.value_bias, self.out_bias = (
-            nn.Parameter(torch.empty(types, out_features)) for _ in range(4)
-        )
-        self.attention, self.message = (
-            nn.Parameter(torch.empty(len(self.relations) * heads, size, size)) for _ in range(2)
-        )
-        self.prior, self.gate = nn.Parameter(torch.empty(len(self.relations), heads)), nn.Parameter(torch.empty(types))
+        types, count, size = len(self.node_types), len(self.relations), out_features // heads
+
+        def stack(*sizes: int) -> nn.Parameter:
+            return nn.Parameter(torch.empty(sizes))
+
+        self.key, self.query, self.value = (stack(types, out_features, in_features) for _ in range(3))
+        self.key_bias, self.query_bias, self.value_bias, self.out_bias = (stack(types, out_features) for _ in range(4))
+        self.out, self.prior, self.gate = stack(types, out_features, out_features), stack(count, heads), stack(types)
+        self.attention, self.message = (stack(count * heads, size, size) for _ in range(2))
         self.time = None if edge_time is None else RelativeTime(in_features)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
         """Draw new matrices (Glorot, Bengio 2010); biases are 0, priors and the gates before the sigmoid 1."""
         draw_glorot(self)
-        for name, parameter in self.named_parameters():
-            if name.endswith("_bias"):
-                nn.init.zeros_(parameter)
-        nn.init.ones_(self.prior), nn.init.ones_(self.gate)
+        biases = self.key_bias, self.query_bias, self.value_bias, self.out_bias
+        for i, parameter in enumerate((self.prior, self.gate, *biases)):
+            nn.init.constant_(parameter, int(i < 2))
 
     @opaque
     def forward(self, flow: Flow, h: Tensor, edge_time: Tensor | None = None) -> Tensor:
         """Return ``[num_dst, out_features]`` for dense ``h`` ``[num_src, in_features]``.
 
-        ``edge_time`` ``[num_edges]``: differences of time; None: the flow's column.
+        ``edge_time``: differences of time ``[num_edges]``; None: the flow's column.
         """
         check_width(self, h, self.in_features)
-        layer, heads, size = flow.dst_layer, self.heads, self.out_features // self.heads
-        check_relations(flow, self.relations)
-        if tuple(layer.schema.nodes) != self.node_types:
-            raise ValueError(f"the layer is for the node types {self.node_types}, but the graph has {layer.schema}")
+        check_schema(flow, self.relations, self.node_types)
+        edges, heads, size = torch.cat(flow.by_relation), self.heads, self.out_features // self.heads
+        if h.layout != torch.strided or len(edges) < flow.num_edges:
+            raise ValueError("h must be dense, as TypedLinear makes it, and every edge have a parent edge")
         if self.time is None and edge_time is not None:
             raise TypeError("edge_time was given, but this HGTConv has no encoding of time: make it with edge_time=")
-        if h.layout != torch.strided:
-            raise ValueError("h must be dense, got sparse rows: TypedLinear maps rows of features to dense ones")
-        blocks, number = Blocks.of(flow, self.relations), {name: i for i, name in enumerate(self.node_types)}
-        edges = torch.cat(blocks.edges)
-        if len(edges) < flow.num_edges:
-            raise ValueError("every edge must have a parent edge, which has a relation: take batches of a sampler")
-        self.check_weight(blocks.flow, _ADVICE)
-        own, rows = by_type(layer, flow.take_dst(h)), by_type(flow.src_layer, h)
+        part, sizes = entering(flow, self.relations)
+        self.check_weight(part, "use a sampler that draws all edges of a node and relation alike")
+        own, rows = split_by_type(flow.dst_layer, flow.take_dst(h)), split_by_type(flow.src_layer, h)
         # rows of sources stay grouped by type: the sources of the edges are renumbered instead
         place = inverse(torch.cat([flow.src_layer.of(name).rows for name in self.node_types]))
-        indptr = blocks.flow.indptr
-        sources = [(Structure._trusted(indptr, place[blocks.flow.indices], flow.num_src), *self._mapped(rows.items()))]
+        terms = [(Structure._trusted(part.indptr, place[part.indices], flow.num_src), *self._mapped(rows.items()))]
         if self.time is not None:
-            sources.append(self._times(blocks, edge_rows(flow, edge_time, str(self.edge_time))[edges]))
+            terms.append(self._times(flow, part, edge_rows(flow, edge_time, str(self.edge_time))[edges]))
         # K W Q of an edge is K times W Q of its destination: there are fewer destinations than sources
         attention = self.attention.unflatten(0, (-1, heads)) * (self.prior / size**0.5)[..., None, None]
-        into = [relation[2] for relation in self.relations]
-        query = torch.cat(
-            [
-                linear(own[name], matrix @ self.query[number[name]], matrix @ self.query_bias[number[name]])
-                for name, matrix in zip(into, map(torch.block_diag, *attention.unbind(1)), strict=True)
-            ]
-        )
-        scores = torch.stack([EdgeDot.apply(to, query, key, heads) for to, key, _ in sources]).sum(0)
+        queries = []
+        for relation, each in zip(self.relations, attention, strict=True):
+            i, matrix = self.node_types.index(relation[2]), torch.block_diag(*each)
+            queries.append(linear(own[relation[2]], matrix @ self.query[i], matrix @ self.query_bias[i]))
+        query = torch.cat(queries)
+        scores = torch.stack([EdgeDot.apply(to, query, key, heads) for to, key, _ in terms]).sum(0)
         scores = Permute.apply(scores.to(torch.promote_types(scores.dtype, torch.float32)), inverse(edges), edges)
         share = Permute.apply(flow.softmax(scores), edges, inverse(edges)).unsqueeze(2)
-        sums = [aggregate(to, value.unflatten(1, (heads, size)), "sum", share) for to, _, value in sources]
-        parts = torch.stack(sums).sum(0).flatten(1).to(h.dtype).split(blocks.sizes)
-        messages = map(torch.block_diag, *self.message.unflatten(0, (-1, heads)).unbind(1))
-        entering: dict[str, list[tuple[Tensor, Tensor]]] = {name: [] for name in self.node_types}
-        for name, part, matrix in zip(into, parts, messages, strict=True):
-            entering[name].append((part, matrix.T))
-        return assembled(layer, {name: self._out(number[name], own[name], of) for name, of in entering.items()})
+        sums = [aggregate(to, value.unflatten(1, (heads, size)), "sum", share) for to, _, value in terms]
+        messages: dict[str, list[tuple[Tensor, Tensor]]] = {name: [] for name in self.node_types}
+        parts = torch.stack(sums).sum(0).flatten(1).to(h.dtype).split(sizes)
+        for relation, total, each in zip(self.relations, parts, self.message.split(heads), strict=True):
+            messages[relation[2]].append((total, torch.block_diag(*each).T))
+        blocks = {}
+        for i, (name, pairs) in enumerate(messages.items()):
+            total = linear_sum(*pairs) if pairs else h.new_zeros(len(own[name]), self.out_features)
+            out = linear(gelu(total), self.out[i], self.out_bias[i])
+            same = self.in_features == self.out_features
+            blocks[name] = own[name].lerp(out, self.gate[i].sigmoid()) if same else out
+        return joined(flow.dst_layer, blocks)
 
     def _mapped(self, rows: Iterable[tuple[str, Tensor]], bias: bool = True) -> tuple[Tensor, Tensor]:
-        """Return the keys and the values of rows, by the type of their nodes, in one tensor each."""
+        """Return the keys, and the values, of rows of several node types, in one tensor each."""
         pairs = [(self.node_types.index(name), x) for name, x in rows]
         maps = (self.key, self.key_bias), (self.value, self.value_bias)
         key, value = (torch.cat([linear(x, w[i], b[i] if bias else None) for i, x in pairs]) for w, b in maps)
         return key, value
 
-    def _times(self, blocks: Blocks, difference: Tensor) -> tuple[Structure, Tensor, Tensor]:
-        """Return the edges, from distinct times of each relation, and the keys and values that these add to sources."""
+    def _times(self, flow: Flow, part: Flow, difference: Tensor) -> tuple[Structure, Tensor, Tensor]:
+        """Return the edges from the distinct times of each relation, and what these add to keys and values."""
         assert self.time is not None
         rows, places, total = [], [], 0
-        for relation, part in zip(self.relations, difference.split([len(own) for own in blocks.edges]), strict=True):
-            distinct, place = torch.unique(part, return_inverse=True)
+        sizes = [len(edges) for edges in flow.by_relation]
+        for relation, each in zip(self.relations, difference.split(sizes), strict=True):
+            distinct, place = torch.unique(each, return_inverse=True)
             rows.append((relation[0], self.time(distinct)))
             places.append(place + total)
             total += len(distinct)
-        return Structure._trusted(blocks.flow.indptr, torch.cat(places), total), *self._mapped(rows, bias=False)
-
-    def _out(self, i: int, own: Tensor, sums: list[tuple[Tensor, Tensor]]) -> Tensor:
-        """Return the results at nodes of type ``i``, from their own rows and the sums of each relation."""
-        total = linear_sum(*sums) if sums else own.new_zeros(len(own), self.out_features)
-        out = linear(gelu(total), self.out[i], self.out_bias[i])
-        return out if self.in_features != self.out_features else own.lerp(out, self.gate[i].sigmoid())
+        return Structure._trusted(part.indptr, torch.cat(places), total), *self._mapped(rows, bias=False)
 
     def extra_repr(self) -> str:
         return f"{self.in_features}, {self.out_features}, heads={self.heads}, {len(self.relations)} relations"

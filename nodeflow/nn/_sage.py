@@ -77,11 +77,6 @@ class SAGEConv(LinearConv):
             self.pool = nn.Linear(in_features, in_features)
         self.reset_parameters()
 
-    @property
-    def is_plain_mean(self) -> bool:
-        """Whether the result is a linear map of a node's own row and of the mean of its neighbours, and no more."""
-        return self.aggregator == "mean" and not (self.weighted or self.relu or self.order == "transform")
-
     def reset_parameters(self) -> None:
         """Draw new weights, uniform in +-1/sqrt(fan-in) for the fan-in of the concatenated matrix."""
         linear, own = self.maps
