@@ -60,7 +60,7 @@ class Flow(Frozen):
     _dst_in_src: Lazy[Tensor | None]
     _frames: dict[Relation, Frame]
     _relations: dict[Relation, Flow]
-    _by_relation: Lazy[tuple[Tensor, ...]]
+    _by_relation: tuple[Tensor, ...] | None
 
     def __init__(
         self,
@@ -108,7 +108,7 @@ class Flow(Frozen):
             _dst_in_src=rows,
             _frames=parts.get("frames") or {},
             _relations={},
-            _by_relation=Lazy(lambda: edges_by_relation(dst.schema, self.parent_eid)),
+            _by_relation=None,
         )
         return self
 
@@ -136,13 +136,17 @@ class Flow(Frozen):
             return self
         if name not in self._relations:
             edges = self.by_relation[list(schema.relations).index(name)]
-            self._relations[name] = self._only(edges, self._frames.setdefault(name, self._frame(name, edges)))
+            frame = self._frames.setdefault(name, self._frame(name, edges))
+            self._relations[name] = Lazy(lambda: self._only(edges, frame)).get()
         return self._relations[name]
 
     @property
     def by_relation(self) -> tuple[Tensor, ...]:
         """The edges of each relation of the schema, int64, ascending; raises what ``of`` raises."""
-        return self._by_relation.get()
+        if self._by_relation is None:  # not Lazy: that would be made for pickles, also of flows without a graph
+            made = Lazy(lambda: edges_by_relation(self.dst_layer.schema, self.parent_eid))
+            self._set(_by_relation=made.get())
+        return self._by_relation or ()
 
     def _frame(self, name: Relation, edges: Tensor) -> Frame:
         """Return a frame for the edges of a relation."""

@@ -124,7 +124,7 @@ class Layer(Frozen):
     def join(self, schema: Schema | None, frames: dict[str, Frame] | None = None) -> None:
         """Take the types of nodes from the graph that is the parent; for the maker of a NodeFlow."""
         if schema is None or (schema is not self._schema and schema != self._schema):
-            rows = Lazy(lambda: _by_type(self.schema, self.parent_nid))
+            rows = Lazy(lambda: _by_type(self.schema, self.parent_nid) if self.has_schema else {})
             self._set(_schema=schema, _by_type=rows, _frames=frames or {})
 
     @property

@@ -28,7 +28,7 @@ class RelativeTime(nn.Module):
 
     def __init__(self, width: int) -> None:
         super().__init__()
-        self.linear = linear_map(width, width, bias=True)
+        self.linear = linear_map(as_count(width, "width", 1), width, bias=True)
 
     def forward(self, difference: Tensor) -> Tensor:
         weight = self.linear.weight
@@ -131,8 +131,8 @@ class HGTConv(FlowConv):
         for i, (name, pairs) in enumerate(messages.items()):
             total = linear_sum(*pairs) if pairs else h.new_zeros(len(own[name]), self.out_features)
             out = linear(gelu(total), self.out[i], self.out_bias[i])
-            same = self.in_features == self.out_features
-            blocks[name] = own[name].lerp(out, self.gate[i].sigmoid()) if same else out
+            gate = self.gate[i].sigmoid() if self.in_features == self.out_features else None
+            blocks[name] = out if gate is None else gate * out + (1 - gate) * own[name]
         return joined(flow.dst_layer, blocks)
 
     def _mapped(self, rows: Iterable[tuple[str, Tensor]], bias: bool = True) -> tuple[Tensor, Tensor]:

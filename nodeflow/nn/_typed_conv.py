@@ -12,14 +12,15 @@ from nodeflow._rows.rows import take_rows
 from nodeflow._schema.schema import Relation
 from nodeflow.flow import Flow, Layer, entering, without_unread
 from nodeflow.nn._conv import FlowConv
+from nodeflow.nn._gcn import GraphConv
 from nodeflow.nn._sage import SAGEConv
 from nodeflow.ops import Permute, inverse, linear_sum, opaque
 
 
 def module_name(name: str | Relation) -> str:
     """Return a name for a ``ModuleDict``, which refuses dots and some words, such as "type"."""
-    words = name if isinstance(name, str) else " ".join(name)
-    return f"<{words.replace('%', '%25').replace('.', '%2E')}>"
+    parts = [name] if isinstance(name, str) else name
+    return f"<{' '.join(part.replace('%', '%25').replace('.', '%2E').replace(' ', '%20') for part in parts)}>"
 
 
 def split_by_type(layer: Layer, rows: Tensor) -> dict[str, Tensor]:
@@ -43,7 +44,8 @@ class TypedConv(FlowConv):
     can enter have rows of 0. ``SAGEConv`` layers with means are computed together, without calling them.
 
     Args:
-        convs: convolutions by relation: a triple, or a name that only one relation has. Others pass nothing.
+        convs: convolutions by relation: a triple, or a name that only one relation has. Others pass nothing. None may
+            read degrees of nodes in the graph (``SAGEConv(weighted=True)``): these count the edges of all relations.
         reduce: "sum", "mean" or "max".
 
     Raises TypeError or ValueError for other arguments; when called, KeyError for relations that are not there.
@@ -65,6 +67,9 @@ class TypedConv(FlowConv):
             raise ValueError("convs must have a relation at least")
         for name, conv in convs.items():
             check_type(conv, f"convs[{name!r}]", nn.Module, "a convolution")
+            of_all = isinstance(conv, GraphConv) and (conv.degrees == "parent" or conv.norm == "both")
+            if of_all or (isinstance(conv, SAGEConv) and conv.weighted):
+                raise ValueError(f"convs[{name!r}] divides by degrees of nodes, which count the edges of all relations")
             if isinstance(conv, FlowConv):
                 conv.advised = self.advised  # one warning, not one per relation
         self.names, self.reduce = list(convs), reduce
@@ -78,7 +83,7 @@ class TypedConv(FlowConv):
         if len({*relations}) < len(relations):
             raise ValueError(f"convs must name every relation once, got {self.names}")
         sage = [conv for conv in convs if type(conv) is SAGEConv and conv.aggregator == "mean"]
-        plain = [conv for conv in sage if not (conv.weighted or conv.relu or conv.order == "transform")]
+        plain = [conv for conv in sage if not conv.relu and conv.order != "transform"]
         if len(plain) == len(convs) and h.layout == torch.strided and self.reduce != "max":
             blocks = self._of_means(flow, h, relations, plain)
         else:

@@ -17,7 +17,7 @@ from nodeflow.nn._between import NORMS
 from nodeflow.nn._conv import linear_map
 from nodeflow.nn._model import FlowModel, InferenceOptions
 from nodeflow.nn._typed_conv import joined, module_name
-from nodeflow.ops import sparse_linear
+from nodeflow.ops import opaque, sparse_linear
 from nodeflow.propagation import Propagation
 
 
@@ -59,6 +59,7 @@ class TypedLinear(nn.Module, metaclass=Explained):
                 count = as_count(width, f"widths[{name!r}]", 1)
                 self.maps[module_name(name)] = linear_map(count, out_features, bias=True)
 
+    @opaque
     def forward(self, where: NodeFlow | Layer | Graph) -> Tensor:
         """Return rows ``[num_nodes, out_features]`` of a layer (of a batch: layer 0); of a graph, without gradient."""
         if isinstance(where, Graph):
@@ -74,10 +75,11 @@ class TypedLinear(nn.Module, metaclass=Explained):
         blocks = {}
         for name in layer.schema.nodes:
             part, key = layer.of(name), module_name(name)
-            if name not in self._tables and key not in self.maps:
+            if name in self._tables:
+                blocks[name] = self._tables[name].pull(part.parent_nid, part.parent_nid.device)
+            elif key not in self.maps:
                 raise ValueError(f"widths has no node type {name!r}, which the graph has: give its width, or a table")
-            module = self._tables[name].pull if name in self._tables else self.maps[key]
-            if isinstance(module, nn.Linear):
+            elif isinstance(module := self.maps[key], nn.Linear):
                 x = features(name, part).to(module.weight.device, module.weight.dtype)
                 if x.shape[1:] != (module.in_features,):
                     raise ValueError(f"{name!r} takes rows of width {module.in_features}, got shape {tuple(x.shape)}")
@@ -107,7 +109,8 @@ class EncodedRows:
     def fetch(self, ids: Tensor, out: Tensor | None = None) -> Tensor:
         """Return the rows of nodes, ``[k, out_features]``."""
         nodes, column = self.graph.nodes, self.encoder.column
-        layer = Layer._trusted(len(ids), ids, schema=self.graph.schema)
+        some = next(self.encoder.parameters(), ids)
+        layer = Layer._trusted(len(ids), ids.to(some.device), schema=self.graph.schema)
         rows = self.encoder.rows_of(layer, lambda name, part: fetch_rows(nodes[name].data[column], part.parent_nid))
         return rows if out is None else out.copy_(rows)
 

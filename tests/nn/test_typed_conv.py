@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 import warnings
 from collections.abc import Iterator
 from typing import Any
@@ -12,7 +14,7 @@ from _support.typed_nn import RELATIONS, TYPES, by_type, pyg_view, typed_graph
 from torch import Tensor
 
 from nodeflow import Flow, FullSampler, Graph, NeighborSampler, create_full_node_flow, flow_from_edges
-from nodeflow.nn import RGCN, GATConv, GraphConv, IgnoredWeightWarning, RGCNConv, SAGEConv, TypedConv
+from nodeflow.nn import RGCN, GATConv, GraphConv, HGTConv, IgnoredWeightWarning, RGCNConv, SAGEConv, TypedConv
 from nodeflow.propagation import Propagation
 from nodeflow.testing import check_layer
 
@@ -239,6 +241,8 @@ def test_wrong_arguments() -> None:
         (lambda: TypedConv([SAGEConv(2, 2)]), TypeError, "a dict from relations"),
         (lambda: TypedConv({"writes": 3}), TypeError, r"convs\['writes'\] must be a convolution"),
         (lambda: TypedConv({"writes": SAGEConv(2, 2)}, "min"), ValueError, "reduce must be"),
+        (lambda: TypedConv({"of": SAGEConv(2, 2, weighted=True)}), ValueError, "count the edges of all relations"),
+        (lambda: TypedConv({"of": GraphConv(2, 2, norm="both")}), ValueError, "count the edges of all relations"),
         (lambda: TypedConv({"wrote": SAGEConv(8, 2)}).double()(flow, h), KeyError, "no relation 'wrote'"),
         (lambda: sage(names=["writes", RELATIONS[0]])(flow, h), ValueError, "name every relation once"),
         (lambda: sage()(flow, h[:, :7]), ValueError, "columns"),
@@ -251,3 +255,53 @@ def test_wrong_arguments() -> None:
     ]:
         with pytest.raises(error, match=words):
             call()
+
+
+@pytest.mark.parametrize("options", [{"include_dst": False}, {"disjoint": True}, {"reuse": True}])
+def test_other_kinds_of_batches(options: dict[str, Any]) -> None:
+    first = GATConv(8, 6) if "include_dst" not in options else GraphConv(8, 6, self_loops=False)
+    layers = {"writes": first, "rev_writes": GraphConv(8, 6, self_loops=False)}
+    conv = TypedConv(layers).double()
+    batch = NeighborSampler(typed_graph(), [2, 2], **options)(SEEDS)
+    for flow in (batch.flows[0], pickle.loads(pickle.dumps(batch)).flows[1]):
+        h, wanted = rows(flow), torch.zeros(flow.num_dst, 6, dtype=torch.float64)
+        for name, end in (("writes", "paper.x"), ("rev_writes", "author")):
+            at = flow.dst_layer.of(end).rows
+            wanted = wanted.index_copy(0, at, layers[name](flow.of(name), h)[at])
+        torch.testing.assert_close(conv(flow, h), wanted)
+
+
+def test_flows_are_copied_and_kept_for_training() -> None:
+    bare = flow_from_edges([0], [0], num_src=1, num_dst=1)
+    assert pickle.loads(pickle.dumps(bare)).num_edges == copy.deepcopy(bare).num_edges == 1
+    flow, conv = next(flows()), TypedConv({"writes": GATConv(8, 6)}).double()
+    h = rows(flow)
+    with torch.inference_mode():
+        conv(flow, h)
+    conv(flow, h).sum().backward()
+    assert h.grad is not None
+
+
+def test_names_never_collide() -> None:
+    relations = [("a b", "c", "d"), ("a", "b c", "d"), ("a%20b", "c", "d"), ("a.b", "c", "d")]
+    nodes = dict.fromkeys(("a b", "a", "a%20b", "a.b", "d"), 1)
+    graph = Graph.typed(nodes, {relation: ([0], [0]) for relation in relations})
+    conv = TypedConv({relation: SAGEConv(2, 2) for relation in relations})
+    assert len(conv.convs) == 4
+    assert conv(create_full_node_flow(graph, 1), 0, torch.ones(5, 2)).shape == (5, 2)
+
+
+@pytest.mark.parametrize("kind", [SAGEConv, GATConv, RGCNConv, HGTConv])
+def test_bfloat16_and_autocast(kind: Any) -> None:
+    flow = next(flows())
+    schema = flow.dst_layer.schema
+    layer = kind(8, 8, schema) if kind in (RGCNConv, HGTConv) else TypedConv({r: kind(8, 8) for r in RELATIONS})
+    h = torch.randn(flow.num_src, 8, requires_grad=True)
+    exact = layer(flow, h)
+    with torch.autocast("cpu", torch.bfloat16):
+        low = layer(flow, h)
+    low.float().sum().backward()
+    torch.testing.assert_close(low.float(), exact, atol=0.2, rtol=0.1)
+    narrow = layer.to(torch.bfloat16)(flow, h.bfloat16())
+    assert narrow.dtype == torch.bfloat16
+    torch.testing.assert_close(narrow.float(), exact, atol=0.2, rtol=0.1)

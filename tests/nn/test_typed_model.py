@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -128,6 +129,18 @@ def test_a_model_learns() -> None:
     state = model.state_dict()
     assert "encoder.maps.<paper%2Ex>.weight" in state
     model.load_state_dict(state)
+
+
+def test_a_compiled_model() -> None:
+    graph = typed_graph()
+    graph.edata["age"] = torch.rand(graph.num_edges, dtype=torch.float64)
+    model = nn.TypedModel(encoder(author=torch_nn.Embedding(7, 6)), convs("hgt", graph), 3).double().eval()
+    batch = batch_of(graph)
+    batch.copy_from_parent(edata=["age"])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # tracing looks at attributes that warn
+        rows = torch.compile(model, backend="eager")(batch)
+    torch.testing.assert_close(rows, model(batch))
 
 
 def test_rows_may_be_given() -> None:
