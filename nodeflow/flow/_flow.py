@@ -157,14 +157,14 @@ class Flow(Frozen):
         return self._frames
 
     def _only(self, edges: Tensor, data: Frame) -> Flow:
-        """Return the flow of some edges, ascending, of one relation, with a frame."""
+        """Return the flow of some edges, ascending, with a frame."""
         indptr = torch.searchsorted(edges, self.structure.indptr)
         structure = Structure._trusted(indptr, self.structure.indices[edges], self.num_src)
         weight = self._weight and Lazy(lambda: self.weight[edges])
         parts: FlowParts = {"parent_eid": Lazy(lambda: self.parent_eid[edges]), "weight": weight, "data": data}
         parts["rows"] = self._dst_in_src
         parts["needs_weight"] = False if self._needs_weight is False else None
-        return type(self)._trusted(structure, self.src_layer, self.dst_layer, self.layers, **parts)
+        return Flow._trusted(structure, self.src_layer, self.dst_layer, self.layers, **parts)
 
     @property
     def num_edges(self) -> int:

@@ -21,34 +21,22 @@ class FullFlow(Flow):
     """
 
     __slots__ = ("_leaving", "_parents")
-    _leaving: Lazy[Tensor] | None
+    _leaving: Lazy[Tensor]
     _parents: Mapping[Relation, OfType]
 
-    def set_parent(self, relations: Mapping[Relation, OfType], leaving: Lazy[Tensor] | None = None) -> None:
-        """Set the relations of the graph, and the numbers of edges that leave each source, int64 ``[num_src]``."""
-        self._set(_parents=relations, _leaving=leaving)
+    def set_parent(self, leaving: Lazy[Tensor], relations: Mapping[Relation, OfType]) -> None:
+        """Set the numbers of edges that leave each source, int64 ``[num_src]``, and the relations of the graph."""
+        self._set(_leaving=leaving, _parents=relations)
 
     @property
     def all_out_degrees(self) -> Tensor:
-        """Number of edges that leave each source, also for nodes that are no destinations here, int64 ``[num_src]``.
-
-        Raises ValueError for the flow of one relation of several.
-        """
-        leaving: Lazy[Tensor] | None = getattr(self, "_leaving", None)
-        if leaving is None:
-            raise ValueError("the edges of one relation that leave a node are not counted: use GraphConv(norm='right')")
-        return leaving.get().to(self.structure.device)
+        """Number of edges that leave each source, also for nodes that are no destinations here, int64 ``[num_src]``."""
+        return self._leaving.get().to(self.structure.device)
 
     def _frame(self, name: Relation, edges: Tensor) -> Frame:
         parent = self._parents[name]
         local = Lazy(lambda: self.parent_eid[edges] - parent.ids.start)
         return EdgeColumns(len(edges), parent.data, local)
-
-    def _only(self, edges: Tensor, data: Frame) -> Flow:
-        flow = super()._only(edges, data)
-        if isinstance(flow, FullFlow):
-            flow.set_parent(self._parents)
-        return flow
 
 
 class EdgeColumns(Frame):

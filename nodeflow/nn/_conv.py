@@ -64,16 +64,15 @@ class FlowConv(nn.Module, metaclass=Explained):
             raise TypeError(
                 f"call {type(self).__name__} as conv(flow, h) or conv(batch, i, h), got {describe(where)} first"
             )
-        self.check_weight(flow)
+        if self.weight_advice is not None:
+            self.check_weight(flow, self.weight_advice)
         return super().__call__(flow, *args, **kwargs)
 
     @opaque
-    def check_weight(self, flow: Flow, advice: str | None = None) -> None:
-        """Give an ``IgnoredWeightWarning`` for a flow with ``needs_weight``, if there is advice for it."""
-        advice = advice or self.weight_advice
-        if advice is None or advice in self.advised or isinstance(flow, FullFlow) or not flow.needs_weight:
-            return
-        self.warn_ignored_weight(advice)
+    def check_weight(self, flow: Flow, advice: str) -> None:
+        """Give an ``IgnoredWeightWarning`` for a flow with ``needs_weight``, but for those of all edges."""
+        if advice not in self.advised and flow.needs_weight and not isinstance(flow, FullFlow):
+            self.warn_ignored_weight(advice)
 
     def warn_ignored_weight(self, advice: str) -> None:
         """Give an ``IgnoredWeightWarning`` with ``advice``, once per model."""
@@ -110,9 +109,7 @@ def check_schema(flow: Flow, relations: Sequence[Relation], node_types: Iterable
     """Raise ValueError unless the graph of a flow has the relations and node types that a layer was made for."""
     schema = flow.dst_layer.schema
     if (*schema.relations,) != (*relations,) or (*schema.nodes,) != (*(node_types or schema.nodes),):
-        raise ValueError(
-            f"the layer is for the relations {relations} of another schema than that of the graph: {schema}"
-        )
+        raise ValueError(f"the layer is for the relations {relations}; the graph has another schema, {schema}")
 
 
 def edge_rows(flow: Flow, own: Tensor | None, column: str) -> Tensor:

@@ -90,7 +90,7 @@ class RGCNConv(FlowConv):
             for number, edges in enumerate(flow.by_relation):
                 edge_types[edges] = number
         types = edge_rows(flow, edge_types, self.edge_type)
-        _check_types(types, self.num_relations, self.edge_type)
+        _check_types(types, self.num_relations, self.edge_type if self.relations is None else "relations")
         types, exact = types.to(torch.int64), torch.promote_types(self.weight.dtype, torch.float32)
         _, of, sizes = torch.unique(types * flow.num_dst + flow.edges()[1], return_inverse=True, return_counts=True)
         if flow.needs_weight and not isinstance(flow, FullFlow):

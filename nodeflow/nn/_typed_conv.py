@@ -112,7 +112,7 @@ class TypedConv(FlowConv):
         """Return the results from the means of all relations, made in one reading of the rows, and own rows."""
         own, h = flow.share_dst(h)
         part, sizes = entering(flow, relations)
-        convs[0].check_weight(part)
+        convs[0].check_weight(part, str(convs[0].weight_advice))
         rows, means = split_by_type(flow.dst_layer, own), part.aggregate(h, "mean").to(h.dtype).split(sizes)
         of_type: dict[str, list[tuple[SAGEConv, Tensor]]] = {}
         for relation, conv, mean in zip(relations, convs, means, strict=True):
