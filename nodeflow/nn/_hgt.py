@@ -32,9 +32,11 @@ class RelativeTime(nn.Module):
 
     def forward(self, difference: Tensor) -> Tensor:
         weight = self.linear.weight
-        entry = torch.arange(len(weight), dtype=weight.dtype, device=weight.device)
-        angle = difference.to(weight).unsqueeze(1) * 10000.0 ** (-entry / len(weight))
-        return linear(torch.where(entry % 2 == 0, angle.sin(), angle.cos()), weight, self.linear.bias)
+        exact = torch.promote_types(weight.dtype, torch.float32)  # angles of bfloat16 would be wrong by whole turns
+        entry = torch.arange(len(weight), dtype=exact, device=weight.device)
+        angle = difference.to(entry).unsqueeze(1) * 10000.0 ** (-entry / len(weight))
+        rows = torch.where(entry % 2 == 0, angle.sin(), angle.cos()).to(weight.dtype)
+        return linear(rows, weight, self.linear.bias)
 
 
 class HGTConv(FlowConv):

@@ -282,6 +282,21 @@ def test_flows_are_copied_and_kept_for_training() -> None:
     assert h.grad is not None
 
 
+def test_convolutions_see_the_rows_that_edges_read_and_no_others() -> None:
+    seen: list[tuple[int, int]] = []
+
+    class Watched(GATConv):
+        def forward(self, flow: Flow, h: Tensor, edge_features: Tensor | None = None) -> Tensor:
+            seen.append((len(h), flow.num_dst))
+            return super().forward(flow, h, edge_features)
+
+    flow = NeighborSampler(typed_graph(), [3], seed=1)(SEEDS).flows[0]
+    TypedConv({"writes": Watched(8, 6), "rev_writes": Watched(8, 6)}).double()(flow, rows(flow))
+    for (sources, size), name, end in zip(seen, ("writes", "rev_writes"), ("paper.x", "author"), strict=True):
+        own = flow.dst_layer.of(end).rows  # which are the first of the sources
+        assert (sources, size) == (len({*flow.of(name).indices.tolist(), *own.tolist()}), len(own))
+
+
 def test_names_never_collide() -> None:
     relations = [("a b", "c", "d"), ("a", "b c", "d"), ("a%20b", "c", "d"), ("a.b", "c", "d")]
     nodes = dict.fromkeys(("a b", "a", "a%20b", "a.b", "d"), 1)

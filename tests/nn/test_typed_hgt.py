@@ -152,6 +152,14 @@ def test_relative_time() -> None:
     assert torch.equal(RelativeTime(4).double()(torch.tensor([], dtype=torch.float64)), torch.zeros(0, 4).double())
 
 
+def test_large_differences_in_bfloat16() -> None:
+    module, difference = RelativeTime(8), torch.tensor([20_000, 20_001, 3])
+    exact = module.double()(difference)
+    low = module.to(torch.bfloat16)(difference)
+    assert low.dtype == torch.bfloat16
+    torch.testing.assert_close(low.double(), exact, atol=0.02, rtol=0.02)
+
+
 def test_order_empty_types_and_gradients() -> None:
     graph, conv = typed_graph(), layer()
     x = torch.randn(graph.num_nodes, 8, dtype=torch.float64)
