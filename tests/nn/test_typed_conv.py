@@ -297,6 +297,17 @@ def test_convolutions_see_the_rows_that_edges_read_and_no_others() -> None:
         assert (sources, size) == (len({*flow.of(name).indices.tolist(), *own.tolist()}), len(own))
 
 
+def test_any_module_of_a_flow_and_rows() -> None:
+    class Plain(torch.nn.Module):
+        def forward(self, flow: Flow, h: Tensor) -> Tensor:
+            return flow.aggregate(h, "max")
+
+    flow = next(flows())
+    h, at = rows(flow), flow.dst_layer.of("paper.x").rows
+    wanted = flow.of("writes").aggregate(h, "max")[at]
+    torch.testing.assert_close(TypedConv({"writes": Plain()})(flow, h)[at], wanted)
+
+
 def test_names_never_collide() -> None:
     relations = [("a b", "c", "d"), ("a", "b c", "d"), ("a%20b", "c", "d"), ("a.b", "c", "d")]
     nodes = dict.fromkeys(("a b", "a", "a%20b", "a.b", "d"), 1)

@@ -13,7 +13,9 @@ from torch import nn as torch_nn
 
 from nodeflow import FullSampler, Graph, NeighborSampler, NodeFlow, NodeFlowLoader, create_full_node_flow, nn
 from nodeflow.learned import EmbeddingTable
+from nodeflow.nn._typed_model import EncodedRows
 from nodeflow.propagation import Propagation
+from nodeflow.storage import Rows
 
 SEEDS = [12, 3, 0, 8, 9, 14]
 WIDTHS = {name: 8 + i for i, name in enumerate(TYPES)}
@@ -69,6 +71,17 @@ def test_types_without_nodes_have_gradients_of_zero() -> None:
         assert parameter.grad is not None
         assert bool(parameter.grad.any()) == ("paper" in name)
     assert module(batch_of(graph, [])).shape == (0, 6)
+
+
+def test_rows_for_full_passes_are_a_column() -> None:
+    graph, module = typed_graph(), encoder()
+    column, ids = EncodedRows(module, graph), torch.tensor([12, 0, 12])
+    assert isinstance(column, Rows)
+    assert (column.shape, column.dtype) == ((19, 6), torch.float64)
+    out = torch.zeros(3, 6, dtype=torch.float64)
+    with torch.no_grad():
+        assert column.fetch(ids, out) is out
+    torch.testing.assert_close(out, module(graph)[ids])
 
 
 def test_sparse_features_and_other_types_of_numbers() -> None:
