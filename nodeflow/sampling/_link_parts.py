@@ -15,7 +15,7 @@ from nodeflow._rows.rows import whole_column
 from nodeflow.flow import NodeFlow
 from nodeflow.graph import Graph
 from nodeflow.sampling._base import SamplerBase, check_one_process
-from nodeflow.sampling._temporal import time_column
+from nodeflow.sampling._times import time_column
 
 
 def as_filter(value: bool | str, known: object, graph: Graph) -> bool | str:
