@@ -66,9 +66,10 @@ class BernoulliSampler(RowSampler):
             raise ValueError(
                 f"BernoulliSampler takes either fanouts, as in [10, 25], or rates, as in [0.1, 0.5]; got {number}"
             )
-        kind = options.get("edge_type")
-        self.fanouts = None if fanouts is None else check_fanouts(fanouts, edge_type=kind)
-        self.rates = None if rates is None else by_kind(rates, "rates", _rate, "[0.1, 0.5]", edge_type=kind)
+        name = options.get("edge_type")
+        kind = "relation" if name is None else "edge type"
+        self.fanouts = None if fanouts is None else check_fanouts(fanouts, edge_type=name)
+        self.rates = None if rates is None else by_kind(rates, "rates", _rate, "[0.1, 0.5]", kind)
         super().__init__(graph, len(self.fanouts or self.rates or ()), **options)
 
     def read_graph(self) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -35,13 +35,8 @@ class Kinds(NamedTuple):
     find: Callable[[Any], Any]
 
     def numbers(self, value: float | Mapping[Any, float], of: str = "fanouts") -> NDArray[Any]:
-        """Return the number of every kind, from one for all or a dict; kinds that a dict leaves out get 0."""
-        if not isinstance(value, Mapping):
-            return np.full(max(len(self.names), 1), value)
-        by_name = {self.find(key): number for key, number in value.items()}
-        if len(by_name) < len(value):
-            raise ValueError(f"{of} name one relation twice: {list(value)}")
-        return np.array([by_name.get(name, 0) for name in self.names] or [0])
+        """Return the number of every kind, see ``numbers_of``."""
+        return numbers_of(value, self.names, self.find, of)
 
 
 def relations(graph: Graph, direction: str) -> Kinds:
@@ -84,21 +79,34 @@ def types_in(graph: Graph, name: str) -> Kinds:
     return Kinds(names, NodeRows([graph.num_nodes], [range(max(len(names), 1))]), of_edges, find)
 
 
+def numbers_of(
+    value: float | Mapping[Any, float], names: Iterable[Any], find: Callable[[Any], Any], of: str
+) -> NDArray[Any]:
+    """Return a number for each name, from one for all, or a dict by what ``find`` turns into names; else 0."""
+    every = list(names)
+    if not isinstance(value, Mapping):
+        return np.full(max(len(every), 1), value)
+    by_name = {find(key): number for key, number in value.items()}
+    if len(by_name) < len(value):
+        raise ValueError(f"{of} name one relation twice: {list(value)}")
+    return np.array([by_name.get(name, 0) for name in every] or [0])
+
+
 def by_kind(
-    value: Any, name: str, check: Callable[[object, str, bool], Number], example: str, *, edge_type: str | None = None
+    value: Any, name: str, check: Callable[[object, str, bool], Number], example: str, kind: str
 ) -> tuple[Number | dict[Any, Number], ...]:
     """Check a number per flow, of which each may be a dict from kind to number.
 
-    Kinds are relations, or integers with ``edge_type``. ``check(number, name, of_kind)`` checks a number; one of a kind
-    may be 0, for none.
+    ``kind`` is "relation", "node type", or "edge type", which is an integer. ``check(number, name, of_kind)`` checks a
+    number; one of a kind may be 0, for none.
     """
-    words = f"one number per flow, as in {example}, or a dict of them by {'relation' if edge_type is None else 'type'}"
+    words = f"one number per flow, as in {example}, or a dict of them by {kind}"
     checked: list[Number | dict[Any, Number]] = []
     for i, entry in enumerate(as_list(value, name, words)):
         if not isinstance(entry, Mapping):
             checked.append(check(entry, f"{name}[{i}]", False))
             continue
-        keys = [key if edge_type is None else as_int(key, f"an edge type in {name}[{i}]") for key in entry]
+        keys = [as_int(key, f"an edge type in {name}[{i}]") if kind == "edge type" else key for key in entry]
         numbers: dict[Any, Number] = {}
         for key, number in zip(keys, entry.values(), strict=True):
             numbers[key] = check(number, f"{name}[{i}][{key!r}]", True)
@@ -108,7 +116,7 @@ def by_kind(
 
 def check_fanouts(fanouts: Any, *, edge_type: str | None = None, repeated: bool = False) -> tuple[Fanout, ...]:
     """Check fanouts (see ``by_kind``); ``repeated`` says whether they are numbers of draws with replacement."""
-    checked = by_kind(fanouts, "fanouts", _fanout, "[10, 25]", edge_type=edge_type)
+    checked = by_kind(fanouts, "fanouts", _fanout, "[10, 25]", "relation" if edge_type is None else "edge type")
     if repeated:
         largest = max(max(each.values(), default=0) if isinstance(each, dict) else each for each in checked)
         check_draws(largest, "fanouts with replacement")

@@ -193,7 +193,8 @@ class LaborSampler(RowSampler):
         if laid.ahead is not None:
             kept += np.repeat(laid.ahead, np.diff(indptr)).astype(kept.dtype)
         positions = kept if laid.candidates is None else laid.candidates[kept]
-        return self._choice(Drawn(indptr, positions, src, lambda: self._scaled(scale, indptr, degree), True), begins, step)
+        drawn = Drawn(indptr, positions, src, lambda: self._scaled(scale, indptr, degree), True)
+        return self._choice(drawn, begins, step)
 
     def _fanouts(self, rows: DrawingRows, degree: Ints, step: Step) -> tuple[Ints, Ints]:
         """The fanout of every row, and its degree, which counts as 0 where the fanout is 0."""

@@ -193,7 +193,7 @@ class RowSampler(Sampler):
         reader, (indptr, positions, src, inverse, varies) = self.reader, drawn
         if not reader.edges.whole_rows.is_plain:
             # the rows of a node draw at rates of their own
-            several = np.count_nonzero(self._counts[step.flow]) > 1 if self._counts else None
+            several = bool(np.count_nonzero(self._counts[step.flow]) > 1) if self._counts else None
             indptr, varies = indptr[begins], varies or several
         if reader.weights is None and inverse is None:
             return Choice.of_kernel(indptr, positions, src, None, needs_weight=False)

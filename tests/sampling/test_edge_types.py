@@ -168,7 +168,7 @@ def test_graph_without_edges():
         ([{"a": 1}], TypeError, r"an edge type in fanouts\[0\] must be an integer, got str 'a'"),
         ([{True: 1}], TypeError, r"an edge type in fanouts\[0\] must be an integer, got bool True"),
         ({0: 1}, TypeError, r"fanouts must be a list with one number per flow, as in \[10, 25\], or a dict"),
-        (3, TypeError, "fanouts must be a list with one number per flow, .* or a dict of them by type"),
+        (3, TypeError, "fanouts must be a list with one number per flow, .* or a dict of them by edge type"),
         ([], ValueError, "fanouts must have one number per flow, got none"),
         ([[1]], TypeError, "must be an integer"),
     ],
