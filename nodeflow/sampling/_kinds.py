@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from nodeflow._base.checks import Ints, as_int
 from nodeflow._edges.columns import edge_integers
+from nodeflow._edges.edges import Edges
 from nodeflow._edges.node_rows import NodeRows
 from nodeflow.graph import Graph
 from nodeflow.sampling._sampler import as_list, check_draws, check_size
@@ -37,6 +38,11 @@ class Kinds(NamedTuple):
     def numbers(self, value: float | Mapping[Any, float], of: str = "fanouts") -> NDArray[Any]:
         """Return the number of every kind, see ``numbers_of``."""
         return numbers_of(value, self.names, self.find, of)
+
+    def lay_out(self, edges: Edges, graph: Graph) -> Edges:
+        """Return edges of a graph with a row for every node and kind that it can have."""
+        own = self.rows.restricted(graph.held.masters.numpy())
+        return edges.by_kind(self.of_edges, own=own, whole=self.rows)
 
 
 def relations(graph: Graph, direction: str) -> Kinds:

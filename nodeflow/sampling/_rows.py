@@ -131,9 +131,7 @@ class RowSampler(Sampler):
         super().read_graph()
         name, graph = self.edge_type, self.graph
         self.kinds = relations(graph, self.direction) if name is None else types_in(graph, name)
-        own = self.kinds.rows.restricted(graph.held.masters.numpy())
-        edges = self.reader.edges.by_kind(self.kinds.of_edges, own=own, whole=self.kinds.rows)
-        self.reader = self.reader._replace(edges=edges)
+        self.reader = self.reader._replace(edges=self.kinds.lay_out(self.reader.edges, graph))
 
     def estimand(self) -> Tensor:
         """Return the numbers of ``BoundSampler.estimand``, and 0 for edges of kinds that no flow draws."""
