@@ -101,34 +101,35 @@ def numbers_of(
 def by_kind(
     value: Any, name: str, check: Callable[[object, str, bool], Number], example: str, kind: str
 ) -> tuple[Number | dict[Any, Number], ...]:
-    """Check a number per flow, of which each may be a dict from kind to number.
+    """Check a number per flow, each by ``of_kinds``."""
+    words = f"one number per flow, as in {example}, or a dict of them by {kind}"
+    return tuple(of_kinds(each, f"{name}[{i}]", check, kind) for i, each in enumerate(as_list(value, name, words)))
+
+
+def of_kinds(
+    value: Any, name: str, check: Callable[[object, str, bool], Number], kind: str
+) -> Number | dict[Any, Number]:
+    """Check one number for all kinds, or a dict from kind to number.
 
     ``kind`` is "relation", "node type", or "edge type", which is an integer. ``check(number, name, of_kind)`` checks a
     number; one of a kind may be 0, for none.
     """
-    words = f"one number per flow, as in {example}, or a dict of them by {kind}"
-    checked: list[Number | dict[Any, Number]] = []
-    for i, entry in enumerate(as_list(value, name, words)):
-        if not isinstance(entry, Mapping):
-            checked.append(check(entry, f"{name}[{i}]", False))
-            continue
-        keys = [as_int(key, f"an edge type in {name}[{i}]") if kind == "edge type" else key for key in entry]
-        numbers: dict[Any, Number] = {}
-        for key, number in zip(keys, entry.values(), strict=True):
-            numbers[key] = check(number, f"{name}[{i}][{key!r}]", True)
-        checked.append(numbers)
-    return tuple(checked)
+    if not isinstance(value, Mapping):
+        return check(value, name, False)
+    keys = [as_int(key, f"an edge type in {name}") if kind == "edge type" else key for key in value]
+    return {key: check(number, f"{name}[{key!r}]", True) for key, number in zip(keys, value.values(), strict=True)}
 
 
 def check_fanouts(fanouts: Any, *, edge_type: str | None = None, repeated: bool = False) -> tuple[Fanout, ...]:
     """Check fanouts (see ``by_kind``); ``repeated`` says whether they are numbers of draws with replacement."""
-    checked = by_kind(fanouts, "fanouts", _fanout, "[10, 25]", "relation" if edge_type is None else "edge type")
+    checked = by_kind(fanouts, "fanouts", as_fanout, "[10, 25]", "relation" if edge_type is None else "edge type")
     if repeated:
         largest = max(max(each.values(), default=0) if isinstance(each, dict) else each for each in checked)
         check_draws(largest, "fanouts with replacement")
     return checked
 
 
-def _fanout(value: object, name: str, of_kind: bool) -> int:
+def as_fanout(value: object, name: str, of_kind: bool) -> int:
+    """Return a checked fanout; that of a kind may be 0."""
     number = as_int(value, name)
     return 0 if of_kind and number == 0 else check_size(number, name)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar, NamedTuple, Unpack
+from typing import Any, ClassVar, NamedTuple, Self, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,7 @@ from nodeflow._base.checks import Ints, as_ids, check_indptr, check_length, desc
 from nodeflow._base.types import Array
 from nodeflow._edges.edges import NOTHING, Edges, contains
 from nodeflow.graph import Graph
+from nodeflow.sampling._bound import Reader
 from nodeflow.sampling._choice import Choice
 from nodeflow.sampling._kinds import Kinds, relations, types_in
 from nodeflow.sampling._options import SamplerOptions
@@ -132,6 +133,14 @@ class RowSampler(Sampler):
         name, graph = self.edge_type, self.graph
         self.kinds = relations(graph, self.direction) if name is None else types_in(graph, name)
         self.reader = self.reader._replace(edges=self.kinds.lay_out(self.reader.edges, graph))
+
+    def with_reader(self, reader: Reader) -> Self:
+        # draws trust that rows are those of the kinds
+        if reader.edges.whole_rows.is_plain != self.kinds.rows.is_plain:
+            left_out, reader = reader.left_out, reader.intact()
+            reader = reader._replace(edges=self.kinds.lay_out(reader.edges, self.graph))
+            reader = reader if left_out is None else reader.without(left_out, self.graph.held)
+        return super().with_reader(reader)
 
     def estimand(self) -> Tensor:
         """Return the numbers of ``BoundSampler.estimand``, and 0 for edges of kinds that no flow draws."""

@@ -9,9 +9,19 @@ import pytest
 import torch
 from test_relations import RELATIONS, typed_graph
 
-from nodeflow import BernoulliSampler, Graph, LaborSampler, TemporalNeighborSampler
+from nodeflow import (
+    BernoulliSampler,
+    ControlVariateSampler,
+    FastGCNSampler,
+    Graph,
+    History,
+    LaborSampler,
+    NeighborSampler,
+    ShadowSampler,
+    TemporalNeighborSampler,
+)
 from nodeflow.sampling.base import Drawn, RowSampler
-from nodeflow.testing import assert_reproducible, assert_unbiased
+from nodeflow.testing import CheckError, assert_reproducible, assert_unbiased, check_sampler
 
 FANOUTS: list[Any] = [
     {("a", "x", "c"): 1, "w": 2, ("c", "y", "c"): -1},
@@ -178,3 +188,47 @@ def test_bad_times_of_nodes(columns: dict[str, Any], error: type[Exception], wor
         graph.nodes[name].data["t"] = torch.tensor(values)
     with pytest.raises(error, match=words):
         TemporalNeighborSampler(graph, [1], time="t")
+
+
+def test_scopes_grow_by_relation() -> None:
+    graph = typed_graph(2)
+    batch = ShadowSampler(graph, 2, depth=1, fanout={"w": 2, ("a", "x", "c"): 1})([7, 8])
+    scope = {"b": 0, "c": 0, "a": 0} | {name: batch.layers[0].of(name).data.num_rows for name in ("a", "b", "c")}
+    assert scope == {"a": 1, "b": 1, "c": 3}
+    with pytest.raises(KeyError, match="no relation 'q'"):
+        ShadowSampler(graph, 2, depth=1, fanout={"q": 2})
+    with pytest.raises(TypeError, match=r"fanout\['w'\] must be an integer"):
+        ShadowSampler(graph, 2, depth=1, fanout={"w": 2.5})
+
+
+def test_sums_with_history_are_unbiased_on_relations() -> None:
+    graph = typed_graph(3, edges=25)
+    history = History(graph, {1: 2})
+    sampler = ControlVariateSampler(graph, [2, 1], history)
+    assert_unbiased(sampler, SEEDS)
+    assert sampler(SEEDS).ldata[1]["h_1"].shape[1] == 2
+
+
+@pytest.mark.parametrize("name", ["bernoulli", "rates", "labor, sequential"])
+def test_checks_of_samplers_know_relations(name: str) -> None:
+    graph = typed_graph(3)
+    report = check_sampler(MAKE[name](graph), SEEDS, checks=["structure", "fanouts per type", "marginals", "pickles"])
+    assert report.passed
+
+
+def test_a_relation_with_more_edges_than_its_fanout_is_told() -> None:
+    class More(NeighborSampler):
+        def read_graph(self) -> None:
+            super().read_graph()
+            self._counts = [counts + 1 for counts in self._counts]
+
+    with pytest.raises(CheckError, match=r"flow 0 has more than 0 edges of type \('a', 'x', 'c'\)"):
+        check_sampler(More(typed_graph(3), [{"w": 1}]), SEEDS, checks=["fanouts per type"])
+
+
+def test_a_reader_without_kinds_is_laid_out_by_them() -> None:
+    graph = typed_graph(2)
+    plain = FastGCNSampler(graph, [1]).without_edges(range(0, 300, 7)).reader
+    sampler = NeighborSampler(graph, [{"w": -1, ("c", "y", "c"): 2}])
+    same = sampler.with_reader(plain)(range(20)).flows[0]
+    assert torch.equal(same.parent_eid, sampler.without_edges(range(0, 300, 7))(range(20)).flows[0].parent_eid)
