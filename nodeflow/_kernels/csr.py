@@ -6,7 +6,6 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from nodeflow._kernels.arrays import first_above
 from nodeflow._kernels.instructions import prefetch
 from nodeflow._kernels.rng import U64
 
@@ -93,20 +92,21 @@ def rows_of_nodes(nodes, ends, begins, first_kind, kinds):
     Range r of nodes ends before ``ends[r]``; its rows begin at ``begins[r]``, and each of its nodes has rows of the
     kinds ``kinds[first_kind[r] : first_kind[r + 1]]``.
     """
-    n, last = nodes.shape[0], ends.shape[0] - 1
-    indptr = np.empty(n + 1, np.int64)
+    n, last, most = nodes.shape[0], ends.shape[0] - 1, 0
+    for part in range(last + 1):
+        most = max(most, first_kind[part + 1] - first_kind[part])
+    indptr, rows, of, w = np.empty(n + 1, np.int64), np.empty(n * most, np.int64), np.empty(n * most, np.int64), 0
     indptr[0] = 0
-    parts = np.empty(n, np.int64)
     for i in range(n):
-        part = first_above(ends, 0, last, nodes[i])
-        parts[i] = part
-        indptr[i + 1] = indptr[i] + first_kind[part + 1] - first_kind[part]
-    rows, of = np.empty(indptr[n], np.int64), np.empty(indptr[n], np.int64)
-    for i in range(n):
-        part = parts[i]
+        v, part = nodes[i], 0
+        for r in range(last):  # without a branch, which would often be predicted wrong
+            part += v >= ends[r]
         first, count = first_kind[part], first_kind[part + 1] - first_kind[part]
-        row = begins[part] + (nodes[i] - (ends[part - 1] if part > 0 else 0)) * count
+        row = begins[part] + (v - (ends[part - 1] if part > 0 else 0)) * count
         for k in range(count):
-            rows[indptr[i] + k] = row + k
-            of[indptr[i] + k] = kinds[first + k]
+            rows[U64(w + k)] = row + k
+            of[U64(w + k)] = kinds[U64(first + k)]
+        w += count
+        indptr[i + 1] = w
+    rows, of = rows[:w], of[:w]
     return rows, of, indptr
