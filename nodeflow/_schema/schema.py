@@ -16,6 +16,8 @@ from nodeflow._edges.node_rows import NodeRows
 
 Relation: TypeAlias = tuple[str, str, str]
 """Type of the sources, name, type of the destinations."""
+REVERSE = "rev_"
+"""The name of a reverse relation begins with it."""
 
 
 class Schema(Frozen):
@@ -132,6 +134,18 @@ class Schema(Frozen):
         same = self._by_name.get(relation[1], []) if isinstance(relation, tuple) and len(relation) == 3 else []
         raise KeyError(f"no relation {name!r}; there are {_listed(same or self.relations)}")
 
+    def reverse(self, name: str | Relation) -> Relation | None:
+        """Return the reverse of a relation, from its destinations to its sources, or None where there is none.
+
+        The reverse of "writes" is "rev_writes", that of "rev_writes" is "writes". Raises what ``relation`` raises.
+
+        >>> Schema({"a": 1, "b": 1}, {("a", "r", "b"): 1, ("b", "rev_r", "a"): 1}).reverse("r")
+        ('b', 'rev_r', 'a')
+        """
+        a, word, b = self.relation(name)
+        pairs = [(b, REVERSE + word, a), (b, word.removeprefix(REVERSE), a)][: 1 + word.startswith(REVERSE)]
+        return next((pair for pair in reversed(pairs) if pair in self.relations), None)
+
     def entering(self, node_type: str) -> tuple[Relation, ...]:
         """Return the relations whose destinations are of a type, in the order of the edge ids."""
         self.ids(node_type)
@@ -153,6 +167,10 @@ class Schema(Frozen):
             for node_type in self.nodes
         ]
         return NodeRows([ids.stop for ids in self.nodes.values()], kinds)
+
+    def bounds(self) -> Ints:
+        """Return where the ids of each type begin, and the end of the last."""
+        return np.array([0, *(ids.stop for ids in self.nodes.values())], np.int64)
 
     def types_of(self, nodes: Ints) -> Ints:
         """Return the number of the type of each node, in the order of ``nodes``; ids are checked by the caller."""

@@ -14,7 +14,7 @@ from nodeflow._base.frozen import Frozen
 from nodeflow._base.types import ColumnsLike, IdsLike
 from nodeflow._edges.stored import integers
 from nodeflow._rows.rows import Rows
-from nodeflow._schema.schema import Relation, Schema, sizes
+from nodeflow._schema.schema import REVERSE, Relation, Schema, sizes
 from nodeflow.graph._frame import Frame, GraphFrame
 
 if TYPE_CHECKING:
@@ -25,8 +25,6 @@ TypedNodes: TypeAlias = "Mapping[str, int | ColumnsLike]"
 """Per node type the number of its nodes, or their columns."""
 TypedEdges: TypeAlias = "Mapping[Relation, Any]"
 """Per relation the ends of its edges, ``(src, dst)`` or ``(src, dst, columns)``, in ids of their types."""
-REVERSE = "rev_"
-"""The name of a reverse relation begins with it."""
 
 
 class OfType(Frozen):
