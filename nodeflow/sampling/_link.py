@@ -33,10 +33,9 @@ class LinkSampler(SamplerBase):
     over the rows of ``seed_index``. ``batch.seeds[batch.seed_index]`` are the parent ids; ``batch.seed_ids`` are the
     edge ids asked for, ``[B]``, so ``graph.edata["label"][batch.seed_ids]`` are labels of the seed edges. In a graph of
     several relations, theirs are the column "relation" of ``batch.seed_data``, numbers in the order of
-    ``graph.schema.relations``; a batch may mix them. ``batch.chunks`` are the seeds in
-    groups that share negatives, for ``Decoder.score_chunks``: groups of ``chunk`` seeds (1 without it, and with times,
-    where every seed has rows of its own); per side that is replaced, destinations first, a chunk of all whole groups,
-    and one of the seeds left over.
+    ``graph.schema.relations``; a batch may mix them. ``batch.chunks`` are the seeds in groups that share negatives, for
+    ``Decoder.score_chunks``: groups of ``chunk`` seeds (1 without it, and with times, where every seed has rows of its
+    own); per side that is replaced, destinations first, a chunk of all whole groups, and one of the seeds left over.
 
     ``pairs_of(batch)`` gives the pairs to score and their labels. Pairs without negatives need no LinkSampler: give
     them, of shape ``[B, 2]``, to the sampler of nodes or its ``NodeFlowLoader``.
