@@ -125,6 +125,12 @@ class Types(NamedTuple):
         nodes = {name: len(ids) for name, ids in self.schema.nodes.items()}
         return sizes(nodes), sizes({" ".join(name): len(ids) for name, ids in self.schema.relations.items()})
 
+    def frames(self, ndata: Frame, edata: Frame) -> list[tuple[str, Frame]]:
+        """Return the frames of all nodes and all edges, then those of single types and relations, with their names."""
+        names = [*self.schema.nodes, *map(" ".join, self.schema.relations)]
+        own = zip(names, (*self.nodes, *self.relations), strict=True)
+        return [("nodes", ndata), ("edges", edata), *((n, f) for n, f in own if f is not ndata and f is not edata)]
+
     def of_nodes(self) -> ByName[str]:
         parts = zip(self.schema.nodes.items(), self.nodes, strict=True)
         return ByName({name: OfType(name, ids, frame) for (name, ids), frame in parts}, self.schema.node_type)

@@ -12,7 +12,7 @@ from torch import Tensor
 from nodeflow._base.calls import Explained
 from nodeflow._base.checks import as_ids, check_type, describe, lasting, with_article
 from nodeflow._base.frozen import Frozen
-from nodeflow._base.types import ColumnsLike, IdsLike, NumbersLike, SeedsLike
+from nodeflow._base.types import Array, ColumnsLike, IdsLike, NumbersLike, SeedsLike
 from nodeflow._rows.rows import take_rows
 from nodeflow._schema.schema import Schema
 from nodeflow.graph import Frame, Graph
@@ -41,7 +41,7 @@ class SeedTable(Frozen, metaclass=Explained):
         seeds: ids of the graph, int64 ``[n]``.
         time: the times ``[n]``, or None.
         data: the frame of the columns.
-        splits: the number of rows of each part, by name in the order of appearance.
+        splits: the number of rows of each part, by name.
 
     Raises IndexError for an id out of the range of its type; KeyError for a type, column or part that is not there;
     TypeError or ValueError for columns of other types or lengths.
@@ -51,18 +51,18 @@ class SeedTable(Frozen, metaclass=Explained):
     >>> rows = {"id": [1, 0, 1], "won": torch.tensor([1.0, 0.0, 0.0]), "part": ["train", "train", "test"]}
     >>> table = SeedTable(graph, "driver", "id", split="part", data=rows)
     >>> table
-    SeedTable(3 rows: won; train 2, test 1)
+    SeedTable(3 rows: won; test 1, train 2)
     >>> batch = next(iter(NodeFlowLoader(NeighborSampler(graph, [5]), table["train"])))
     >>> batch.seed_ids, batch.seed_data["won"]
     (tensor([10,  9]), tensor([1., 0.]))
     """
 
-    __slots__ = ("_parts", "data", "schema", "seeds", "time")
+    __slots__ = ("_split", "data", "schema", "seeds", "time")
     schema: Schema
     seeds: Tensor
     time: Tensor | None
     data: Frame
-    _parts: dict[str, Tensor]
+    _split: Array
 
     def __init__(
         self,
@@ -96,26 +96,30 @@ class SeedTable(Frozen, metaclass=Explained):
         stamps = None if when is None else as_stamps(when, "time", seeds.shape)
         if stamps is not None and not isinstance(time, str):
             columns.setdefault("time", stamps)
-        self._set(schema=graph.schema, seeds=seeds, time=stamps, _parts=_by_name(parts, len(seeds)))
+        words = np.array([] if parts is None else list(parts), str)
+        if parts is not None and words.shape != seeds.shape:
+            raise ValueError(f"split must have one name per row ({len(seeds)}), got shape {words.shape}")
+        self._set(schema=graph.schema, seeds=seeds, time=stamps, _split=words)
         self._set(data=as_seed_data(columns, len(seeds), "data"))
 
     @classmethod
     def _trusted(cls, schema: Schema, seeds: Tensor, time: Tensor | None, data: Frame) -> SeedTable:
         self = cls.__new__(cls)
-        self._set(schema=schema, seeds=seeds, time=time, data=data, _parts={})
+        self._set(schema=schema, seeds=seeds, time=time, data=data, _split=np.array([], str))
         return self
 
     @property
     def splits(self) -> dict[str, int]:
-        """The number of rows of each part, by name in the order of appearance."""
-        return {name: len(rows) for name, rows in self._parts.items()}
+        """The number of rows of each part, by name."""
+        names, sizes = np.unique(self._split, return_counts=True)
+        return dict(zip(names.tolist(), sizes.tolist(), strict=True))
 
     def __getitem__(self, part: str) -> SeedTable:
         """Return the rows of a part of the split, in their order."""
-        if not isinstance(part, str) or part not in self._parts:
-            there = ", ".join(map(repr, self._parts)) or "none; pass split="
+        if part not in self.splits:
+            there = ", ".join(map(repr, self.splits)) or "none; pass split="
             raise KeyError(f"no part {part!r} in the split; there are {there}")
-        rows = self._parts[part]
+        rows = torch.from_numpy(np.flatnonzero(self._split == part))
         data = Frame(len(rows), {name: take_rows(column, rows) for name, column in self.data.items()})
         return SeedTable._trusted(self.schema, self.seeds[rows], None if self.time is None else self.time[rows], data)
 
@@ -124,7 +128,7 @@ class SeedTable(Frozen, metaclass=Explained):
 
     def __repr__(self) -> str:
         columns = f": {', '.join(self.data)}" if self.data else ""
-        parts = f"; {', '.join(f'{name} {size:,}' for name, size in self.splits.items())}" if self._parts else ""
+        parts = f"; {', '.join(f'{name} {size:,}' for name, size in self.splits.items())}" if len(self._split) else ""
         return f"SeedTable({len(self):,} rows{columns}{parts})"
 
 
@@ -141,8 +145,6 @@ def as_table(
             raise TypeError(f"a SeedTable holds nodes, but a seed of {type(sampler).__name__} is {kind}")
         if seeds.schema.nodes != sampler.graph.schema.nodes:
             raise ValueError(f"the SeedTable is of other nodes, {seeds.schema}, than the graph, {sampler.graph.schema}")
-        if times is not None and seeds.time is not None:
-            raise TypeError("times must be left out, because the SeedTable has times")
         more = {} if columns is None else as_seed_data(columns, len(seeds), "seed_data")
         times, columns, seeds = seeds.time if times is None else times, {**seeds.data, **more}, seeds.seeds
     flat, shape = sampler.flat_seeds(all_or(seeds, sampler))
@@ -150,16 +152,3 @@ def as_table(
     ids = ids if shape is None else ids.view(shape)
     stamps = as_times(times, sampler, ids.shape)
     return SeedTable._trusted(sampler.graph.schema, ids, stamps, as_seed_data(columns, len(ids), "seed_data"))
-
-
-def _by_name(split: Iterable[object] | None, size: int) -> dict[str, Tensor]:
-    """Return the rows of each part, ascending, by name in the order of appearance."""
-    numbers, codes = dict[str, int](), []
-    for i, name in enumerate(() if split is None else split):
-        if not isinstance(name, str):
-            raise TypeError(f"split must hold names of parts, strings, but split[{i}] is {describe(name)}")
-        codes.append(numbers.setdefault(name, len(numbers)))
-    if split is not None and len(codes) != size:
-        raise ValueError(f"split must have one entry per row ({size}), got {len(codes)}")
-    rows = torch.from_numpy(np.argsort(np.array(codes, np.int64), kind="stable"))
-    return dict(zip(numbers, rows.split(np.bincount(codes, minlength=1).tolist()), strict=False))

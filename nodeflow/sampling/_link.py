@@ -67,9 +67,9 @@ class LinkSampler(SamplerBase):
         chunk: number of consecutive seed edges that share their negatives, so that fewer nodes are computed. They need
             them of one type, and stay on one process where several share a step. None is 1.
         exclude: which edges no node of the batch may draw: "self" the seed edges; "reverse" all edges between the two
-            ends of a seed edge, in both directions, parallel ones too; where the seed's relation has a reverse in
-            ``graph.schema`` (see ``Schema.reverse``), only those of these two. They are left out before the draw, so
-            fanouts stay full. None: none, so a seed edge may be part of its own input.
+            ends of a seed edge, in both directions, parallel ones too; where ``graph.schema`` has a reverse of the
+            seed's relation, as "rev_writes" is of "writes", only those of these two. They are left out before the draw,
+            so fanouts stay full. None: none, so a seed edge may be part of its own input.
         filter_known: never draw a negative n for a source u when an edge u -> n is known (of the seed's relation, with
             ``relation``), or when n is u. The other nodes keep the exact proportions of their probabilities;
             there are no repeated trials. With ``chunk``, shared negatives are known to none of those that share them.
@@ -154,15 +154,12 @@ class LinkSampler(SamplerBase):
             self.seeds_together = self.chunk or 1
             self.exclude = checks.as_exclude(exclude, sampler, edges=self._pairs is None)
             self.filter_known = checks.as_filter(filter_known, known, self.graph)
-            schema = self.graph.schema
+            nodes, schema = self.graph.num_nodes, self.graph.schema
             # a relation that all edges have says nothing
             related = relation is not None or len(schema.relations) > 1
             related = related if self._pairs is None else self._pairs.relation is not None
-            self._known = None
-            if known is not None:
-                self._known = as_known(
-                    checks.by_name(known, "known", schema, relation), self.graph.num_nodes, related, "as the seeds have"
-                )
+            links = checks.by_name(known, "known", schema, relation)
+            self._known = None if known is None else as_known(links, nodes, related, "as the seeds have")
             group = 1 if sampler.takes_times else self.seeds_together
             column = (relation or "relation") if related else None
             self._layout = LinkLayout(SIDES if corrupt == "both" else (corrupt,), column, group)
@@ -378,7 +375,11 @@ class LinkSampler(SamplerBase):
         if self._joined is None:
             ends = torch.from_numpy(np.stack([np.concatenate([u, v]), np.concatenate([v, u])]))
             return self.graph.edge_ids(ends[0], ends[1], return_uv=True)[2].numpy()
-        ids = self._joined.between(u, v)
-        if self.relation is not None or self._layout.relation is None:
-            return ids
-        return ids[checks.of_same_kind(links, self._links_of_edges(ids), self.graph.schema)]
+        kinds, own = self.graph.schema.reversals(), np.full(len(u), -1)
+        if self.relation is None and links.relation is not None:
+            own = kinds[links.relation]
+        parts = [u[:0]]
+        for kind in np.unique(own):
+            ids = self._joined.between(u[own == kind], v[own == kind])
+            parts.append(ids if kind < 0 else ids[kinds[self.graph.schema.relations_of(ids)] == kind])
+        return np.concatenate(parts)

@@ -7,7 +7,6 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from nodeflow._base.checks import Ints, as_array, check_one_of, check_range, describe, first_true, lasting
@@ -75,11 +74,9 @@ def as_pairs(value: object, graph: Graph, relation: str | None) -> Links:
     Pairs without relations stay so: theirs need not be in the schema, which may have only those of messages.
     """
     schema, name = graph.schema, "pairs"
-    several = len(schema.relations) > 1
-    why = (
-        "since relation= is given" if relation else "" if several else "for relations pass relation=, their edge column"
-    )
-    triples = True if relation is not None else None if several else False
+    triples, why = None if len(schema.relations) > 1 else False, "for relations pass relation=, their edge column"
+    if relation is not None:
+        triples, why = True, "since relation= is given"
     links = as_links(by_name(value, name, schema, relation), name, graph.num_nodes, triples, why)
     if relation is not None or links.relation is None:
         return links
@@ -102,23 +99,6 @@ def check_shared(types: Ints, size: int, schema: Schema) -> None:
             f"seeds {first[i]} and {i} of the batch share their negatives (chunk={size}), but need them of types "
             f"{names[types[first[i]]]!r} and {names[types[i]]!r}; order the seeds by relation, or leave chunk out"
         )
-
-
-def of_same_kind(links: Links, edges: Links, schema: Schema) -> NDArray[np.bool_]:
-    """Return which ``edges`` have the relation of a link between the same two ends, or its reverse.
-
-    Relations without a reverse may have one by another name, so beside links of them all edges count.
-    """
-    relations = list(schema.relations)
-    pairs = [(each, schema.reverse(each)) for each in relations]
-    kind = np.array([0 if back is None else 1 + min(map(relations.index, (each, back))) for each, back in pairs])
-    if links.relation is None or edges.relation is None or not kind.any():
-        return np.ones(len(edges.src), np.bool_)
-    ends = np.sort(np.concatenate([np.stack([part.src, part.dst]) for part in (links, edges)], 1), 0)
-    number = np.unique(ends, axis=1, return_inverse=True)[1].reshape(-1) * (len(kind) + 1)
-    ours, theirs = number[: len(links.src)] + kind[links.relation], number[len(links.src) :]
-    result: NDArray[np.bool_] = np.isin(theirs, ours) | np.isin(theirs + kind[edges.relation], ours)
-    return result
 
 
 def as_labels(value: NumbersLike | None, pairs: Links | None) -> Tensor | None:
