@@ -15,7 +15,16 @@ from _support.link_reference import assert_law, negatives_of
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nodeflow import FullSampler, Graph, LinkSampler, NeighborSampler, NodeFlowLoader, metrics, nn
+from nodeflow import (
+    FullSampler,
+    Graph,
+    LinkSampler,
+    NeighborSampler,
+    NodeFlowLoader,
+    TemporalNeighborSampler,
+    metrics,
+    nn,
+)
 from nodeflow.sampling._negative import Negatives
 
 WRITES, CITES = ("author", "writes", "paper"), ("paper", "cites", "paper")
@@ -178,6 +187,28 @@ def test_pairs_and_known_links_by_the_names_of_relations() -> None:
     one = Graph.from_edges([0, 1], [1, 2])
     named, plain = (LinkSampler(NeighborSampler(one, [1]), pairs=p) for p in ({"edge": [[0, 2]]}, [[0, 2]]))
     assert (named([0]).chunks[0].relation, named.text()) == (None, plain.text())
+
+
+def test_negatives_at_times_exist_have_the_type_and_are_not_known() -> None:
+    birth = torch.tensor([0, 1, 2, 3, 9, 5, 4, 3, 2, 1, 0, 0, 7])
+    src, dst = GRAPH.edges()
+    ids = GRAPH.schema.ids
+    edges = {
+        name: (src[list(at)] - ids(name[0]).start, dst[list(at)] - ids(name[2]).start)
+        for name, at in GRAPH.schema.relations.items()
+    }
+    graph = Graph.typed({name: len(nodes) for name, nodes in GRAPH.schema.nodes.items()}, edges)
+    graph.edata["time"] = torch.zeros(graph.num_edges, dtype=torch.int64)
+    sampler = TemporalNeighborSampler(graph, [1], time="time")
+    links = LinkSampler(sampler, num_negatives=60, corrupt="both", birth=birth, filter_known=True)
+    seeds, times, triples = [0, 0, 8, 22], [4, 5, 9, 6], triples_of(graph)
+    batch = links(seeds, times=torch.tensor(times))
+    for row, e, time in zip(batch.seeds[batch.seed_index].tolist(), seeds, times, strict=True):
+        u, kind, v = triples[e]
+        assert row[:2] == [u, v]
+        heads = {a for a in ids(type_of(graph, u)) if (a, kind, v) not in triples and a != v and birth[a] <= time}
+        tails = {b for b in ids(type_of(graph, v)) if (u, kind, b) not in triples and b != u and birth[b] <= time}
+        assert (set(row[3::2]), set(row[2::2])) == (heads, tails)
 
 
 def test_a_loader_mixes_relations_and_a_decoder_scores_them() -> None:
