@@ -12,7 +12,7 @@ from torch import Tensor
 from nodeflow._base.calls import Explained
 from nodeflow._base.checks import as_ids, check_type, describe, lasting, with_article
 from nodeflow._base.frozen import Frozen
-from nodeflow._base.types import Array, ColumnsLike, IdsLike, NumbersLike, SeedsLike
+from nodeflow._base.types import ColumnsLike, IdsLike, NumbersLike, SeedsLike
 from nodeflow._rows.rows import take_rows
 from nodeflow._schema.schema import Schema
 from nodeflow.graph import Frame, Graph
@@ -57,12 +57,12 @@ class SeedTable(Frozen, metaclass=Explained):
     (tensor([10,  9]), tensor([1., 0.]))
     """
 
-    __slots__ = ("_split", "data", "schema", "seeds", "time")
+    __slots__ = ("_parts", "data", "schema", "seeds", "time")
     schema: Schema
     seeds: Tensor
     time: Tensor | None
     data: Frame
-    _split: Array
+    _parts: dict[str, Tensor]
 
     def __init__(
         self,
@@ -96,30 +96,31 @@ class SeedTable(Frozen, metaclass=Explained):
         stamps = None if when is None else as_stamps(when, "time", seeds.shape)
         if stamps is not None and not isinstance(time, str):
             columns.setdefault("time", stamps)
-        words = np.array([] if parts is None else list(parts), str)
+        words = np.array([] if parts is None else parts, str)
         if parts is not None and words.shape != seeds.shape:
             raise ValueError(f"split must have one name per row ({len(seeds)}), got shape {words.shape}")
-        self._set(schema=graph.schema, seeds=seeds, time=stamps, _split=words)
+        names, codes, sizes = np.unique(words, return_inverse=True, return_counts=True)
+        rows = torch.from_numpy(np.argsort(codes, kind="stable")).split(sizes.tolist())
+        self._set(schema=graph.schema, seeds=seeds, time=stamps, _parts=dict(zip(names.tolist(), rows, strict=True)))
         self._set(data=as_seed_data(columns, len(seeds), "data"))
 
     @classmethod
     def _trusted(cls, schema: Schema, seeds: Tensor, time: Tensor | None, data: Frame) -> SeedTable:
         self = cls.__new__(cls)
-        self._set(schema=schema, seeds=seeds, time=time, data=data, _split=np.array([], str))
+        self._set(schema=schema, seeds=seeds, time=time, data=data, _parts={})
         return self
 
     @property
     def splits(self) -> dict[str, int]:
         """The number of rows of each part, by name."""
-        names, sizes = np.unique(self._split, return_counts=True)
-        return dict(zip(names.tolist(), sizes.tolist(), strict=True))
+        return {name: len(rows) for name, rows in self._parts.items()}
 
     def __getitem__(self, part: str) -> SeedTable:
         """Return the rows of a part of the split, in their order."""
-        if part not in self.splits:
-            there = ", ".join(map(repr, self.splits)) or "none; pass split="
+        if not isinstance(part, str) or part not in self._parts:
+            there = ", ".join(map(repr, self._parts)) or "none; pass split="
             raise KeyError(f"no part {part!r} in the split; there are {there}")
-        rows = torch.from_numpy(np.flatnonzero(self._split == part))
+        rows = self._parts[part]
         data = Frame(len(rows), {name: take_rows(column, rows) for name, column in self.data.items()})
         return SeedTable._trusted(self.schema, self.seeds[rows], None if self.time is None else self.time[rows], data)
 
@@ -128,7 +129,7 @@ class SeedTable(Frozen, metaclass=Explained):
 
     def __repr__(self) -> str:
         columns = f": {', '.join(self.data)}" if self.data else ""
-        parts = f"; {', '.join(f'{name} {size:,}' for name, size in self.splits.items())}" if len(self._split) else ""
+        parts = f"; {', '.join(f'{name} {size:,}' for name, size in self.splits.items())}" if self._parts else ""
         return f"SeedTable({len(self):,} rows{columns}{parts})"
 
 

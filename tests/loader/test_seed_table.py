@@ -171,6 +171,8 @@ def test_mistakes() -> None:
         ),
         (lambda: SeedTable(GRAPH, "race", [0.5]), TypeError, "nodes must hold integer race node ids"),
         (lambda: SeedTable(sampler, "race", [0]), TypeError, "graph must be a nodeflow.Graph"),
+        (lambda: SeedTable(GRAPH, "race", [0], split=3), ValueError, r"one name per row \(1\), got shape \(\)"),
+        (lambda: table()[[0]], KeyError, r"no part \[0\] in the split"),
         (lambda: table()["dev"], KeyError, "no part 'dev' in the split; there are 'test', 'train', 'val'"),
         (lambda: table()["train"]["val"], KeyError, "no part 'val' in the split; there are none; pass split="),
         (lambda: NodeFlowLoader(sampler, table(time=[1] * 6)), TypeError, "NeighborSampler takes no times, and would"),
