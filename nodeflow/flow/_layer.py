@@ -200,13 +200,13 @@ class Layer(Frozen):
         columns = f": {', '.join(self.data)}" if self.data else ""
         ids = "" if self.has_parent else " without parent ids"
         contexts = "" if self.context is None else f" in {len(self.context.unique())} contexts"
-        return f"Layer({self.num_nodes} nodes{self.types_in_words()}{ids}{contexts}{columns})"
+        return f"Layer({self.num_nodes} nodes{sizes(self.type_sizes())}{ids}{contexts}{columns})"
 
-    def types_in_words(self) -> str:
-        """Return the number of nodes of each type as " (author 3, paper 2)"; "" where there is only one."""
+    def type_sizes(self) -> dict[str, int]:
+        """Return the number of nodes of each type; of none where there is only one, or no parent graph."""
         if not self.has_schema or len(self.schema.nodes) == 1:
-            return ""
-        return sizes({name: len(rows) for name, rows in self._by_type.get().items()})
+            return {}
+        return {name: len(rows) for name, rows in self._by_type.get().items()}
 
     def typed_frames(self) -> dict[str, Frame]:
         """Return the frames that belong to single types, by name; of types whose frame was asked for."""

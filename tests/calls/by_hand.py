@@ -32,6 +32,37 @@ BY_HAND = {
         ("NeighborSampler(graph, [{'edge': 0.5}])", "TypeError", "fanouts[0]['edge']"),
         ("NeighborSampler(graph, [{'edge': 2, ('node', 'edge', 'node'): 2}])", "ValueError", "name one relation twice"),
     ],
+    "Seed tables": [
+        ("SeedTable(graph, 'paper', [0])", "KeyError", "no node type 'paper'; there are 'node'"),
+        ("SeedTable(graph, 'node', [20])", "IndexError", "nodes[0] is 20, but node node ids go from 0 to 19"),
+        ("SeedTable(graph, 'node', 'id')", "KeyError", "nodes: no column 'id' in data; there are none"),
+        ("SeedTable(graph, 'node', [0], time=[1, 2])", "ValueError", "time must have one entry per seed (1)"),
+        ("SeedTable(graph, 'node', [0], time=['now'])", "TypeError", "time must be numbers"),
+        ("SeedTable(graph, 'node', [0], split=['train', 'val'])", "ValueError", "one name per row (1), got shape (2,)"),
+        (
+            "SeedTable(graph, 'node', [0], data={'y': torch.ones(2)})",
+            "ValueError",
+            "data['y'] must have a row per seed (1)",
+        ),
+        ("SeedTable(graph, 'node', [0], targets=[1])", "TypeError", "targets"),
+        (
+            "SeedTable(graph, 'node', [0], split=['train'])['test']",
+            "KeyError",
+            "no part 'test' in the split; there are 'train'",
+        ),
+        (
+            "NodeFlowLoader(sampler, SeedTable(graph, None, [0], time=[1]))",
+            "TypeError",
+            "takes no times, and would show",
+        ),
+        (
+            "NodeFlowLoader(LinkSampler(sampler), SeedTable(graph, None, [0]))",
+            "TypeError",
+            "a seed of LinkSampler is an edge",
+        ),
+        ("LinkSampler(sampler, pairs={'writes': [[0, 1]]})", "KeyError", "no relation 'writes'; there are"),
+        ("LinkSampler(sampler, pairs={'edge': [[0, 20]]})", "IndexError", "pairs['edge'][:, 1][0] is 20"),
+    ],
     "Ids and numbers": [
         ("Graph.from_edges({0, 1}, {1, 2})", "TypeError", "src must be ordered, got a set"),
         ("Graph.from_edges([0.5], [1])", "TypeError", "src must be integers"),

@@ -44,6 +44,7 @@ BASE = {
     "NodeFlowLoader": "NodeFlowLoader(sampler, [0, 1])",
     "RandomWalkSampler": "RandomWalkSampler(graph, 1)",
     "SaintSampler": "SaintSampler(graph, 1, 'node', 3)",
+    "SeedTable": "SeedTable(graph, None, [0, 1])",
     "ShadowSampler": "ShadowSampler(graph, 1, 1, 2)",
     "TemporalNeighborSampler": "TemporalNeighborSampler(graph, [2], time='t')",
     "Updater": "Updater(vr_model, history, feat)",
