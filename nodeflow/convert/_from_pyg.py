@@ -19,38 +19,66 @@ from nodeflow.graph import Frame, Graph
 from nodeflow.ops import Structure
 
 if TYPE_CHECKING:
-    from torch_geometric.data import Data
+    from torch_geometric.data import Data, HeteroData
 
     from nodeflow.flow import FlowParts
 
 
 def from_pyg(
-    data: Data, *, node_columns: Sequence[str] | None = None, edge_columns: Sequence[str] | None = None
+    data: Data | HeteroData, *, node_columns: Sequence[str] | None = None, edge_columns: Sequence[str] | None = None
 ) -> Graph:
-    """Return the graph of a PyTorch Geometric ``Data`` object (one node type, one edge type).
+    """Return the graph of a PyTorch Geometric ``Data`` object, or the graph with types of a ``HeteroData`` object.
 
     Edge ids follow ``edge_index``. Tensors with a row per node or per edge become columns under their own names (``x``,
     ``y``, ``edge_attr``, ...). Other attributes, such as a further list of node ids (``edge_label_index``), are left
     out. The batch of a loader becomes a NodeFlow by ``from_pyg_batch``.
 
     Args:
-        data: the object. For ``HeteroData`` pass ``data.to_homogeneous()``.
+        data: the object.
         node_columns, edge_columns: names of the attributes that become columns of nodes or of edges. None takes those
             that ``Data`` holds to be such: it counts rows, and where there are as many nodes as edges, the word "edge"
-            in the name tells an edge column.
+            in the name tells an edge column. Of ``HeteroData`` each type gives those that it has.
 
-    Raises ValueError for an object without ``edge_index`` and for a named attribute that has another number of rows,
-    TypeError for another class, KeyError for a name that is not there.
+    Raises ValueError for an object without ``edge_index``, for a node type that does not tell its size, and for a named
+    attribute that has another number of rows, TypeError for another class, KeyError for a name that is not there,
+    IndexError for an edge whose end is no node.
 
     >>> import torch_geometric.data
     >>> from_pyg(torch_geometric.data.Data(x=torch.ones(3, 8), edge_index=torch.tensor([[0, 1], [1, 2]])))
     Graph(3 nodes, 2 edges, ndata: x)
     """
+    if hasattr(data, "node_types"):
+        return _from_hetero(data, node_columns, edge_columns)
     src, dst = _edge_index(data)
     num_nodes = int(data.num_nodes)
     ndata, edata = Frame(num_nodes), Frame(len(src))
-    _split_columns(data, [ndata], [edata], (node_columns, edge_columns), {"edge_index"})
+    _split_columns(data, data, [ndata], [edata], (node_columns, edge_columns), {"edge_index"})
     return Graph.from_edges(src, dst, num_nodes=num_nodes, ndata=ndata, edata=edata)
+
+
+def _from_hetero(data: Any, node_columns: Sequence[str] | None, edge_columns: Sequence[str] | None) -> Graph:
+    nodes, edges = {}, {}
+    of_types = _named_in(data.node_stores, node_columns, "node_columns")
+    for (name, store), named in zip(data.node_items(), of_types, strict=True):
+        sizes = {rows for value in store.values() if (rows := _rows_of(value)) is not None}
+        if not store.can_infer_num_nodes and len(sizes) != 1:
+            raise ValueError(f"data[{name!r}] must say how many nodes there are; set its num_nodes")
+        nodes[name] = Frame(int(store.num_nodes) if store.can_infer_num_nodes else sizes.pop())
+        _split_columns(data, store, [nodes[name]], [], (named, None), {"num_nodes"})
+    of_types = _named_in(data.edge_stores, edge_columns, "edge_columns")
+    for (relation, store), named in zip(data.edge_items(), of_types, strict=True):
+        src, dst = _edge_index(store, f"data[{relation}]")
+        edges[relation] = src, dst, Frame(len(src))
+        _split_columns(data, store, [], [edges[relation][2]], (None, named), {"edge_index"})
+    return Graph.typed({name: frame or frame.num_rows for name, frame in nodes.items()}, edges)
+
+
+def _named_in(stores: Sequence[Any], names: Sequence[str] | None, argument: str) -> list[list[str] | None]:
+    """Return those of the names that each store has, or None for all; raises KeyError for one that none has."""
+    for name in chosen(names or (), (), argument):
+        if not any(name in store for store in stores):
+            raise KeyError(f"{argument}: data has no attribute {name!r} of any type")
+    return [None if names is None else [name for name in names if name in store] for store in stores]
 
 
 def from_pyg_batch(
@@ -99,8 +127,8 @@ def from_pyg_batch(
     n_id, context = (_known(data, name, num_nodes) for name in ("n_id", "batch"))
     e_id, scale = (_known(data, name, len(src), order) for name in ("e_id", weight))
     ldata, fdata = [Frame(size) for size in sizes], [Frame(count) for count in edges]
-    parts = PARTS.keys() - {"edge_weight"} | {str(weight)}
-    _split_columns(data, ldata, fdata, (node_columns, edge_columns), parts)
+    parts = PARTS - {"edge_weight"} | {str(weight)}
+    _split_columns(data, data, ldata, fdata, (node_columns, edge_columns), parts)
     if order is not None:
         if any(fdata[1:]):
             raise ValueError("columns of some hops only need edges that are sorted by destination")
@@ -173,14 +201,14 @@ def _known(data: Any, name: str | None, num_rows: int, order: Tensor | None = No
     return value if order is None else take_rows(value, order)
 
 
-def _edge_index(data: Any) -> Tensor:
+def _edge_index(data: Any, what: str = "data") -> Tensor:
     """Return the ends of the edges, int64 ``[2, E]``; raises the errors of ``from_pyg``."""
     if hasattr(data, "node_types"):
-        raise TypeError(f"data must have one type of nodes, got {type(data).__name__}; pass data.to_homogeneous()")
-    if not hasattr(data, "node_attrs"):
+        raise TypeError("a batch must have one type of nodes, got HeteroData; from_pyg takes a whole graph of several")
+    if not hasattr(data, "is_edge_attr"):
         raise TypeError(f"data must be a torch_geometric.data.Data, got {describe(data)}")
     if getattr(data, "edge_index", None) is None:
-        raise ValueError(f"data must have an edge_index, got {describe(data)}")
+        raise ValueError(f"{what} must have an edge_index, got {describe(data)}")
     index: Tensor = data.edge_index
     # an EdgeIndex is a subclass whose operations depend on its sort order: its plain tensor is enough
     return index.as_tensor() if hasattr(index, "as_tensor") else index
@@ -192,10 +220,16 @@ def _rows_of(value: object) -> int | None:
 
 
 def _split_columns(
-    data: Any, layers: Sequence[Frame], flows: Sequence[Frame], named: Sequence[Sequence[str] | None], parts: Set[str]
+    whole: Any,
+    data: Any,
+    layers: Sequence[Frame],
+    flows: Sequence[Frame],
+    named: Sequence[Sequence[str] | None],
+    parts: Set[str],
 ) -> None:
     """Put attributes as columns into the first layer or flow that has as many rows; see ``from_pyg_batch``.
 
+    ``data`` is ``whole``, or what it has for a node type or a relation.
     ``named`` are the columns of nodes and of edges that the caller names; None: all whose rows fit, but ``parts``.
     """
     kinds = list(zip(("node_columns", "edge_columns"), named, (layers, flows), strict=True))
@@ -210,7 +244,7 @@ def _split_columns(
             frame[name] = data[name]
     taken = {*parts, *(named[0] or ()), *(named[1] or ())}
     for name in [name for name in data.keys() if name not in taken]:  # noqa: SIM118 - Data is no dict
-        rows = _rows_of(data[name]) if data.__cat_dim__(name, data[name]) == 0 else None
+        rows = _rows_of(data[name]) if whole.__cat_dim__(name, data[name], data) == 0 else None
         for _, names, frames in reversed(kinds) if "edge" in name else kinds:
             frame = next((frame for frame in frames if frame.num_rows == rows), None)
             if frame is not None:

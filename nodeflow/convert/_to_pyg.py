@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -10,17 +11,24 @@ import torch
 from torch import Tensor
 
 from nodeflow._base.checks import check_type
-from nodeflow._rows.rows import whole_column
-from nodeflow.convert._columns import check_one_type, library, merged
+from nodeflow._rows.rows import slice_rows, take_rows, whole_column
+from nodeflow._schema.schema import Relation
+from nodeflow.convert._columns import library, merged
 from nodeflow.flow import Flow, NodeFlow
-from nodeflow.graph import Frame, Graph
+from nodeflow.graph import Frame, Graph, Schema
 
 if TYPE_CHECKING:
-    from torch_geometric.data import Data
+    from torch_geometric.data import Data, HeteroData
+
+_PLAIN = {"node", ("node", "edge", "node")}
+"""Types and relations of a graph without any, as ``Schema.of_one_type`` names them."""
 
 
-def to_pyg(graph: Graph | NodeFlow) -> Data:
+def to_pyg(graph: Graph | NodeFlow) -> Data | HeteroData:
     """Return a PyTorch Geometric ``Data`` object of a graph, or of a NodeFlow such as a batch.
+
+    Where nodes or relations have types it is a ``HeteroData``, which has what follows for each type and relation, in
+    ids within the types. A column of all nodes, or of all edges, becomes one of each.
 
     For a ``Graph``: ``edge_index`` in edge id order, ``num_nodes`` and all columns under their own names.
 
@@ -42,6 +50,9 @@ def to_pyg(graph: Graph | NodeFlow) -> Data:
     ``batch``                ``layer.context``, where there are contexts: the number of a node's own subgraph
     =======================  =======================================================================================
 
+    In ``HeteroData`` a type without seeds has a ``batch_size`` of 0. Attributes of seeds are those of the seeds of a
+    type, or belong to the whole object where seeds are no single nodes; ``seed_index`` has rows within types.
+
     Columns of the first layer and flow have a row per node or edge. A column of the last layer alone, such as labels
     that are copied for the seeds, has ``batch_size`` rows, so that ``batch.y[:batch.batch_size]`` is right for both.
 
@@ -52,8 +63,9 @@ def to_pyg(graph: Graph | NodeFlow) -> Data:
 
     Raises ValueError for NodeFlows made with ``include_dst=False``, for flows that skip layers, for a column that only
     some flows have where nodes drew anew, and for names of columns that ``Data`` cannot hold: the same name for nodes
-    and edges, or one from the table above. Raises ImportError without PyTorch Geometric; its message has the command
-    that installs it.
+    and edges, or one from the table above. With types it also does so for edges that are none of the graph or run
+    against their direction, and for a column that a type and all nodes have. Raises ImportError without PyTorch
+    Geometric; its message has the command that installs it.
 
     >>> from nodeflow import NeighborSampler
     >>> graph = Graph.from_edges([0, 1, 2, 3], [1, 2, 3, 0], ndata={"x": torch.ones(4, 8)})
@@ -64,13 +76,18 @@ def to_pyg(graph: Graph | NodeFlow) -> Data:
     (tensor([3, 2, 1]), [1, 1, 1])
     """
     if isinstance(graph, NodeFlow):
-        check_one_type(graph.parent, "to_pyg")
         return _node_flow_data(graph)
     check_type(graph, "graph", Graph, "a Graph or a NodeFlow")
-    check_one_type(graph, "to_pyg")
-    _data_class()  # before columns are read
-    ndata, edata = ({n: whole_column(c) for n, c in frame.items()} for frame in (graph.ndata, graph.edata))
-    return _make_data({"edge_index": torch.stack(graph.edges()), "num_nodes": graph.num_nodes}, ndata, edata)
+    _data_module()  # before columns are read
+    ends = graph.edges()
+    nodes, edges = {}, {}
+    for name, part in graph.nodes.items():
+        nodes[name] = _Store({"num_nodes": len(part)}, _columns(graph.ndata, part.data, _cut(part.ids), name))
+    for relation, part in graph.relations.items():
+        cut = _cut(part.ids)
+        local = [cut(end) - graph.nodes[of].ids.start for end, of in zip(ends, relation[::2], strict=True)]
+        edges[relation] = _Store({"edge_index": torch.stack(local)}, _columns(graph.edata, part.data, cut, relation))
+    return _joined(nodes, edges, {}, frozenset())
 
 
 class _PygLoader:
@@ -79,7 +96,7 @@ class _PygLoader:
     def __init__(self, loader: Iterable[NodeFlow]) -> None:
         self.loader = loader
 
-    def __iter__(self) -> Iterator[Data]:
+    def __iter__(self) -> Iterator[Data | HeteroData]:
         return map(_node_flow_data, self.loader)
 
     def __len__(self) -> int:
@@ -114,22 +131,42 @@ def pyg_loader(loader: Iterable[NodeFlow]) -> _PygLoader:
     return _PygLoader(loader)
 
 
-def _data_class() -> type[Data]:
-    how = "install it with: pip install torch-geometric"
-    return library("torch_geometric.data", "PyTorch Geometric", how).Data  # type: ignore[no-any-return]
+class _Store(NamedTuple):
+    """What an object of PyTorch Geometric holds for a node type or a relation; parts that are None are left out."""
+
+    parts: dict[str, Any]
+    columns: Mapping[str, Tensor]
 
 
-def _make_data(
-    parts: Mapping[str, Any], ndata: Mapping[str, Tensor], edata: Mapping[str, Tensor], reserved: Set[str] = frozenset()
-) -> Data:
-    """Return ``Data`` with ``parts``, and columns under their own names; ValueError for names that it cannot hold."""
-    if both := sorted(set(ndata) & set(edata)):
-        raise ValueError(f"a node and an edge column share a name, which Data cannot hold: {both}")
-    columns = {**ndata, **edata}
-    if taken := sorted((reserved | set(parts)) & set(columns)):
-        raise ValueError(f"Data keeps the names {taken} for itself; give the columns of these names other ones first")
-    data = _data_class()()
-    for name, column in columns.items():
+def _data_module() -> Any:
+    return library("torch_geometric.data", "PyTorch Geometric", "install it with: pip install torch-geometric")
+
+
+def _joined(
+    nodes: Mapping[str, _Store], edges: Mapping[Relation, _Store], seeds: Mapping[str, Any], taken: Set[str]
+) -> Data | HeteroData:
+    """Return the object with all types, and ``seeds``: ``Data`` for the types of a graph that has none."""
+    if {*nodes, *edges} == _PLAIN:
+        ((of_nodes, ndata), (of_edges, edata)) = (*nodes.values(), *edges.values())
+        if both := sorted(set(ndata) & set(edata)):
+            raise ValueError(f"a node and an edge column share a name, which Data cannot hold: {both}")
+        data = _data_module().Data()
+        _fill(data, _Store({**of_edges, **of_nodes, **seeds}, {**ndata, **edata}), taken)
+    else:
+        data = _data_module().HeteroData()
+        for name, store in nodes.items():
+            _fill(data.get_node_store(name), store, taken)
+        for relation, store in edges.items():
+            _fill(data.get_edge_store(*relation), store, taken)
+        _fill(data, _Store(dict(seeds), {}), taken)
+    return data
+
+
+def _fill(data: Any, store: _Store, taken: Set[str]) -> None:
+    """Set parts, and columns under their own names; raises ValueError for names that ``data`` cannot hold."""
+    if both := sorted((taken | set(store.parts)) & set(store.columns)):
+        raise ValueError(f"Data keeps the names {both} for itself; give the columns of these names other ones first")
+    for name, column in store.columns.items():
         try:
             setattr(data, name, column)
             held = data[name] is column and getattr(data, name) is column
@@ -137,33 +174,95 @@ def _make_data(
             held = False
         if not held:
             raise ValueError(f"Data cannot hold a column named {name!r}; give it another name first")
-    for name, value in parts.items():
-        setattr(data, name, value)
-    return data
+    for name, value in store.parts.items():
+        if value is not None:
+            setattr(data, name, value)
 
 
-def _node_flow_data(batch: NodeFlow) -> Data:
-    _data_class()  # before anything is computed
+def _cut(ids: range) -> Callable[[Tensor], Tensor]:
+    return partial(slice_rows, start=ids.start, stop=ids.stop)
+
+
+def _columns(whole: Frame, own: Frame, cut: Callable[[Tensor], Tensor], of: object) -> dict[str, Tensor]:
+    """Return the columns of a type: its own, and its rows of those of all types, which ``cut`` takes."""
+    columns = {name: whole_column(column) for name, column in own.items()}
+    if whole is own:
+        return columns
+    if both := sorted(set(whole) & set(own)):
+        raise ValueError(f"column {both[0]!r} is one of {of!r} and one of all types; delete one, or rename it")
+    return {name: cut(whole_column(column)) for name, column in whole.items()} | columns
+
+
+def _node_flow_data(batch: NodeFlow) -> Data | HeteroData:
+    _data_module()  # before anything is computed
     _check_layers(batch)
-    edges = _edges(batch)
-    ndata, edata = _merged([layer.data for layer in batch.layers], "layer"), edges.columns
-    if "edge_weight" in edata:
-        raise ValueError(
-            "a flow has a column 'edge_weight', the name that estimator weights have in PyTorch Geometric; give it "
-            "another name. A sampler with weight='edge_weight' needs no such column: its estimator weights hold it"
-        )
-    parts = {name: part for name, part_of in PARTS.items() if (part := part_of(batch, edges)) is not None}
-    return _make_data(parts, ndata, edata, PARTS.keys())
+    schema = batch.front.schema if all(x.has_schema for x in batch.layers) else Schema.of_one_type(0, 0)
+    typed = {*schema.nodes, *schema.relations} != _PLAIN
+    edges = {relation: _edges(batch, relation if typed else None) for relation in schema.relations}
+    nested = all(of.nested for of in edges.values())
+    nodes = {name: _nodes(batch, name if typed else None, nested) for name in schema.nodes}
+    index, data = batch.seed_index, dict(batch.seed_data)
+    seeds: dict[str, Any] = {"seed_index": index, "seed_ids": batch.seed_ids if batch.has_seed_ids else None}
+    seeds |= {"seed_data": data or None, "input_id": data.get("index")}
+    if typed:
+        kind, place = _places(batch)
+        edges = _within_types(batch, edges, kind, place)
+        seeds["seed_index"] = place[index]
+        if index.ndim == 1 and not batch.has_seed_ids:
+            seeds = {}
+            for i, store in enumerate(nodes.values()):
+                own = (kind[index] == i).nonzero().flatten()
+                of_type = {name: take_rows(column, own) for name, column in data.items()}
+                store.parts["seed_index"], store.parts["input_id"] = place[index[own]], of_type.get("index")
+                store.parts["seed_data"] = of_type or None
+    return _joined(nodes, {relation: _edge_store(of, nested) for relation, of in edges.items()}, seeds, PARTS)
+
+
+def _places(batch: NodeFlow) -> tuple[Tensor, Tensor]:
+    """Return for every node of layer 0 the number of its type, and its row among the nodes of this type."""
+    layer = batch.front
+    kind, place = torch.zeros_like(layer.parent_nid), torch.zeros_like(layer.parent_nid)
+    for i, name in enumerate(layer.schema.nodes):
+        rows = layer.of(name).rows
+        kind[rows], place[rows] = i, torch.arange(len(rows), device=rows.device)
+    return kind, place
+
+
+def _within_types(
+    batch: NodeFlow, edges: Mapping[Relation, _Edges], kind: Tensor, place: Tensor
+) -> dict[Relation, _Edges]:
+    """Return edges whose ends are rows of their types, and whose ids are those within their relations."""
+    schema = batch.front.schema
+    for i, flow in enumerate(batch.flows):
+        if flow.num_edges != sum(of.sizes[i] for of in edges.values()):
+            raise ValueError(
+                f"flow {i} has edges that are none of the graph, such as steps of walks or added self-loops; "
+                "HeteroData has no relation for them"
+            )
+    number = {name: i for i, name in enumerate(schema.nodes)}
+    local = {}
+    for relation, of in edges.items():
+        for end, name in zip(of.ends, relation[::2], strict=True):
+            if bool((kind[end] != number[name]).any()):
+                raise ValueError(
+                    f"the batch has edges of {relation} against their direction, which HeteroData cannot hold; use "
+                    "direction='in' on a graph made with Graph.typed(..., reverse=True)"
+                )
+        src, dst = of.ends
+        eid = None if of.eid is None else of.eid - schema.relations[relation].start
+        local[relation] = of._replace(ends=(place[src], place[dst]), eid=eid)
+    return local
 
 
 class _Edges(NamedTuple):
     """The edges of all flows, each once, grouped by destination; ends are rows of layer 0, ``eid`` parent ids.
 
-    ``nested`` says whether a node has the same edges in all flows.
+    ``nested`` says whether a node has the same edges in all flows, ``sizes`` the numbers of edges of the flows.
     """
 
     ends: tuple[Tensor, Tensor]
     nested: bool
+    sizes: list[int]
     weight: Tensor | None
     eid: Tensor | None
     columns: dict[str, Tensor]
@@ -174,23 +273,33 @@ def per_hop(sizes: Sequence[int]) -> list[int]:
     return [more - less for less, more in pairwise([0, *reversed(sizes)])]
 
 
-PARTS: dict[str, Callable[[NodeFlow, _Edges], Any]] = {
-    "num_nodes": lambda batch, _: batch.front.num_nodes,
-    "batch_size": lambda batch, _: batch.back.num_nodes,
-    # where nodes drew anew, hops are no prefixes
-    "num_sampled_nodes": lambda batch, edges: per_hop(batch.layer_sizes) if edges.nested else None,
-    "num_sampled_edges": lambda batch, edges: per_hop(batch.flow_sizes) if edges.nested else None,
-    "edge_index": lambda _, edges: torch.stack(edges.ends),
-    "edge_weight": lambda _, edges: edges.weight,
-    "e_id": lambda _, edges: edges.eid,
-    "n_id": lambda batch, _: batch.front.parent_nid if batch.front.has_parent else None,
-    "batch": lambda batch, _: batch.front.context,
-    "seed_index": lambda batch, _: batch.seed_index,
-    "seed_ids": lambda batch, _: batch.seed_ids if batch.has_seed_ids else None,
-    "seed_data": lambda batch, _: dict(batch.seed_data) or None,
-    "input_id": lambda batch, _: batch.seed_data.get("index"),
-}
+PARTS = frozenset(
+    ("num_nodes", "batch_size", "num_sampled_nodes", "num_sampled_edges", "edge_index", "edge_weight", "e_id", "n_id")
+    + ("batch", "seed_index", "seed_ids", "seed_data", "input_id")
+)
 """Attributes of a batch that are no columns."""
+
+
+def _nodes(batch: NodeFlow, name: str | None, nested: bool) -> _Store:
+    """Return the nodes of a type, in the order of layer 0; None: of a graph without types."""
+    layers, front = batch.layers, batch.front
+    if name is None:
+        sizes, frames = list(batch.layer_sizes), [dict(layer.data) for layer in layers]
+        ids, context = front.parent_nid if front.has_parent else None, front.context
+    else:
+        parts = [layer.of(name) for layer in layers]
+        sizes, ids = [len(part) for part in parts], parts[0].parent_nid
+        context = None if front.context is None else front.context[parts[0].rows]
+        cuts = [partial(take_rows, ids=part.rows) for part in parts]
+        frames = [_columns(x.data, p.data, cut, name) for x, p, cut in zip(layers, parts, cuts, strict=True)]
+    hops = per_hop(sizes) if nested else None  # where nodes drew anew, hops are no prefixes
+    held = {"num_nodes": sizes[0], "batch_size": sizes[-1], "num_sampled_nodes": hops, "n_id": ids, "batch": context}
+    return _Store(held, _merged(frames, "layer"))
+
+
+def _edge_store(of: _Edges, nested: bool) -> _Store:
+    parts = {"edge_index": torch.stack(of.ends), "edge_weight": of.weight, "e_id": of.eid}
+    return _Store({**parts, "num_sampled_edges": per_hop(of.sizes) if nested else None}, of.columns)
 
 
 def _check_layers(batch: NodeFlow) -> None:
@@ -204,18 +313,36 @@ def _check_layers(batch: NodeFlow) -> None:
             )
 
 
-def _edges(batch: NodeFlow) -> _Edges:
+def _edges(batch: NodeFlow, relation: Relation | None) -> _Edges:
+    """Return the edges of a relation; None: of a graph without types."""
     flows = list(batch.flows)
+    frames = [dict(flow.data) if relation is None else _edge_columns(flow, relation) for flow in flows]
+    if any("edge_weight" in frame for frame in frames):
+        raise ValueError(
+            "a flow has a column 'edge_weight', the name that estimator weights have in PyTorch Geometric; give it "
+            "another name. A sampler with weight='edge_weight' needs no such column: its estimator weights hold it"
+        )
+    flows = flows if relation is None else [flow.of(relation) for flow in flows]
+    sizes = [flow.num_edges for flow in flows]
     if not flows:
         empty = torch.zeros(0, dtype=torch.int64, device=batch.device)
-        return _Edges((empty, empty), True, None, None, {})
+        return _Edges((empty, empty), True, sizes, None, None, {})
     if all(_is_prefix(inner, outer) for outer, inner in pairwise(flows)):
-        outer, columns = flows[0], _merged([flow.data for flow in flows], "flow")
-        return _Edges(outer.edges(), True, outer.weight, outer.parent_eid if outer.has_parent else None, columns)
-    return _union(batch, flows)
+        outer, columns = flows[0], _merged(frames, "flow")
+        return _Edges(outer.edges(), True, sizes, outer.weight, outer.parent_eid if outer.has_parent else None, columns)
+    return _union(batch, flows, frames)
 
 
-def _union(batch: NodeFlow, flows: list[Flow]) -> _Edges:
+def _edge_columns(flow: Flow, relation: Relation) -> dict[str, Tensor]:
+    """Return the columns of the edges of a relation: its own, and those of all edges."""
+    own, ids = flow.of(relation).data, flow.dst_layer.schema.relations[relation]
+    if not flow.data:
+        return dict(own)
+    rows = ((flow.parent_eid >= ids.start) & (flow.parent_eid < ids.stop)).nonzero().flatten()
+    return _columns(flow.data, own, partial(take_rows, ids=rows), relation)
+
+
+def _union(batch: NodeFlow, flows: list[Flow], frames: list[dict[str, Tensor]]) -> _Edges:
     """The edges of flows that draw neighbours independently."""
     parents = all(flow.has_parent for flow in flows)
     src, dst = (torch.cat(ends) for ends in zip(*(flow.edges() for flow in flows), strict=True))
@@ -226,17 +353,18 @@ def _union(batch: NodeFlow, flows: list[Flow]) -> _Edges:
     draws = (dst[:, None] < sizes).sum(1)
     weight = torch.cat([flow.weight for flow in flows]) / draws
     mean = weight.new_zeros(distinct.shape[1]).index_add_(0, index, weight)
-    names = {name for flow in flows for name in flow.data}
-    for i, flow in enumerate(flows):
-        if missing := names - set(flow.data):
+    names = {name for frame in frames for name in frame}
+    for i, frame in enumerate(frames):
+        if missing := names - set(frame):
             raise ValueError(
                 f"flow {i} has no column {min(missing)!r}, which another flow has: nodes drew anew in every flow, so "
                 "the graph of all edges needs it from each"
             )
     rows = torch.arange(len(index), device=batch.device)
     first = torch.full_like(distinct[0], len(index)).scatter_reduce_(0, index, rows, "amin")
-    columns = {name: torch.cat([flow.data[name] for flow in flows])[first] for name in sorted(names)}
-    return _Edges((distinct[1], distinct[0]), False, mean, distinct[2] if parents else None, columns)
+    columns = {name: torch.cat([frame[name] for frame in frames])[first] for name in sorted(names)}
+    ids = distinct[2] if parents else None
+    return _Edges((distinct[1], distinct[0]), False, [flow.num_edges for flow in flows], mean, ids, columns)
 
 
 def _is_prefix(flow: Flow, outer: Flow) -> bool:
@@ -249,6 +377,6 @@ def _is_prefix(flow: Flow, outer: Flow) -> bool:
     return same and torch.equal(flow.weight, outer.weight[:edges])
 
 
-def _merged(frames: Sequence[Frame], what: str) -> dict[str, Tensor]:
+def _merged(frames: Sequence[Mapping[str, Tensor]], what: str) -> dict[str, Tensor]:
     words = f"differs from that of an earlier {what}, and Data holds one row per node or edge; delete one, or rename it"
     return merged((frame, f"{what} {i} {words}") for i, frame in enumerate(frames))
