@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -11,17 +11,14 @@ import torch
 from torch import Tensor
 
 from nodeflow._base.checks import check_type
-from nodeflow._rows.rows import slice_rows, take_rows, whole_column
+from nodeflow._rows.rows import take_rows
 from nodeflow._schema.schema import Relation
-from nodeflow.convert._columns import library, merged
+from nodeflow.convert._columns import PLAIN, columns_of_type, library, merged, of_types
 from nodeflow.flow import Flow, NodeFlow
-from nodeflow.graph import Frame, Graph, Schema
+from nodeflow.graph import Graph, Schema
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data, HeteroData
-
-_PLAIN = {"node", ("node", "edge", "node")}
-"""Types and relations of a graph without any, as ``Schema.of_one_type`` names them."""
 
 
 def to_pyg(graph: Graph | NodeFlow) -> Data | HeteroData:
@@ -79,14 +76,9 @@ def to_pyg(graph: Graph | NodeFlow) -> Data | HeteroData:
         return _node_flow_data(graph)
     check_type(graph, "graph", Graph, "a Graph or a NodeFlow")
     _data_module()  # before columns are read
-    ends = graph.edges()
-    nodes, edges = {}, {}
-    for name, part in graph.nodes.items():
-        nodes[name] = _Store({"num_nodes": len(part)}, _columns(graph.ndata, part.data, _cut(part.ids), name))
-    for relation, part in graph.relations.items():
-        cut = _cut(part.ids)
-        local = [cut(end) - graph.nodes[of].ids.start for end, of in zip(ends, relation[::2], strict=True)]
-        edges[relation] = _Store({"edge_index": torch.stack(local)}, _columns(graph.edata, part.data, cut, relation))
+    of_nodes, of_edges = of_types(graph)
+    nodes = {name: _Store({"num_nodes": size}, columns) for name, (size, columns) in of_nodes.items()}
+    edges = {r: _Store({"edge_index": torch.stack([src, dst])}, columns) for r, (src, dst, columns) in of_edges.items()}
     return _joined(nodes, edges, {}, frozenset())
 
 
@@ -146,7 +138,7 @@ def _joined(
     nodes: Mapping[str, _Store], edges: Mapping[Relation, _Store], seeds: Mapping[str, Any], taken: Set[str]
 ) -> Data | HeteroData:
     """Return the object with all types, and ``seeds``: ``Data`` for the types of a graph that has none."""
-    if {*nodes, *edges} == _PLAIN:
+    if {*nodes, *edges} == PLAIN:
         ((of_nodes, ndata), (of_edges, edata)) = (*nodes.values(), *edges.values())
         if both := sorted(set(ndata) & set(edata)):
             raise ValueError(f"a node and an edge column share a name, which Data cannot hold: {both}")
@@ -179,25 +171,11 @@ def _fill(data: Any, store: _Store, taken: Set[str]) -> None:
             setattr(data, name, value)
 
 
-def _cut(ids: range) -> Callable[[Tensor], Tensor]:
-    return partial(slice_rows, start=ids.start, stop=ids.stop)
-
-
-def _columns(whole: Frame, own: Frame, cut: Callable[[Tensor], Tensor], of: object) -> dict[str, Tensor]:
-    """Return the columns of a type: its own, and its rows of those of all types, which ``cut`` takes."""
-    columns = {name: whole_column(column) for name, column in own.items()}
-    if whole is own:
-        return columns
-    if both := sorted(set(whole) & set(own)):
-        raise ValueError(f"column {both[0]!r} is one of {of!r} and one of all types; delete one, or rename it")
-    return {name: cut(whole_column(column)) for name, column in whole.items()} | columns
-
-
 def _node_flow_data(batch: NodeFlow) -> Data | HeteroData:
     _data_module()  # before anything is computed
     _check_layers(batch)
     schema = batch.front.schema if all(x.has_schema for x in batch.layers) else Schema.of_one_type(0, 0)
-    typed = {*schema.nodes, *schema.relations} != _PLAIN
+    typed = {*schema.nodes, *schema.relations} != PLAIN
     edges = {relation: _edges(batch, relation if typed else None) for relation in schema.relations}
     nested = all(of.nested for of in edges.values())
     nodes = {name: _nodes(batch, name if typed else None, nested) for name in schema.nodes}
@@ -291,7 +269,7 @@ def _nodes(batch: NodeFlow, name: str | None, nested: bool) -> _Store:
         sizes, ids = [len(part) for part in parts], parts[0].parent_nid
         context = None if front.context is None else front.context[parts[0].rows]
         cuts = [partial(take_rows, ids=part.rows) for part in parts]
-        frames = [_columns(x.data, p.data, cut, name) for x, p, cut in zip(layers, parts, cuts, strict=True)]
+        frames = [columns_of_type(x.data, p.data, cut, name) for x, p, cut in zip(layers, parts, cuts, strict=True)]
     hops = per_hop(sizes) if nested else None  # where nodes drew anew, hops are no prefixes
     held = {"num_nodes": sizes[0], "batch_size": sizes[-1], "num_sampled_nodes": hops, "n_id": ids, "batch": context}
     return _Store(held, _merged(frames, "layer"))
@@ -339,7 +317,7 @@ def _edge_columns(flow: Flow, relation: Relation) -> dict[str, Tensor]:
     if not flow.data:
         return dict(own)
     rows = ((flow.parent_eid >= ids.start) & (flow.parent_eid < ids.stop)).nonzero().flatten()
-    return _columns(flow.data, own, partial(take_rows, ids=rows), relation)
+    return columns_of_type(flow.data, own, partial(take_rows, ids=rows), relation)
 
 
 def _union(batch: NodeFlow, flows: list[Flow], frames: list[dict[str, Tensor]]) -> _Edges:
