@@ -79,16 +79,17 @@ def of_types(
     graph: Graph,
 ) -> tuple[dict[str, tuple[int, dict[str, Tensor]]], dict[Relation, tuple[Tensor, Tensor, dict[str, Tensor]]]]:
     """Return the size and columns of each node type, and the ends, in ids of their types, and columns of relations."""
-    nodes, edges, ends = {}, {}, graph.edges()
-    for name, part in graph.nodes.items():
-        cut = partial(slice_rows, start=part.ids.start, stop=part.ids.stop)
-        nodes[name] = len(part), columns_of_type(graph.ndata, part.data, cut, name)
-    for relation, of in graph.relations.items():
-        cut = partial(slice_rows, start=of.ids.start, stop=of.ids.stop)
-        columns = columns_of_type(graph.edata, of.data, cut, relation)
-        src, dst = (cut(e) - graph.nodes[t].ids.start for e, t in zip(ends, relation[::2], strict=True))
+    edges, ends = {}, graph.edges()
+    for relation, part in graph.relations.items():
+        columns = columns_of_type(graph.edata, part.data, partial(_slice, part.ids), relation)
+        src, dst = (_slice(part.ids, e) - graph.nodes[t].ids.start for e, t in zip(ends, relation[::2], strict=True))
         edges[relation] = src, dst, columns
-    return nodes, edges
+    nodes = graph.nodes.items()
+    return {n: (len(p), columns_of_type(graph.ndata, p.data, partial(_slice, p.ids), n)) for n, p in nodes}, edges
+
+
+def _slice(ids: range, column: Tensor) -> Tensor:
+    return slice_rows(column, ids.start, ids.stop)
 
 
 def by_destination(src: Tensor, dst: Tensor, num_dst: int) -> tuple[Tensor, Tensor, Tensor | None]:

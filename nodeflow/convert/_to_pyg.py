@@ -183,53 +183,44 @@ def _node_flow_data(batch: NodeFlow) -> Data | HeteroData:
     seeds: dict[str, Any] = {"seed_index": index, "seed_ids": batch.seed_ids if batch.has_seed_ids else None}
     seeds |= {"seed_data": data or None, "input_id": data.get("index")}
     if typed:
-        kind, place = _places(batch)
-        edges = _within_types(batch, edges, kind, place)
+        for i, flow in enumerate(batch.flows):
+            if flow.num_edges != sum(of.sizes[i] for of in edges.values()):
+                raise ValueError(
+                    f"flow {i} has edges that are none of the graph, such as steps of walks or added self-loops; "
+                    "HeteroData has no relation for them"
+                )
+        place = torch.zeros_like(batch.front.parent_nid)
+        for name in schema.nodes:
+            rows = batch.front.of(name).rows
+            place[rows] = torch.arange(len(rows), device=rows.device)
+        edges = {relation: _within_types(batch, relation, of, place) for relation, of in edges.items()}
         seeds["seed_index"] = place[index]
         if index.ndim == 1 and not batch.has_seed_ids:
             seeds = {}
-            for i, store in enumerate(nodes.values()):
-                own = (kind[index] == i).nonzero().flatten()
-                of_type = {name: take_rows(column, own) for name, column in data.items()}
+            for name, store in nodes.items():
+                own = _among(batch.seed_ids, schema.nodes[name])
+                of_type = {key: take_rows(column, own) for key, column in data.items()}
                 store.parts["seed_index"], store.parts["input_id"] = place[index[own]], of_type.get("index")
                 store.parts["seed_data"] = of_type or None
     return _joined(nodes, {relation: _edge_store(of, nested) for relation, of in edges.items()}, seeds, PARTS)
 
 
-def _places(batch: NodeFlow) -> tuple[Tensor, Tensor]:
-    """Return for every node of layer 0 the number of its type, and its row among the nodes of this type."""
-    layer = batch.front
-    kind, place = torch.zeros_like(layer.parent_nid), torch.zeros_like(layer.parent_nid)
-    for i, name in enumerate(layer.schema.nodes):
-        rows = layer.of(name).rows
-        kind[rows], place[rows] = i, torch.arange(len(rows), device=rows.device)
-    return kind, place
+def _among(ids: Tensor, wanted: range) -> Tensor:
+    """Return the positions of those ids that are in a range."""
+    return ((ids >= wanted.start) & (ids < wanted.stop)).nonzero().flatten()
 
 
-def _within_types(
-    batch: NodeFlow, edges: Mapping[Relation, _Edges], kind: Tensor, place: Tensor
-) -> dict[Relation, _Edges]:
-    """Return edges whose ends are rows of their types, and whose ids are those within their relations."""
-    schema = batch.front.schema
-    for i, flow in enumerate(batch.flows):
-        if flow.num_edges != sum(of.sizes[i] for of in edges.values()):
+def _within_types(batch: NodeFlow, relation: Relation, of: _Edges, place: Tensor) -> _Edges:
+    """Return edges of a relation by rows and ids within their types; ``place`` is the row of every node of layer 0."""
+    schema, nodes = batch.front.schema, batch.front.parent_nid
+    for end, name in zip(of.ends, relation[::2], strict=True):
+        if len(_among(nodes[end], schema.nodes[name])) < len(end):
             raise ValueError(
-                f"flow {i} has edges that are none of the graph, such as steps of walks or added self-loops; "
-                "HeteroData has no relation for them"
+                f"the batch has edges of {relation} against their direction, which HeteroData cannot hold; use "
+                "direction='in' on a graph made with Graph.typed(..., reverse=True)"
             )
-    number = {name: i for i, name in enumerate(schema.nodes)}
-    local = {}
-    for relation, of in edges.items():
-        for end, name in zip(of.ends, relation[::2], strict=True):
-            if bool((kind[end] != number[name]).any()):
-                raise ValueError(
-                    f"the batch has edges of {relation} against their direction, which HeteroData cannot hold; use "
-                    "direction='in' on a graph made with Graph.typed(..., reverse=True)"
-                )
-        src, dst = of.ends
-        eid = None if of.eid is None else of.eid - schema.relations[relation].start
-        local[relation] = of._replace(ends=(place[src], place[dst]), eid=eid)
-    return local
+    eid = None if of.eid is None else of.eid - schema.relations[relation].start
+    return of._replace(ends=(place[of.ends[0]], place[of.ends[1]]), eid=eid)
 
 
 class _Edges(NamedTuple):
@@ -313,10 +304,10 @@ def _edges(batch: NodeFlow, relation: Relation | None) -> _Edges:
 
 def _edge_columns(flow: Flow, relation: Relation) -> dict[str, Tensor]:
     """Return the columns of the edges of a relation: its own, and those of all edges."""
-    own, ids = flow.of(relation).data, flow.dst_layer.schema.relations[relation]
+    own = flow.of(relation).data
     if not flow.data:
         return dict(own)
-    rows = ((flow.parent_eid >= ids.start) & (flow.parent_eid < ids.stop)).nonzero().flatten()
+    rows = _among(flow.parent_eid, flow.dst_layer.schema.relations[relation])
     return columns_of_type(flow.data, own, partial(take_rows, ids=rows), relation)
 
 
