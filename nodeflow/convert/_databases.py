@@ -46,42 +46,34 @@ def from_tables(
     Every table is a node type with a node per row, every foreign key a relation such as ("results", "driverId",
     "drivers"), with an edge from each row whose key is not missing. Each type has a column ``"x"``, float32 ``[rows,
     width]``, and, where the table has a time, ``"time"``: int64 seconds since 1970, the smallest int64 where missing.
-    In ``"x"`` become
-
-    - numbers: a column, minus the mean and divided by the deviation; 0 where all are equal;
-    - dates: days in the same way, with sine and cosine of the place in the year and in the week;
-    - strings, bools and categories of pandas: a 0/1 column per value, all 0 for a value that was not there before;
-    - strings of more than ``categories`` values: the columns that ``text`` returns;
-    - missing values: 0, and 1 in one more column where the column has some;
-    - a table without columns: a column of ones.
+    In ``"x"`` numbers become a column, minus the mean and divided by the deviation (0 where all are equal); dates, days
+    in the same way, with sine and cosine of the place in the year and in the week; strings, bools and categories of
+    pandas, a 0/1 column per value; strings of more than ``categories`` values, what ``text`` returns. A missing value,
+    or one that is not among the values, is 0. A column with missing values has one more 0/1 column, which marks them. A
+    table without columns has one of ones.
 
     Args:
         tables: pandas data frames by name, whose index is not read.
-        keys: the primary key, a column, of tables that others refer to.
+        keys: the column with the primary key, of tables that others refer to.
         links: per table its foreign keys: the column, and the table that it refers to.
         times: the column that says when a row became known: dates, of UTC where they have no time zone, or seconds.
-        cut: a time. Means, deviations, values and columns of missing values are those of rows up to it, and of tables
-            without times, so they know nothing of later rows. None: of all rows.
+        cut: a time. Means, deviations, values and marks of missing ones are those of rows up to it, and of tables
+            without times. None: of all rows.
         drop: per table columns that are not encoded, besides keys and times.
         categories: the largest number of values that get a column each.
         text: a function from k strings to an array ``[k, width]``, called with the distinct strings of a column.
         dangling: "error" refuses foreign keys without a row that they refer to, "drop" makes no edges of them.
         reverse: add the relations back, such as ("drivers", "rev_driverId", "results").
 
-    Raises KeyError for tables and columns that are not there, ValueError for primary keys that repeat or are missing,
-    foreign keys without a row, times that are none, infinite numbers and strings with too many values, TypeError for
-    columns of other objects, such as lists, ImportError without pandas.
+    Raises KeyError for tables and columns that are not there, TypeError for columns of other objects, such as lists,
+    ImportError without pandas, ValueError for primary keys that repeat or are missing, foreign keys without a row,
+    times that are none, infinite numbers and too many values.
 
-    >>> import pandas, sqlite3
-    >>> database = sqlite3.connect(":memory:")  # or any database that pandas reads
-    >>> _ = database.executescript('''
-    ...     create table drivers(id integer primary key, country text, height real);
-    ...     create table results(driver integer references drivers, day text, points integer);
-    ...     insert into drivers values (4, 'FI', null), (7, 'FI', 1.80), (9, 'GB', 1.74);
-    ...     insert into results values (9, '2024-03-02', 10), (7, '2024-03-09', 6), (9, '2024-03-09', 8);
-    ... ''')
-    >>> tables = {name: pandas.read_sql_query(f"select * from {name}", database) for name in ("drivers", "results")}
+    >>> import pandas
+    >>> drivers = pandas.DataFrame({"id": [4, 7, 9], "country": ["FI", "FI", "GB"], "height": [None, 1.80, 1.74]})
+    >>> results = pandas.DataFrame({"driver": [9, 7, 9], "day": ["2024-03-02", "2024-03-09", "2024-03-09"]})
     >>> keys, links = {"drivers": "id"}, {"results": {"driver": "drivers"}}
+    >>> tables = {"drivers": drivers, "results": results}  # or pandas.read_sql_query(f"select * from {name}", database)
     >>> graph, names = from_tables(tables, keys=keys, links=links, times={"results": "day"}, cut="2024-03-05")
     >>> graph.schema
     Schema(drivers 3, results 3; results -driver-> drivers 3, drivers -rev_driver-> results 3)
@@ -90,20 +82,20 @@ def from_tables(
     """
     keys, links, times, drop = keys or {}, links or {}, times or {}, drop or {}
     check_one_of(dangling, "dangling", ("error", "drop"))
-    most = as_count(categories, "categories")
-    _check_names(tables, keys, links, times, drop)
+    _check_names(tables, {"keys": keys, "links": links, "times": times, "drop": drop})
+    categories = as_count(categories, "categories")
     last = None if cut is None else _seconds(_pandas().Series([cut]), "cut")[0]
-    nodes: dict[str, Any] = {}
-    names: dict[str, list[str]] = {}
+    nodes, names = {}, {}
     for table, frame in tables.items():
         key, time = keys.get(table), times.get(table)
         seconds = None if time is None else _seconds(frame[time], _where(table, time))
         fitted = np.ones(len(frame), bool) if last is None or seconds is None else seconds <= last
         left_out = {key, time, *links.get(table, ()), *drop.get(table, ())}
         wanted = [name for name in frame.columns if name not in left_out]
-        encoded = [_encoded(frame[name], fitted, _where(table, name), most, text) for name in wanted]
-        names[table] = [name for own, _ in encoded for name in own] or ["one"]
-        x = np.hstack([rows for _, rows in encoded]) if encoded else np.ones((len(frame), 1), np.float32)
+        encoded = [_encoded(frame[name], fitted, _where(table, name), categories, text) for name in wanted]
+        own = [name for new, _ in encoded for name in new]
+        names[table] = own or ["one"]
+        x = np.hstack([np.ones((len(frame), 0 if own else 1), np.float32), *(rows for _, rows in encoded)])
         nodes[table] = {"x": from_numpy(x)} | ({} if seconds is None else {"time": from_numpy(seconds)})
     index = {table: _index(tables[table][key], _where(table, key)) for table, key in keys.items()}
     edges = {
@@ -114,27 +106,25 @@ def from_tables(
     return Graph.typed(nodes, edges, reverse=reverse), names
 
 
-def _check_names(tables: Any, keys: Any, links: Any, times: Any, drop: Any) -> None:
-    """Check the tables, and that they have what the other arguments name."""
-    named = {"keys": keys, "links": links, "times": times, "drop": drop}
+def _check_names(tables: Any, named: Mapping[str, Any]) -> None:
+    """Check the tables, and that they have what other arguments, which are given by name, name."""
     for argument, value in {"tables": tables, **named}.items():
         check_type(value, argument, Mapping, "a dict by the names of tables")
     for table, frame in tables.items():
         check_type(frame, f"tables[{table!r}]", _pandas().DataFrame, "a data frame of pandas")
         if not frame.columns.is_unique:
             raise ValueError(f"table {table!r} has two columns named {frame.columns[frame.columns.duplicated()][0]!r}")
-        check_type(links.get(table, {}), f"links[{table!r}]", Mapping, "a dict from columns to tables")
     for argument, value in named.items():
         for table, columns in value.items():
+            where = f"{argument}[{table!r}]"
             _check_in(table, tables, f"{argument}: no table")
-            one = argument in ("keys", "times")
-            for name in [columns] if one else chosen(columns, (), f"{argument}[{table!r}]"):
-                check_type(
-                    name, f"{argument}[{table!r}]", Hashable, "the name of one column; join several into one first"
-                )
+            if argument == "links":
+                check_type(columns, where, Mapping, "a dict from columns to tables")
+            for name in [columns] if argument in ("keys", "times") else chosen(columns, (), where):
+                check_type(name, where, Hashable, "the name of one column; join several first")
                 _check_in(name, tables[table].columns, f"{argument}: table {table!r} has no column")
                 if argument == "links":
-                    _check_in(columns[name], keys, f"{_where(table, name)} refers to a table without a key,")
+                    _check_in(columns[name], named["keys"], f"{_where(table, name)} refers to a table without a key,")
 
 
 def _check_in(name: object, names: Collection[object], words: str) -> None:
@@ -148,22 +138,19 @@ def _encoded(column: Any, fitted: Array, where: str, most: int, text: Any) -> tu
     known = column.notna().to_numpy(bool)
     values = column[known]
     if inferred not in _KINDS:
-        raise TypeError(
-            f"{where} holds {inferred} values such as {describe(values.iloc[0])}, which are no numbers, dates, bools "
-            "or strings; convert it, or name it in drop="
-        )
+        example = describe(values.iloc[0])
+        raise TypeError(f"{where} holds {inferred} values such as {example}; convert it, or name it in drop=")
     if _KINDS[inferred] == "category":
         names, rows = _categories(_plain(values), fitted[known], name, where, most, text)
     else:
         names, rows = _numbers(values, fitted[known], name, where, _KINDS[inferred] == "date")
     if not np.isfinite(rows).all():
         raise ValueError(f"{where} must hold finite numbers of the size of float32; replace others first")
-    marks = not known[fitted].all()
-    out = np.zeros((len(column), len(names) + marks), np.float32)
-    out[known, : len(names)] = rows
-    if marks:
-        out[:, -1] = ~known
-    return [*names, *([f"{name} missing"] if marks else [])], out
+    out = np.zeros((len(column), len(names)), np.float32)
+    out[known] = rows
+    if known[fitted].all():
+        return names, out
+    return [*names, f"{name} missing"], np.column_stack([out, ~known])
 
 
 def _numbers(values: Any, fitted: Array, name: str, where: str, dates: bool) -> tuple[list[str], Array]:
@@ -173,11 +160,11 @@ def _numbers(values: Any, fitted: Array, name: str, where: str, dates: bool) -> 
         if len(seen) and (low := seen.min()) != (high := seen.max()):
             rows = (numbers - low) / (high - low)  # whose squares are no larger than floats can be
             rows = (rows - rows[fitted].mean()) / rows[fitted].std()
-        columns = {name: rows.astype(np.float32)}
-    for cycle, days in _CYCLES.items() if dates else ():
-        angle = numbers * (2 * np.pi / days)
-        columns |= {f"{name} sine of {cycle}": np.sin(angle), f"{name} cosine of {cycle}": np.cos(angle)}
-    return list(columns), np.column_stack(list(columns.values()))
+        columns = {name: rows}
+        for cycle, days in _CYCLES.items() if dates else ():
+            angle = numbers * (2 * np.pi / days)
+            columns |= {f"{name} sine of {cycle}": np.sin(angle), f"{name} cosine of {cycle}": np.cos(angle)}
+        return list(columns), np.column_stack([column.astype(np.float32) for column in columns.values()])
 
 
 def _categories(values: Any, fitted: Array, name: str, where: str, most: int, text: Any) -> tuple[list[str], Array]:
@@ -187,10 +174,8 @@ def _categories(values: Any, fitted: Array, name: str, where: str, most: int, te
         codes = _pandas().Index(ordered).get_indexer(values)
         return [f"{name}={value}" for value in ordered], codes[:, None] == np.arange(len(ordered))
     if text is None or not isinstance(distinct[0], str):
-        raise ValueError(
-            f"{where} has {len(distinct)} different values, more than categories={most}; name it in drop=, raise "
-            "categories=, or give text=, a function from strings to rows of numbers"
-        )
+        words = f"{where} has {len(distinct)} different values, more than categories={most}"
+        raise ValueError(f"{words}; name it in drop=, raise categories=, or give text=, which makes numbers of strings")
     codes, strings = values.factorize()
     rows = np.asarray(text(list(strings)), np.float32)
     if rows.ndim != 2 or len(rows) != len(strings):
@@ -226,10 +211,9 @@ def _ends(column: Any, index: Any, where: str, other: str, dangling: str) -> tup
     to = index.get_indexer(_pandas().Index(column))
     lost = (to < 0) & column.notna().to_numpy(bool)
     if lost.any() and dangling == "error":
-        raise ValueError(
-            f"{where} has {lost.sum()} foreign keys that no row of table {other!r} has, the first "
-            f"{column[lost].tolist()[0]!r} ({column.dtype}, keys are {index.dtype}); dangling='drop' leaves them out"
-        )
+        first, types = column[lost].tolist()[0], f"{column.dtype}, keys are {index.dtype}"
+        words = f"has {lost.sum()} foreign keys that no row of table {other!r} has, the first {first!r} ({types})"
+        raise ValueError(f"{where} {words}; dangling='drop' leaves them out")
     rows = np.flatnonzero(to >= 0)
     return rows, to[rows]
 

@@ -28,9 +28,7 @@ _ID, _WEIGHT = "_ID", "edge_weights"
 def from_dgl(graph: dgl.DGLGraph) -> Graph:
     """Return the graph of a DGL graph, with its types and all columns; ids stay, within types.
 
-    A graph whose types have the names that ``dgl.graph`` gives, "_N" and "_E", becomes one without types.
-
-    Raises TypeError for a block, and for other objects.
+    The types of ``dgl.graph``, "_N" and "_E", are those of a graph without types. Raises TypeError for other objects.
     """
     if not hasattr(graph, "canonical_etypes"):
         raise TypeError(f"graph must be a graph of DGL, got {describe(graph)}")
@@ -48,12 +46,9 @@ def to_dgl(graph: Graph) -> dgl.DGLGraph:
     """Return a DGL graph with the types of a graph and all columns; ids stay, within types.
 
     A graph without types becomes a homogeneous one. DGL sorts the names of types. Columns of all nodes, or of all
-    edges, become columns of each type.
-
-    Raises ValueError for a column that a type and all nodes have, ImportError without DGL.
+    edges, become columns of each type. Raises ValueError for a column that a type has too, ImportError without DGL.
     """
-    module = library(*_DGL)
-    nodes, edges = of_types(graph)
+    module, (nodes, edges) = library(*_DGL), of_types(graph)
     if {*nodes, *edges} == PLAIN:
         nodes, edges = {"_N": nodes["node"]}, {("_N", "_E", "_N"): edges["node", "edge", "node"]}
     sizes = {name: size for name, (size, _) in nodes.items()}

@@ -39,9 +39,8 @@ def from_pyg(
             that ``Data`` holds to be such: it counts rows, and where there are as many nodes as edges, the word "edge"
             in the name tells an edge column. Of ``HeteroData`` each type gives those that it has.
 
-    Raises ValueError for an object without ``edge_index``, for a node type that does not tell its size, and for a named
-    attribute that has another number of rows, TypeError for another class, KeyError for a name that is not there,
-    IndexError for an edge whose end is no node.
+    Raises ValueError for an object without ``edge_index`` or a type without ``num_nodes``, and for a named attribute
+    that has another number of rows, TypeError for another class, KeyError for a name that is not there.
 
     >>> import torch_geometric.data
     >>> from_pyg(torch_geometric.data.Data(x=torch.ones(3, 8), edge_index=torch.tensor([[0, 1], [1, 2]])))
@@ -52,33 +51,34 @@ def from_pyg(
     src, dst = _edge_index(data)
     num_nodes = int(data.num_nodes)
     ndata, edata = Frame(num_nodes), Frame(len(src))
-    _split_columns(data, data, [ndata], [edata], (node_columns, edge_columns), {"edge_index"})
+    _split_columns(data, [ndata], [edata], (node_columns, edge_columns), {"edge_index"})
     return Graph.from_edges(src, dst, num_nodes=num_nodes, ndata=ndata, edata=edata)
 
 
 def _from_hetero(data: Any, node_columns: Sequence[str] | None, edge_columns: Sequence[str] | None) -> Graph:
+    kinds = ("node_columns", node_columns, data.node_stores), ("edge_columns", edge_columns, data.edge_stores)
+    for argument, names, stores in kinds:
+        for name in chosen(names or (), (), argument):
+            if not any(name in store for store in stores):
+                raise KeyError(f"{argument}: data has no attribute {name!r} of any type")
     nodes, edges = {}, {}
-    of_types = _named_in(data.node_stores, node_columns, "node_columns")
-    for (name, store), named in zip(data.node_items(), of_types, strict=True):
+    for of_type, store in data.node_items():
         sizes = {rows for value in store.values() if (rows := _rows_of(value)) is not None}
         if not store.can_infer_num_nodes and len(sizes) != 1:
-            raise ValueError(f"data[{name!r}] must say how many nodes there are; set its num_nodes")
-        nodes[name] = Frame(int(store.num_nodes) if store.can_infer_num_nodes else sizes.pop())
-        _split_columns(data, store, [nodes[name]], [], (named, None), {"num_nodes"})
-    of_types = _named_in(data.edge_stores, edge_columns, "edge_columns")
-    for (relation, store), named in zip(data.edge_items(), of_types, strict=True):
+            raise ValueError(f"data[{of_type!r}] must say how many nodes there are; set its num_nodes")
+        size = int(store.num_nodes) if store.can_infer_num_nodes else sizes.pop()
+        nodes[of_type] = _columns_of(data, store, node_columns, size) or size
+    for relation, store in data.edge_items():
         src, dst = _edge_index(store, f"data[{relation}]")
-        edges[relation] = src, dst, Frame(len(src))
-        _split_columns(data, store, [], [edges[relation][2]], (None, named), {"edge_index"})
-    return Graph.typed({name: frame or frame.num_rows for name, frame in nodes.items()}, edges)
+        edges[relation] = src, dst, _columns_of(data, store, edge_columns, len(src))
+    return Graph.typed(nodes, edges)
 
 
-def _named_in(stores: Sequence[Any], names: Sequence[str] | None, argument: str) -> list[list[str] | None]:
-    """Return those of the names that each store has, or None for all; raises KeyError for one that none has."""
-    for name in chosen(names or (), (), argument):
-        if not any(name in store for store in stores):
-            raise KeyError(f"{argument}: data has no attribute {name!r} of any type")
-    return [None if names is None else [name for name in names if name in store] for store in stores]
+def _columns_of(data: Any, store: Any, names: Sequence[str] | None, num_rows: int) -> Frame:
+    """Return the attributes of a type that have a row each, or those that are named."""
+    held = [name for name, value in store.items() if _rows_of(value) == num_rows]
+    every = [name for name in held if data.__cat_dim__(name, store[name], store) == 0]
+    return Frame(num_rows, {name: store[name] for name in (every if names is None else names) if name in store})
 
 
 def from_pyg_batch(
@@ -128,7 +128,7 @@ def from_pyg_batch(
     e_id, scale = (_known(data, name, len(src), order) for name in ("e_id", weight))
     ldata, fdata = [Frame(size) for size in sizes], [Frame(count) for count in edges]
     parts = PARTS - {"edge_weight"} | {str(weight)}
-    _split_columns(data, data, ldata, fdata, (node_columns, edge_columns), parts)
+    _split_columns(data, ldata, fdata, (node_columns, edge_columns), parts)
     if order is not None:
         if any(fdata[1:]):
             raise ValueError("columns of some hops only need edges that are sorted by destination")
@@ -220,16 +220,10 @@ def _rows_of(value: object) -> int | None:
 
 
 def _split_columns(
-    whole: Any,
-    data: Any,
-    layers: Sequence[Frame],
-    flows: Sequence[Frame],
-    named: Sequence[Sequence[str] | None],
-    parts: Set[str],
+    data: Any, layers: Sequence[Frame], flows: Sequence[Frame], named: Sequence[Sequence[str] | None], parts: Set[str]
 ) -> None:
     """Put attributes as columns into the first layer or flow that has as many rows; see ``from_pyg_batch``.
 
-    ``data`` is ``whole``, or what it has for a node type or a relation.
     ``named`` are the columns of nodes and of edges that the caller names; None: all whose rows fit, but ``parts``.
     """
     kinds = list(zip(("node_columns", "edge_columns"), named, (layers, flows), strict=True))
@@ -244,7 +238,7 @@ def _split_columns(
             frame[name] = data[name]
     taken = {*parts, *(named[0] or ()), *(named[1] or ())}
     for name in [name for name in data.keys() if name not in taken]:  # noqa: SIM118 - Data is no dict
-        rows = _rows_of(data[name]) if whole.__cat_dim__(name, data[name], data) == 0 else None
+        rows = _rows_of(data[name]) if data.__cat_dim__(name, data[name]) == 0 else None
         for _, names, frames in reversed(kinds) if "edge" in name else kinds:
             frame = next((frame for frame in frames if frame.num_rows == rows), None)
             if frame is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from functools import partial
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import torch
 from torch import Tensor
@@ -20,12 +20,14 @@ from nodeflow.graph import Graph, Schema
 if TYPE_CHECKING:
     from torch_geometric.data import Data, HeteroData
 
+_Store: TypeAlias = tuple[dict[str, Any], Mapping[str, Tensor]]
+"""Attributes and columns of a node type or a relation; attributes that are None are left out."""
+
 
 def to_pyg(graph: Graph | NodeFlow) -> Data | HeteroData:
     """Return a PyTorch Geometric ``Data`` object of a graph, or of a NodeFlow such as a batch.
 
-    Where nodes or relations have types it is a ``HeteroData``, which has what follows for each type and relation, in
-    ids within the types. A column of all nodes, or of all edges, becomes one of each.
+    Where there are types it is a ``HeteroData``, with all that follows per type and relation, in ids within the types.
 
     For a ``Graph``: ``edge_index`` in edge id order, ``num_nodes`` and all columns under their own names.
 
@@ -47,8 +49,8 @@ def to_pyg(graph: Graph | NodeFlow) -> Data | HeteroData:
     ``batch``                ``layer.context``, where there are contexts: the number of a node's own subgraph
     =======================  =======================================================================================
 
-    In ``HeteroData`` a type without seeds has a ``batch_size`` of 0. Attributes of seeds are those of the seeds of a
-    type, or belong to the whole object where seeds are no single nodes; ``seed_index`` has rows within types.
+    In ``HeteroData`` columns of all types become columns of each, ``seed_index`` has rows within types, and attributes
+    of seeds belong to the type of the seeds; or to the whole object, where seeds are no single nodes.
 
     Columns of the first layer and flow have a row per node or edge. A column of the last layer alone, such as labels
     that are copied for the seeds, has ``batch_size`` rows, so that ``batch.y[:batch.batch_size]`` is right for both.
@@ -77,8 +79,8 @@ def to_pyg(graph: Graph | NodeFlow) -> Data | HeteroData:
     check_type(graph, "graph", Graph, "a Graph or a NodeFlow")
     _data_module()  # before columns are read
     of_nodes, of_edges = of_types(graph)
-    nodes = {name: _Store({"num_nodes": size}, columns) for name, (size, columns) in of_nodes.items()}
-    edges = {r: _Store({"edge_index": torch.stack([src, dst])}, columns) for r, (src, dst, columns) in of_edges.items()}
+    nodes = {name: ({"num_nodes": size}, columns) for name, (size, columns) in of_nodes.items()}
+    edges = {r: ({"edge_index": torch.stack([src, dst])}, columns) for r, (src, dst, columns) in of_edges.items()}
     return _joined(nodes, edges, {}, frozenset())
 
 
@@ -123,13 +125,6 @@ def pyg_loader(loader: Iterable[NodeFlow]) -> _PygLoader:
     return _PygLoader(loader)
 
 
-class _Store(NamedTuple):
-    """What an object of PyTorch Geometric holds for a node type or a relation; parts that are None are left out."""
-
-    parts: dict[str, Any]
-    columns: Mapping[str, Tensor]
-
-
 def _data_module() -> Any:
     return library("torch_geometric.data", "PyTorch Geometric", "install it with: pip install torch-geometric")
 
@@ -139,26 +134,25 @@ def _joined(
 ) -> Data | HeteroData:
     """Return the object with all types, and ``seeds``: ``Data`` for the types of a graph that has none."""
     if {*nodes, *edges} == PLAIN:
-        ((of_nodes, ndata), (of_edges, edata)) = (*nodes.values(), *edges.values())
+        (of_nodes, ndata), (of_edges, edata) = *nodes.values(), *edges.values()
         if both := sorted(set(ndata) & set(edata)):
             raise ValueError(f"a node and an edge column share a name, which Data cannot hold: {both}")
         data = _data_module().Data()
-        _fill(data, _Store({**of_edges, **of_nodes, **seeds}, {**ndata, **edata}), taken)
+        _fill(data, {**of_edges, **of_nodes, **seeds}, {**ndata, **edata}, taken)
     else:
         data = _data_module().HeteroData()
-        for name, store in nodes.items():
-            _fill(data.get_node_store(name), store, taken)
-        for relation, store in edges.items():
-            _fill(data.get_edge_store(*relation), store, taken)
-        _fill(data, _Store(dict(seeds), {}), taken)
+        stores = [(data.get_node_store(name), store) for name, store in nodes.items()]
+        stores += [(data.get_edge_store(*relation), store) for relation, store in edges.items()]
+        for held, store in [*stores, (data, (dict(seeds), {}))]:
+            _fill(held, *store, taken)
     return data
 
 
-def _fill(data: Any, store: _Store, taken: Set[str]) -> None:
+def _fill(data: Any, parts: dict[str, Any], columns: Mapping[str, Tensor], taken: Set[str]) -> None:
     """Set parts, and columns under their own names; raises ValueError for names that ``data`` cannot hold."""
-    if both := sorted((taken | set(store.parts)) & set(store.columns)):
+    if both := sorted((taken | set(parts)) & set(columns)):
         raise ValueError(f"Data keeps the names {both} for itself; give the columns of these names other ones first")
-    for name, column in store.columns.items():
+    for name, column in columns.items():
         try:
             setattr(data, name, column)
             held = data[name] is column and getattr(data, name) is column
@@ -166,7 +160,7 @@ def _fill(data: Any, store: _Store, taken: Set[str]) -> None:
             held = False
         if not held:
             raise ValueError(f"Data cannot hold a column named {name!r}; give it another name first")
-    for name, value in store.parts.items():
+    for name, value in parts.items():
         if value is not None:
             setattr(data, name, value)
 
@@ -179,30 +173,32 @@ def _node_flow_data(batch: NodeFlow) -> Data | HeteroData:
     edges = {relation: _edges(batch, relation if typed else None) for relation in schema.relations}
     nested = all(of.nested for of in edges.values())
     nodes = {name: _nodes(batch, name if typed else None, nested) for name in schema.nodes}
-    index, data = batch.seed_index, dict(batch.seed_data)
-    seeds: dict[str, Any] = {"seed_index": index, "seed_ids": batch.seed_ids if batch.has_seed_ids else None}
-    seeds |= {"seed_data": data or None, "input_id": data.get("index")}
+    index, ids, data = batch.seed_index, batch.seed_ids if batch.has_seed_ids else None, dict(batch.seed_data)
+    seeds = _seed_parts(index, data, ids)
     if typed:
         for i, flow in enumerate(batch.flows):
             if flow.num_edges != sum(of.sizes[i] for of in edges.values()):
                 raise ValueError(
-                    f"flow {i} has edges that are none of the graph, such as steps of walks or added self-loops; "
-                    "HeteroData has no relation for them"
+                    f"HeteroData cannot hold edges that are none of the graph, as flow {i} has: steps of walks"
                 )
         place = torch.zeros_like(batch.front.parent_nid)
         for name in schema.nodes:
             rows = batch.front.of(name).rows
             place[rows] = torch.arange(len(rows), device=rows.device)
         edges = {relation: _within_types(batch, relation, of, place) for relation, of in edges.items()}
-        seeds["seed_index"] = place[index]
-        if index.ndim == 1 and not batch.has_seed_ids:
-            seeds = {}
-            for name, store in nodes.items():
-                own = _among(batch.seed_ids, schema.nodes[name])
-                of_type = {key: take_rows(column, own) for key, column in data.items()}
-                store.parts["seed_index"], store.parts["input_id"] = place[index[own]], of_type.get("index")
-                store.parts["seed_data"] = of_type or None
-    return _joined(nodes, {relation: _edge_store(of, nested) for relation, of in edges.items()}, seeds, PARTS)
+        seeds = _seed_parts(place[index], data, ids) if index.ndim > 1 or ids is not None else {}
+        for name, (parts, _) in nodes.items() if not seeds else ():
+            own = _among(batch.seed_ids, schema.nodes[name])
+            parts |= _seed_parts(place[index[own]], {key: take_rows(column, own) for key, column in data.items()})
+    stores = {}
+    for relation, of in edges.items():
+        parts = {"edge_index": torch.stack(of.ends), "edge_weight": of.weight, "e_id": of.eid}
+        stores[relation] = {**parts, "num_sampled_edges": per_hop(of.sizes) if nested else None}, of.columns
+    return _joined(nodes, stores, seeds, PARTS)
+
+
+def _seed_parts(index: Tensor, data: dict[str, Tensor], ids: Tensor | None = None) -> dict[str, Any]:
+    return {"seed_index": index, "seed_ids": ids, "seed_data": data or None, "input_id": data.get("index")}
 
 
 def _among(ids: Tensor, wanted: range) -> Tensor:
@@ -215,10 +211,7 @@ def _within_types(batch: NodeFlow, relation: Relation, of: _Edges, place: Tensor
     schema, nodes = batch.front.schema, batch.front.parent_nid
     for end, name in zip(of.ends, relation[::2], strict=True):
         if len(_among(nodes[end], schema.nodes[name])) < len(end):
-            raise ValueError(
-                f"the batch has edges of {relation} against their direction, which HeteroData cannot hold; use "
-                "direction='in' on a graph made with Graph.typed(..., reverse=True)"
-            )
+            raise ValueError(f"HeteroData cannot hold edges of {relation} from end to start; draw with direction='in'")
     eid = None if of.eid is None else of.eid - schema.relations[relation].start
     return of._replace(ends=(place[of.ends[0]], place[of.ends[1]]), eid=eid)
 
@@ -256,19 +249,13 @@ def _nodes(batch: NodeFlow, name: str | None, nested: bool) -> _Store:
         sizes, frames = list(batch.layer_sizes), [dict(layer.data) for layer in layers]
         ids, context = front.parent_nid if front.has_parent else None, front.context
     else:
-        parts = [layer.of(name) for layer in layers]
-        sizes, ids = [len(part) for part in parts], parts[0].parent_nid
-        context = None if front.context is None else front.context[parts[0].rows]
-        cuts = [partial(take_rows, ids=part.rows) for part in parts]
-        frames = [columns_of_type(x.data, p.data, cut, name) for x, p, cut in zip(layers, parts, cuts, strict=True)]
+        parts = [(layer, layer.of(name)) for layer in layers]
+        sizes, ids = [len(part) for _, part in parts], parts[0][1].parent_nid
+        context = None if front.context is None else front.context[parts[0][1].rows]
+        frames = [columns_of_type(x.data, part.data, partial(take_rows, ids=part.rows), name) for x, part in parts]
     hops = per_hop(sizes) if nested else None  # where nodes drew anew, hops are no prefixes
     held = {"num_nodes": sizes[0], "batch_size": sizes[-1], "num_sampled_nodes": hops, "n_id": ids, "batch": context}
-    return _Store(held, _merged(frames, "layer"))
-
-
-def _edge_store(of: _Edges, nested: bool) -> _Store:
-    parts = {"edge_index": torch.stack(of.ends), "edge_weight": of.weight, "e_id": of.eid}
-    return _Store({**parts, "num_sampled_edges": per_hop(of.sizes) if nested else None}, of.columns)
+    return held, _merged(frames, "layer")
 
 
 def _check_layers(batch: NodeFlow) -> None:
