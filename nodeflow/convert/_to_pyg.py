@@ -178,9 +178,7 @@ def _node_flow_data(batch: NodeFlow) -> Data | HeteroData:
     if typed:
         for i, flow in enumerate(batch.flows):
             if flow.num_edges != sum(of.sizes[i] for of in edges.values()):
-                raise ValueError(
-                    f"HeteroData cannot hold edges that are none of the graph, as flow {i} has: steps of walks"
-                )
+                raise ValueError(f"HeteroData cannot hold edges that are none of the graph, which flow {i} has")
         place = torch.zeros_like(batch.front.parent_nid)
         for name in schema.nodes:
             rows = batch.front.of(name).rows

@@ -280,7 +280,7 @@ def test_names_of_one_type_decide() -> None:
 def test_batches_that_hetero_data_cannot_hold() -> None:
     with pytest.raises(ValueError, match=r"cannot hold edges of \('author', 'writes', 'paper'\) from end to"):
         to_pyg(NeighborSampler(GRAPH, [2], direction="out", reuse=True)([0]))
-    with pytest.raises(ValueError, match="cannot hold edges that are none of the graph, as flow 0 has"):
+    with pytest.raises(ValueError, match="cannot hold edges that are none of the graph, which flow 0 has"):
         to_pyg(RandomWalkSampler(GRAPH, 1, num_walks=5, walk_length=2, reuse=True)([0]))
     graph = bibliography()
     graph.ndata["x"] = torch.ones(graph.num_nodes)
