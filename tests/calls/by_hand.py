@@ -63,6 +63,23 @@ BY_HAND = {
         ("LinkSampler(sampler, pairs={'writes': [[0, 1]]})", "KeyError", "no relation 'writes'; there are"),
         ("LinkSampler(sampler, pairs={'edge': [[0, 20]]})", "IndexError", "pairs['edge'][:, 1][0] is 20"),
     ],
+    "Tables of a database": [
+        ("convert.from_tables([frame])", "TypeError", "tables must be a dict by the names of tables"),
+        ("convert.from_tables({'a': {'id': [1]}})", "TypeError", "tables['a'] must be a data frame of pandas"),
+        ("convert.from_tables({'a': frame}, keys={'b': 'id'})", "KeyError", "keys: no table 'b'; there are 'a'"),
+        ("convert.from_tables({'a': frame}, keys={'a': 'x'})", "KeyError", "no column 'x'; there are 'id', 'to'"),
+        ("convert.from_tables({'a': frame}, keys={'a': ['id', 'to']})", "TypeError", "the name of one column"),
+        ("convert.from_tables({'a': frame}, links={'a': {'to': 'a'}})", "KeyError", "a table without a key, 'a'"),
+        ("convert.from_tables({'a': frame}, links={'a': ['to']})", "TypeError", "links['a'] must be a dict"),
+        (
+            "convert.from_tables({'a': frame}, keys={'a': 'id'}, links={'a': {'to': 'a'}})",
+            "ValueError",
+            "has 1 foreign keys that no row of table 'a' has, the first 9",
+        ),
+        ("convert.from_tables({'a': frame}, drop={'a': 'to'})", "TypeError", "write ['to']"),
+        ("convert.from_tables({'a': frame}, cut='soon')", "ValueError", "cut must hold dates or seconds"),
+        ("convert.from_tables({'a': frame}, dangling='keep')", "ValueError", "dangling must be 'error' or 'drop'"),
+    ],
     "Ids and numbers": [
         ("Graph.from_edges({0, 1}, {1, 2})", "TypeError", "src must be ordered, got a set"),
         ("Graph.from_edges([0.5], [1])", "TypeError", "src must be integers"),

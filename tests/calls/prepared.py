@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas
 import scipy.sparse
 import torch
 from calls.callables import DOORS
@@ -176,6 +177,7 @@ BASE = {
     "convert.from_pyg": "convert.from_pyg(None)",
     "convert.from_pyg_batch": "convert.from_pyg_batch(None)",
     "convert.from_scipy": "convert.from_scipy(matrix)",
+    "convert.from_tables": "convert.from_tables({'a': frame})",
     "convert.from_torch_sparse": "convert.from_torch_sparse(sparse)",
     "convert.pyg_loader": "convert.pyg_loader(loader_)",
     "convert.to_dgl": "convert.to_dgl(graph)",
@@ -292,6 +294,7 @@ def namespace(place: Path) -> dict[str, Any]:
         "structure": flow.structure,
         "batch": batch,
         "conv": conv,
+        "frame": pandas.DataFrame({"id": [1, 2], "to": [2, 9]}),
         "model": rooms["nn"].GCN(4, 4, 2),
         "mlp": torch.nn.Linear(4, 4),
         "rows": torch.ones(3, 4),
