@@ -17,7 +17,7 @@ from nodeflow._schema.schema import Relation, Schema
 from nodeflow.flow import NodeFlow
 from nodeflow.graph import Graph
 from nodeflow.sampling._base import SamplerBase, check_one_process
-from nodeflow.sampling._times import time_column
+from nodeflow.sampling._times import time_column, times_of_nodes
 
 LinksByName: TypeAlias = "Mapping[str, LinksLike] | Mapping[Relation, LinksLike]"
 """Pairs ``[n, 2]`` by relation, in ids within the types of both ends."""
@@ -140,13 +140,16 @@ def birth_times(sampler: SamplerBase, value: object) -> Array:
     """Return the time from which on each node exists, int64 or float64 ``[num_nodes]``."""
     graph = sampler.graph
     if value is None:
-        column = getattr(sampler, "time", None)
-        if not isinstance(column, str):
+        column = str(getattr(sampler, "time", ""))
+        if column in graph.edata:
+            return _first_times(graph, column)
+        of_nodes = times_of_nodes(graph, column)
+        if of_nodes is None:
             raise TypeError(
-                f"birth is missing: {type(sampler).__name__} has no column of edge times from which to tell when a "
-                "node first has an edge; pass a time per node, or the name of a node column"
+                f"birth is missing: {type(sampler).__name__} has no column of times, of all edges or of nodes, from "
+                "which to tell when a node begins to be there; pass a time per node, or the name of a node column"
             )
-        return _first_times(graph, column)
+        return of_nodes
     if isinstance(value, str):
         value = whole_column(graph.ndata[value])
     array = as_array(value, "birth")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,25 +31,42 @@ def times_of_edges(graph: Graph, edges: Edges, name: str) -> Array:
     check_type(name, "time", str, "the name of a column")
     if name in graph.edata:
         return edges.by_position(time_column(graph, name))
-    of_edges = [(part.ids, part.data[name]) for part in graph.relations.values() if name in part.data]
-    of_nodes = [(part.ids, part.data[name]) for part in graph.nodes.values() if name in part.data]
-    if name in graph.ndata:
-        of_nodes = [(range(graph.num_nodes), graph.ndata[name])]
-    if not of_edges and not of_nodes:
+    of_edges = [(p.ids, _times_in(p.data[name], name)) for p in graph.relations.values() if name in p.data]
+    of_nodes = times_of_nodes(graph, name)
+    columns = [column for _, column in of_edges] + ([] if of_nodes is None else [of_nodes])
+    if not columns:
         raise KeyError(f"time: neither edges nor nodes have a column {name!r}, of all of them or of a type")
-    columns = [(ids, _times_in(column, name)) for ids, column in (*of_edges, *of_nodes)]
-    kinds = {column.dtype.kind for _, column in columns}
-    if len(kinds) > 1:
-        raise TypeError(f"time: all columns {name!r} must hold integers, or all of them floats; there are both")
-    stamps_of_nodes = np.full(graph.num_nodes, NO_TIME[kinds.pop()])
-    for ids, column in columns[len(of_edges) :]:
-        stamps_of_nodes[ids.start : ids.stop] = column
-    stamps = stamps_of_nodes[edges.indices]
+    kind = _one_kind(columns, name)
+    stamps = np.full(len(edges.indices), NO_TIME[kind]) if of_nodes is None else of_nodes[edges.indices]
     eid = edges.whole.edge_ids_of(edges.ids(np.arange(len(stamps)))) if of_edges else NOTHING
-    for ids, column in columns[: len(of_edges)]:
+    for ids, column in of_edges:
         own = (eid >= ids.start) & (eid < ids.stop)
         stamps[own] = column[eid[own] - ids.start]
     return stamps
+
+
+def times_of_nodes(graph: Graph, name: str) -> Array | None:
+    """Return the time of every node, int64 or float64 ``[num_nodes]``, from the column of all nodes, or those of types.
+
+    Nodes of types without the column have ``NO_TIME``. None: no type has it.
+    """
+    of_types = [(p.ids, p.data[name]) for p in graph.nodes.values() if name in p.data]
+    if name in graph.ndata:
+        of_types = [(range(graph.num_nodes), graph.ndata[name])]
+    columns = [_times_in(column, name) for _, column in of_types]
+    if not columns:
+        return None
+    times = np.full(graph.num_nodes, NO_TIME[_one_kind(columns, name)])
+    for (ids, _), column in zip(of_types, columns, strict=True):
+        times[ids.start : ids.stop] = column
+    return times
+
+
+def _one_kind(columns: Sequence[Array], name: str) -> str:
+    kinds = {column.dtype.kind for column in columns}
+    if len(kinds) > 1:
+        raise TypeError(f"time: all columns {name!r} must hold integers, or all of them floats; there are both")
+    return kinds.pop()
 
 
 def _times_in(column: Tensor | Rows, name: str) -> Array:
