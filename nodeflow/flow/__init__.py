@@ -7,7 +7,7 @@ Where to change something:
 - ``_node_flow``, ``_layer``, ``_flow``: the three classes. A subject with several functions has a file of its own, and
   the class takes these functions as methods: ``_parent`` (ids and columns of the parent graph), ``_compute`` (message
   passing), ``_as_graph`` (also the union), ``_append``, ``_validate``, ``_matrices``, ``_pictures``.
-- ``_build``: NodeFlows made by hand. ``_full_flow``: the flows of ``Propagation``.
+- ``_build``: NodeFlows made by hand. ``_full_flow``: the flows of ``Propagation``. ``_narrow``: of a relation.
 - ``_views``: the objects behind ``layers``, ``flows``, ``ldata`` and ``fdata``.
 - ``_layer`` also has moves to a device. ``_pickle``: a NodeFlow as arrays and back.
 
@@ -31,6 +31,8 @@ from nodeflow.flow._full_flow import EdgeColumns as EdgeColumns
 from nodeflow.flow._full_flow import FullFlow as FullFlow
 from nodeflow.flow._layer import Layer, LayerPart
 from nodeflow.flow._layer import rows_between as rows_between
+from nodeflow.flow._narrow import entering as entering
+from nodeflow.flow._narrow import without_unread as without_unread
 from nodeflow.flow._node_flow import NodeFlow
 from nodeflow.flow._parent import check_graph as check_graph
 from nodeflow.flow._parent import node_columns as node_columns

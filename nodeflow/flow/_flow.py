@@ -13,8 +13,8 @@ from nodeflow._base.frozen import Frozen, Lazy
 from nodeflow._rows.rows import slice_rows, take_rows
 from nodeflow._schema.schema import Relation
 from nodeflow.flow import _matrices as matrices
-from nodeflow.flow._flow_parts import FlowParts
-from nodeflow.flow._layer import Layer, Move, rows_between
+from nodeflow.flow._flow_parts import FlowParts, edges_by_relation
+from nodeflow.flow._layer import Layer, Move, dst_in_src
 from nodeflow.flow._pictures import flow_html
 from nodeflow.flow._validate import check_flow
 from nodeflow.graph import Frame
@@ -36,6 +36,7 @@ class Flow(Frozen):
     """
 
     __slots__ = (
+        "_by_relation",
         "_dst_in_src",
         "_frames",
         "_needs_weight",
@@ -59,6 +60,7 @@ class Flow(Frozen):
     _dst_in_src: Lazy[Tensor | None]
     _frames: dict[Relation, Frame]
     _relations: dict[Relation, Flow]
+    _by_relation: tuple[Tensor, ...] | None
 
     def __init__(
         self,
@@ -93,7 +95,7 @@ class Flow(Frozen):
             rows = _PREFIX
         elif rows is None:
             device = structure.device
-            rows = Lazy(lambda: _dst_in_src(src, dst, device))
+            rows = Lazy(lambda: dst_in_src(src, dst, device))
         self._set(
             structure=structure,
             src_layer=src,
@@ -106,6 +108,7 @@ class Flow(Frozen):
             _dst_in_src=rows,
             _frames=parts.get("frames") or {},
             _relations={},
+            _by_relation=None,
         )
         return self
 
@@ -128,15 +131,26 @@ class Flow(Frozen):
         Flow(0->1: 4 -> 1 nodes, 1 edges)
         """
         schema = self.dst_layer.schema
-        name, eid = schema.relation(relation), self.parent_eid
+        name = schema.relation(relation)
         if len(schema.relations) == 1:
             return self
         if name not in self._relations:
-            ids = schema.relations[name]
-            edges = ((eid >= ids.start) & (eid < ids.stop)).nonzero().flatten()
-            frame = self._frames.setdefault(name, Frame(len(edges)))
-            self._relations[name] = self._only(edges, frame)
+            edges = self.by_relation[list(schema.relations).index(name)]
+            frame = self._frames.setdefault(name, self._frame(name, edges))
+            self._relations[name] = Lazy(lambda: self._only(edges, frame)).get()
         return self._relations[name]
+
+    @property
+    def by_relation(self) -> tuple[Tensor, ...]:
+        """The edges of each relation of the schema, int64, ascending; raises what ``of`` raises."""
+        if self._by_relation is None:  # not Lazy: that would be made for pickles, also of flows without a graph
+            made = Lazy(lambda: edges_by_relation(self.dst_layer.schema, self.parent_eid))
+            self._set(_by_relation=made.get())
+        return self._by_relation or ()
+
+    def _frame(self, name: Relation, edges: Tensor) -> Frame:
+        """Return a frame for the edges of a relation."""
+        return Frame(len(edges))
 
     def typed_frames(self) -> dict[Relation, Frame]:
         """Return the frames that belong to single relations; of relations whose frame was asked for."""
@@ -149,6 +163,7 @@ class Flow(Frozen):
         weight = self._weight and Lazy(lambda: self.weight[edges])
         parts: FlowParts = {"parent_eid": Lazy(lambda: self.parent_eid[edges]), "weight": weight, "data": data}
         parts["rows"] = self._dst_in_src
+        parts["needs_weight"] = False if self._needs_weight is False else None
         return Flow._trusted(structure, self.src_layer, self.dst_layer, self.layers, **parts)
 
     @property
@@ -384,13 +399,3 @@ class Flow(Frozen):
             edge, weight = (cell and Lazy.of(move(cell.get())) for cell in (self._parent_eid, self._weight))
             parts["parent_eid"], parts["weight"] = edge, weight
         return Flow._trusted(structure, src, dst, layers, **parts)
-
-
-def _dst_in_src(src: Layer, dst: Layer, device: torch.device) -> Tensor | None:
-    if not (src.has_parent and dst.has_parent):
-        return torch.full((dst.num_nodes,), -1, device=device)
-    ids = dst.parent_nid
-    same = src.num_nodes >= dst.num_nodes and torch.equal(src.parent_nid[: dst.num_nodes], ids)
-    if same and (src.context is None or dst.context is None or torch.equal(src.context[: dst.num_nodes], dst.context)):
-        return None
-    return rows_between(src, dst)

@@ -9,8 +9,9 @@ from torch import Tensor
 
 from nodeflow._base.frozen import Lazy
 from nodeflow._rows.rows import fetch_rows
+from nodeflow._schema.schema import Relation
 from nodeflow.flow._flow import Flow
-from nodeflow.graph import Frame
+from nodeflow.graph import Frame, OfType
 
 
 class FullFlow(Flow):
@@ -19,21 +20,27 @@ class FullFlow(Flow):
     Its frame has the edge columns of the parent graph; each is gathered when first asked for.
     """
 
-    __slots__ = ("_leaving",)
+    __slots__ = ("_leaving", "_parents")
     _leaving: Lazy[Tensor]
+    _parents: Mapping[Relation, OfType]
 
-    def set_leaving(self, leaving: Lazy[Tensor]) -> None:
-        """Set the numbers of edges that leave each source, int64 ``[num_src]``."""
-        self._set(_leaving=leaving)
+    def set_parent(self, leaving: Lazy[Tensor], relations: Mapping[Relation, OfType]) -> None:
+        """Set the numbers of edges that leave each source, int64 ``[num_src]``, and the relations of the graph."""
+        self._set(_leaving=leaving, _parents=relations)
 
     @property
     def all_out_degrees(self) -> Tensor:
         """Number of edges that leave each source, also for nodes that are no destinations here, int64 ``[num_src]``."""
         return self._leaving.get().to(self.structure.device)
 
+    def _frame(self, name: Relation, edges: Tensor) -> Frame:
+        parent = self._parents[name]
+        local = Lazy(lambda: self.parent_eid[edges] - parent.ids.start)
+        return EdgeColumns(len(edges), parent.data, local)
+
 
 class EdgeColumns(Frame):
-    """A frame that has the columns of a graph's edges too, gathered when first asked for."""
+    """A frame that has some rows of the columns of a graph, or of another frame too, gathered when first asked for."""
 
     __slots__ = ("_edges", "_parent")
 

@@ -124,7 +124,7 @@ class Layer(Frozen):
     def join(self, schema: Schema | None, frames: dict[str, Frame] | None = None) -> None:
         """Take the types of nodes from the graph that is the parent; for the maker of a NodeFlow."""
         if schema is None or (schema is not self._schema and schema != self._schema):
-            rows = Lazy(lambda: _by_type(self.schema, self.parent_nid))
+            rows = Lazy(lambda: _by_type(self.schema, self.parent_nid) if self.has_schema else {})
             self._set(_schema=schema, _by_type=rows, _frames=frames or {})
 
     @property
@@ -240,6 +240,17 @@ def rows_between(held: Layer, wanted: Layer) -> Tensor:
     pairs = [torch.stack([held.context, held.parent_nid], 1), torch.stack([wanted.context, wanted.parent_nid], 1)]
     number = torch.unique(torch.cat(pairs), dim=0, return_inverse=True)[1]  # one id for every pair
     return Layer._trusted(held.num_nodes, number[: held.num_nodes]).rows_of(number[held.num_nodes :])
+
+
+def dst_in_src(src: Layer, dst: Layer, device: torch.device) -> Tensor | None:
+    """Return the local id in ``src`` of every node of ``dst``, -1 where it is not there; None: they are the first."""
+    if not (src.has_parent and dst.has_parent):
+        return torch.full((dst.num_nodes,), -1, device=device)
+    ids = dst.parent_nid
+    same = src.num_nodes >= dst.num_nodes and torch.equal(src.parent_nid[: dst.num_nodes], ids)
+    if same and (src.context is None or dst.context is None or torch.equal(src.context[: dst.num_nodes], dst.context)):
+        return None
+    return rows_between(src, dst)
 
 
 def _by_type(schema: Schema, ids: Tensor) -> dict[str, Tensor]:

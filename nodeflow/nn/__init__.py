@@ -4,6 +4,7 @@
   with attention ``_gat``; around a network of the user's ``_gin``.
 - Models: ``_model`` is their base, ``_zoo`` has those of the literature, ``_vr`` those with control variates;
   ``_between`` has what stands between convolutions.
+- Several node types: ``_typed_model``, ``_typed_conv``, ``_hgt``; ``_rgcn`` takes a schema too.
 - Links: ``_decoder_base`` and ``_decoders`` (``DECODERS`` lists them, also for the command), ``_link_losses``.
 
 Names that are imported ``as`` themselves serve rooms above, not users.
@@ -17,11 +18,14 @@ from nodeflow.nn._decoders import Bilinear, ComplEx, DistMult, DotProduct, MLPDe
 from nodeflow.nn._gat import AttentionConv, GATConv, GATv2Conv
 from nodeflow.nn._gcn import GraphConv
 from nodeflow.nn._gin import EdgeConv, GINConv, GINEConv
+from nodeflow.nn._hgt import HGTConv, RelativeTime
 from nodeflow.nn._linear_conv import LinearConv, flop_counter
 from nodeflow.nn._link_losses import logistic_loss, margin_loss, one_vs_all_loss, self_adversarial_loss, softmax_loss
 from nodeflow.nn._model import FlowModel, Jumping, inference
 from nodeflow.nn._rgcn import RGCNConv
 from nodeflow.nn._sage import SAGEConv
+from nodeflow.nn._typed_conv import TypedConv
+from nodeflow.nn._typed_model import TypedLinear, TypedModel
 from nodeflow.nn._vr import VRGCN, PropagationConv, VRGraphSAGE, VRModel
 from nodeflow.nn._zoo import GAT, GCN, GIN, RGCN, GATv2, GraphSAGE
 
@@ -47,6 +51,7 @@ __all__ = [
     "GINEConv",
     "GraphConv",
     "GraphSAGE",
+    "HGTConv",
     "IgnoredWeightWarning",
     "Jumping",
     "LinearConv",
@@ -54,9 +59,13 @@ __all__ = [
     "NodeDropout",
     "PropagationConv",
     "RGCNConv",
+    "RelativeTime",
     "RotatE",
     "SAGEConv",
     "TransE",
+    "TypedConv",
+    "TypedLinear",
+    "TypedModel",
     "VRGraphSAGE",
     "VRModel",
     "flop_counter",

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from torch import Tensor, nn
 
 from nodeflow._base.calls import Explained
 from nodeflow._base.checks import as_count, check_num_rows, describe
+from nodeflow._schema.schema import Relation
 from nodeflow.flow import Flow, FullFlow, NodeFlow
 from nodeflow.ops import opaque
 
@@ -63,11 +65,12 @@ class FlowConv(nn.Module, metaclass=Explained):
                 f"call {type(self).__name__} as conv(flow, h) or conv(batch, i, h), got {describe(where)} first"
             )
         if self.weight_advice is not None:
-            self._check_weight(flow, self.weight_advice)
+            self.check_weight(flow, self.weight_advice)
         return super().__call__(flow, *args, **kwargs)
 
     @opaque
-    def _check_weight(self, flow: Flow, advice: str) -> None:
+    def check_weight(self, flow: Flow, advice: str) -> None:
+        """Give an ``IgnoredWeightWarning`` for a flow with ``needs_weight``, but for those of all edges."""
         if advice not in self.advised and flow.needs_weight and not isinstance(flow, FullFlow):
             self.warn_ignored_weight(advice)
 
@@ -100,6 +103,13 @@ def check_width(conv: nn.Module, h: Tensor, width: int) -> None:
     """Raise ValueError unless the rows ``h`` are ``width`` wide."""
     if h.shape[-1:] != (width,):
         raise ValueError(f"{type(conv).__name__} takes rows of width {width} (in_features), got shape {tuple(h.shape)}")
+
+
+def check_schema(flow: Flow, relations: Sequence[Relation], node_types: Iterable[str] | None = None) -> None:
+    """Raise ValueError unless the graph of a flow has the relations and node types that a layer was made for."""
+    schema = flow.dst_layer.schema
+    if (*schema.relations,) != (*relations,) or (*schema.nodes,) != (*(node_types or schema.nodes),):
+        raise ValueError(f"the layer is for the relations {relations}; the graph has another schema, {schema}")
 
 
 def edge_rows(flow: Flow, own: Tensor | None, column: str) -> Tensor:

@@ -72,7 +72,7 @@ class FlowModel(nn.Module, metaclass=Explained):
         if not len(self.convs):
             raise ValueError("convs must hold at least one convolution, got an empty list")
         advised: set[str] = set()  # one warning per model, not one per layer
-        for conv in convs:
+        for conv in self.convs.modules():
             if isinstance(conv, FlowConv):
                 conv.advised = advised
         self.dropout = Dropout(dropout)

@@ -7,23 +7,26 @@ from torch import Tensor, nn
 
 from nodeflow._base.checks import as_count
 from nodeflow._rows.rows import take_rows
+from nodeflow._schema.schema import Schema
 from nodeflow.flow import Flow, FullFlow
-from nodeflow.nn._conv import FlowConv, check_width, draw_glorot, edge_rows
+from nodeflow.nn._conv import FlowConv, check_schema, check_width, draw_glorot, edge_rows
 from nodeflow.ops import Structure, aggregate, linear_sum, opaque, sparse_linear
 
 
 class RGCNConv(FlowConv):
-    """Relational graph convolution (Schlichtkrull et al. 2018, equations 2 and 3).
+    """Relational graph convolution (Schlichtkrull et al. 2018, equations 2 to 4).
 
     ``h'_v = W_0 h_v + sum over relations r of W_r mean(h_u for the edges u -> v of type r) + b``. With bases, ``W_r =
-    sum of a_rb V_b`` (equation 3). The means ignore estimator weights. They are for samplers that draw all edges of a
-    node and type with equal probability, such as ``NeighborSampler`` with ``edge_type``; other batches give an
-    ``IgnoredWeightWarning``.
+    sum of a_rb V_b`` (equation 3); with blocks, ``W_r`` is block-diagonal (equation 4). The means ignore estimator
+    weights. They are for samplers that draw all edges of a node and type with equal probability, such as
+    ``NeighborSampler`` of typed graphs, or with ``edge_type``; other batches give an ``IgnoredWeightWarning``.
 
     Args:
         in_features, out_features: widths of the rows of ``h`` and of the result.
-        num_relations: number of types; types are 0 to ``num_relations - 1``.
+        num_relations: number of types; types are 0 to ``num_relations - 1``. Or a schema, ``graph.schema``: then the
+            types are its relations, and there is no column.
         num_bases: number of bases; None: every relation has its own matrix.
+        num_blocks: number of blocks of each matrix, a divisor of both widths; None, or 1: whole matrices.
         own: add the term ``W_0 h_v`` of a node's own row.
         bias: add a learned bias.
         edge_type: the column of ``flow.data`` with the types, integers ``[num_edges]``, for calls without them.
@@ -43,19 +46,27 @@ class RGCNConv(FlowConv):
         self,
         in_features: int,
         out_features: int,
-        num_relations: int,
+        num_relations: int | Schema,
         *,
         num_bases: int | None = None,
+        num_blocks: int | None = None,
         own: bool = True,
         bias: bool = True,
         edge_type: str = "type",
     ) -> None:
         super().__init__()
-        self.num_relations, self.edge_type = as_count(num_relations, "num_relations", 1), edge_type
-        count = num_relations if num_bases is None else as_count(num_bases, "num_bases", 1)
+        self.relations = tuple(num_relations.relations) if isinstance(num_relations, Schema) else None
+        number = num_relations if self.relations is None else len(self.relations)
+        self.num_relations, self.edge_type = as_count(number, "num_relations", 1), edge_type
+        self.num_blocks = 1 if num_blocks is None else as_count(num_blocks, "num_blocks", 1)
         widths = as_count(out_features, "out_features", 1), as_count(in_features, "in_features", 1)
-        self.weight = nn.Parameter(torch.empty(count, *widths))
-        self.coefficients = None if num_bases is None else nn.Parameter(torch.empty(num_relations, count))
+        if self.num_blocks > 1 and (num_bases is not None or any(width % self.num_blocks for width in widths)):
+            raise ValueError(f"num_blocks needs widths that are multiples of it, and no num_bases; got {num_blocks}")
+        count = self.num_relations if num_bases is None else as_count(num_bases, "num_bases", 1)
+        sizes = (width // self.num_blocks for width in widths)
+        self.in_features = in_features
+        self.weight = nn.Parameter(torch.empty(count * self.num_blocks, *sizes))
+        self.coefficients = None if num_bases is None else nn.Parameter(torch.empty(self.num_relations, count))
         self.own = nn.Linear(in_features, out_features, bias=False) if own else None
         self.bias = nn.Parameter(torch.empty(out_features)) if bias else None
         self.reset_parameters()
@@ -67,13 +78,19 @@ class RGCNConv(FlowConv):
 
         Args:
             h: ``[num_src, in_features]``, dense or sparse CSR.
-            edge_types: integers ``[num_edges]``; None: the flow's column ``edge_type``.
+            edge_types: integers ``[num_edges]``; None: the relations of the schema, or the flow's column ``edge_type``.
 
-        Raises ValueError for types that are not 0 to ``num_relations - 1``, and what ``FlowConv`` says.
+        Raises ValueError for types that are not 0 to ``num_relations - 1``, for a graph of other relations than the
+        schema has, and what ``FlowConv`` says.
         """
-        check_width(self, h, self.weight.shape[2])
+        check_width(self, h, self.in_features)
+        if self.relations is not None and edge_types is None:
+            check_schema(flow, self.relations)
+            edge_types = torch.full_like(flow.indices, -1)
+            for number, edges in enumerate(flow.by_relation):
+                edge_types[edges] = number
         types = edge_rows(flow, edge_types, self.edge_type)
-        _check_types(types, self.num_relations, self.edge_type)
+        _check_types(types, self.num_relations, self.edge_type if self.relations is None else "relations")
         types, exact = types.to(torch.int64), torch.promote_types(self.weight.dtype, torch.float32)
         _, of, sizes = torch.unique(types * flow.num_dst + flow.edges()[1], return_inverse=True, return_counts=True)
         if flow.needs_weight and not isinstance(flow, FullFlow):
@@ -118,7 +135,9 @@ class RGCNConv(FlowConv):
             rows = means.split(counts)
         else:
             rows = tuple(take_rows(h, ids) for ids in (pairs % count).split(counts))
-        z = torch.cat([sparse_linear(x, matrix) for x, matrix in zip(rows, self.weight, strict=True)])
+        blocks = self.weight.split(self.num_blocks)
+        matrices = self.weight if self.num_blocks == 1 else [torch.block_diag(*each) for each in blocks]
+        z = torch.cat([sparse_linear(x, matrix) for x, matrix in zip(rows, matrices, strict=True)])
         return aggregate(Structure._trusted(flow.indptr, of, len(pairs)), z, "sum", share)
 
 

@@ -235,7 +235,7 @@ class Propagation(Frozen):
         data = EdgeColumns(len(indices), self.graph.held.edata, held)
         cells: dict[str, Any] = {"parent_eid": eid, "weight": weight, "needs_weight": weight is not None}
         flow = FullFlow._trusted(structure, *ends, (0, 1), **cells, data=data, prefix=prefix)
-        flow.set_leaving(Lazy(lambda: self._leaving.get()[src]))
+        flow.set_parent(Lazy(lambda: self._leaving.get()[src]), self.graph.relations)
         return flow
 
     def _layer(self, places: Tensor | slice, device: torch.device | str) -> Layer:
@@ -244,7 +244,7 @@ class Propagation(Frozen):
         if self._columns.get():
             at = torch.arange(len(self.plan.nodes))[places]
             columns = {name: take_rows(rows, at).to(device) for name, rows in self._columns.get().items()}
-        return Layer._trusted(len(nodes), nodes, Frame(len(nodes), columns))
+        return Layer._trusted(len(nodes), nodes, Frame(len(nodes), columns), schema=self.graph.schema)
 
     def _count_leaving(self) -> Tensor:
         """The number of edges from each node at ``plan.nodes``."""

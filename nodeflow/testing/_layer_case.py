@@ -58,7 +58,7 @@ class LayerCase:
             data={n: c.to(kind) if kind is not None and c.is_floating_point() else c for n, c in columns.items()},
         )
         nodes = np.arange(self.graph.num_nodes)
-        batch = create_node_flow([flow], [nodes, nodes])
+        batch = create_node_flow([flow], [nodes, nodes], parent=self.graph)  # whose types the layers have
         for frame in batch.ldata:
             frame.update({n: c for n, c in dense(self.graph.ndata).items() if n != ROWS})
         return batch.flows[0]

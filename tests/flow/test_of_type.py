@@ -10,7 +10,18 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nodeflow import ALL, Flow, Graph, Layer, NeighborSampler, NodeFlow, NodeFlowLoader, create_full_node_flow
+from nodeflow import (
+    ALL,
+    Flow,
+    Graph,
+    Layer,
+    NeighborSampler,
+    NodeFlow,
+    NodeFlowLoader,
+    create_full_node_flow,
+    flow_from_edges,
+)
+from nodeflow.propagation import Propagation
 
 TYPES = {"author": 5, "venue": 2, "paper": 8, "empty": 0}
 RELATIONS = [("author", "writes", "paper"), ("paper", "cites", "paper"), ("venue", "prints", "paper"),
@@ -150,3 +161,27 @@ def test_a_batch_by_hand_has_the_types_of_its_graph() -> None:
     assert NodeFlow([layer], parent=graph).layers[0].of("paper").rows.tolist() == [0]
     other = Graph.from_edges([0], [1], num_nodes=15)
     assert NodeFlow([layer], parent=other).layers[0].of("node").rows.tolist() == [0, 1]
+
+
+def test_edges_by_relation() -> None:
+    graph = typed()
+    batch = NeighborSampler(graph, [3], seed=1)(range(15))
+    for flow in (batch.flows[0], pickle.loads(pickle.dumps(batch)).flows[0], Propagation(graph).flow(0, 15)):
+        edges = flow.by_relation
+        assert [len(own) for own in edges] == [flow.of(relation).num_edges for relation in RELATIONS]
+        assert torch.cat(edges).sort().values.tolist() == list(range(flow.num_edges))
+        for own, relation in zip(edges, RELATIONS, strict=True):
+            assert own.tolist() == sorted(own.tolist())
+            assert torch.equal(flow.of(relation).parent_eid, flow.parent_eid[own])
+    loops = create_full_node_flow(Graph.from_edges([0], [1]), 1, add_self_loop=True).flows[0]
+    assert (loops.by_relation[0].tolist(), loops.parent_eid.tolist()) == ([1], [-1, 0, -1])
+    with pytest.raises(ValueError, match="belongs to no graph"):
+        flow_from_edges([0], [0], num_src=1, num_dst=1).by_relation  # noqa: B018
+
+
+def test_flows_of_all_edges_have_the_columns_of_relations() -> None:
+    graph = typed()
+    flow = Propagation(graph).flow(4, 12).of("cites")
+    own = graph.relations["cites"]
+    assert torch.equal(flow.data["w"], own.data["w"][own.to_local(flow.parent_eid)])
+    assert list(Propagation(graph).flow(0, 3).of("prints").data) == []

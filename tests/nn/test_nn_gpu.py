@@ -8,9 +8,22 @@ import pytest
 import torch
 from _support import edge_reference
 from _support.nn_reference import LINEAR, make_conv, values
+from _support.typed_nn import RELATIONS, typed_graph
 
 from nodeflow import Graph, NeighborSampler
-from nodeflow.nn import GAT, GCN, FlowConv, GraphSAGE
+from nodeflow.nn import (
+    GAT,
+    GCN,
+    FlowConv,
+    GATConv,
+    GraphSAGE,
+    HGTConv,
+    RGCNConv,
+    SAGEConv,
+    TypedConv,
+    TypedLinear,
+    TypedModel,
+)
 
 pytestmark = [pytest.mark.gpu, pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")]
 
@@ -59,3 +72,26 @@ def test_models_and_full_passes(kind: type) -> None:
     for one, other in zip(found, expected, strict=True):
         assert one.is_cuda
         torch.testing.assert_close(one.cpu(), other, rtol=1e-8, atol=1e-8)
+
+
+@pytest.mark.parametrize("kind", ["sage", "gat", "rgcn", "hgt"])
+def test_layers_of_several_types(kind: str) -> None:
+    graph = typed_graph()
+    graph.edata["age"] = torch.rand(graph.num_edges, dtype=torch.float64)
+    makers = {
+        "sage": lambda: TypedConv({relation: SAGEConv(6, 6) for relation in RELATIONS}),
+        "gat": lambda: TypedConv({relation: GATConv(6, 6) for relation in RELATIONS}, "max"),
+        "rgcn": lambda: RGCNConv(6, 6, graph.schema),
+        "hgt": lambda: HGTConv(6, 6, graph.schema, heads=3, edge_time="age"),
+    }
+    widths = {"author": torch.nn.Embedding(7, 6), "type": 9, "paper.x": 10, "empty": 11}
+    model = TypedModel(TypedLinear(widths, 6), [makers[kind](), makers[kind]()], 3).double()
+    batch, results = NeighborSampler(graph, [3, 3])([12, 3, 0, 8, 9, 14]), []
+    batch.copy_from_parent(["x"], ["age"])
+    for device in ("cpu", "cuda"):
+        here = copy.deepcopy(model).to(device)
+        out = here(batch.to(device))
+        out.square().sum().backward()
+        rows = [here.inference(graph).cpu(), here.inference(graph, nodes=[3, 12], chunk_size=1).cpu()]
+        results.append([out.detach().cpu(), *rows, *(p.grad.cpu() for p in here.parameters() if p.grad is not None)])
+    torch.testing.assert_close(*results, rtol=1e-8, atol=1e-8)

@@ -1,0 +1,174 @@
+"""TypedLinear, dense rows of the nodes of all types, and TypedModel, a model that begins with it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Unpack
+
+import torch
+from torch import Tensor, nn
+
+from nodeflow._base.calls import Explained
+from nodeflow._base.checks import as_count, check_type
+from nodeflow._rows.rows import Rows, fetch_rows
+from nodeflow.flow import Flow, Layer, LayerPart, NodeFlow
+from nodeflow.graph import Graph
+from nodeflow.nn._between import NORMS
+from nodeflow.nn._conv import linear_map
+from nodeflow.nn._model import FlowModel, InferenceOptions
+from nodeflow.nn._typed_conv import joined, module_name
+from nodeflow.ops import opaque, sparse_linear
+from nodeflow.propagation import Propagation
+
+
+class TypedLinear(nn.Module, metaclass=Explained):
+    """Rows of one width for the nodes of all types: a linear map of the features of each type, or learned rows.
+
+    Args:
+        widths: by node type the width of its features, ``layer.of(name).data[column]``, dense or sparse CSR; or a
+            module that makes rows of ids within the type, such as ``torch.nn.Embedding(num_nodes, out_features)``; or
+            a ``learned.EmbeddingTable``.
+        out_features: width of the rows.
+        column: the name of the column of features.
+
+    Raises TypeError or ValueError for other arguments; when called, ValueError for a type that ``widths`` does not have
+    and rows of another width, KeyError where there is no column.
+
+    >>> from nodeflow import FullSampler
+    >>> nodes = {"author": 3, "paper": {"x": torch.ones(2, 8)}}
+    >>> graph = Graph.typed(nodes, {("author", "writes", "paper"): ([0, 2], [1, 1])})
+    >>> batch = FullSampler(graph, 1)(graph.nodes["paper"].to_graph([1]))
+    >>> batch.copy_from_parent(["x"])
+    >>> encoder = TypedLinear({"author": torch.nn.Embedding(3, 16), "paper": 8}, 16)
+    >>> encoder(batch).shape, encoder(graph).shape
+    (torch.Size([3, 16]), torch.Size([5, 16]))
+    """
+
+    def __init__(self, widths: Mapping[str, Any], out_features: int, *, column: str = "x") -> None:
+        super().__init__()
+        check_type(widths, "widths", Mapping, "a dict from node types to widths or tables")
+        check_type(column, "column", str, "the name of a column")
+        self.out_features, self.column = as_count(out_features, "out_features", 1), column
+        self.maps, self._tables = nn.ModuleDict(), {}
+        for name, width in widths.items():
+            if hasattr(width, "pull"):
+                self._tables[name] = width
+            elif isinstance(width, nn.Module):
+                self.maps[module_name(name)] = width
+            else:
+                count = as_count(width, f"widths[{name!r}]", 1)
+                self.maps[module_name(name)] = linear_map(count, out_features, bias=True)
+
+    @opaque
+    def forward(self, where: NodeFlow | Layer | Graph) -> Tensor:
+        """Return rows ``[num_nodes, out_features]`` of a layer (of a batch: layer 0); of a graph, without gradient."""
+        if isinstance(where, Graph):
+            rows = EncodedRows(self, where)
+            with torch.no_grad():
+                return torch.cat([rows.fetch(ids) for ids in torch.arange(where.num_nodes).split(2**16)])
+        layer = where.layers[0] if isinstance(where, NodeFlow) else where
+        check_type(layer, "the argument of TypedLinear", Layer, "a NodeFlow, a layer or a graph")
+        return self.rows_of(layer, lambda name, part: part.data[self.column])
+
+    def rows_of(self, layer: Layer, features: Callable[[str, LayerPart], Tensor]) -> Tensor:
+        """Return the rows of a layer, with the features of each type from a function."""
+        blocks = {}
+        for name in layer.schema.nodes:
+            part, key = layer.of(name), module_name(name)
+            if name in self._tables:
+                blocks[name] = self._tables[name].pull(part.parent_nid, part.parent_nid.device)
+            elif key not in self.maps:
+                raise ValueError(f"widths has no node type {name!r}, which the graph has: give its width, or a table")
+            elif isinstance(module := self.maps[key], nn.Linear):
+                x = features(name, part).to(module.weight.device, module.weight.dtype)
+                if x.shape[1:] != (module.in_features,):
+                    raise ValueError(f"{name!r} takes rows of width {module.in_features}, got shape {tuple(x.shape)}")
+                blocks[name] = sparse_linear(x, module.weight, module.bias)
+            else:
+                blocks[name] = module(part.parent_nid)
+            if blocks[name].shape != (len(part), self.out_features):
+                shape = f"{tuple(blocks[name].shape)} for {len(part)} nodes"
+                raise ValueError(f"rows of {name!r} must be {self.out_features} wide (out_features), got {shape}")
+        return joined(layer, blocks)
+
+
+class EncodedRows:
+    """The rows that an encoder makes of the nodes of a graph, made when they are fetched: ``Rows`` for full passes."""
+
+    def __init__(self, encoder: TypedLinear, graph: Graph) -> None:
+        self.encoder, self.graph = encoder, graph
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.graph.num_nodes, self.encoder.out_features
+
+    @property
+    def dtype(self) -> torch.dtype:
+        return self.fetch(torch.arange(0)).dtype
+
+    def fetch(self, ids: Tensor, out: Tensor | None = None) -> Tensor:
+        """Return the rows of nodes, ``[k, out_features]``."""
+        nodes, column = self.graph.nodes, self.encoder.column
+        some = next(self.encoder.parameters(), ids)
+        layer = Layer._trusted(len(ids), ids.to(some.device), schema=self.graph.schema)
+        rows = self.encoder.rows_of(layer, lambda name, part: fetch_rows(nodes[name].data[column], part.parent_nid))
+        return rows if out is None else out.copy_(rows)
+
+
+class TypedModel(FlowModel):
+    """A model of several node types: a ``TypedLinear``, convolutions, and a linear map of the rows of the seeds.
+
+    Normalisation, activation and dropout follow every convolution, also the last. All types share them.
+
+    Args:
+        encoder: makes the rows of the inputs.
+        convs: convolutions such as ``TypedConv``, ``RGCNConv`` and ``HGTConv``, from and to rows of that width.
+        out_features: width of the outputs.
+        dropout, activation, norm, residual: see ``FlowModel``, also for the errors.
+
+    >>> from nodeflow import Graph, NeighborSampler, nn
+    >>> edges = {("author", "writes", "paper"): ([0, 2], [1, 1])}
+    >>> graph = Graph.typed({"author": 3, "paper": {"x": torch.rand(2, 8)}}, edges, reverse=True)
+    >>> encoder = nn.TypedLinear({"author": torch.nn.Embedding(3, 16), "paper": 8}, 16)
+    >>> model = nn.TypedModel(encoder, [nn.HGTConv(16, 16, graph.schema, heads=2) for _ in range(2)], 4, norm="layer")
+    >>> batch = NeighborSampler(graph, [5, 5])(graph.nodes["paper"].to_graph([1]))
+    >>> batch.copy_from_parent(["x"])
+    >>> model(batch).shape, model.inference(graph).shape
+    (torch.Size([1, 4]), torch.Size([5, 4]))
+    """
+
+    def __init__(
+        self,
+        encoder: TypedLinear,
+        convs: list[nn.Module],
+        out_features: int,
+        dropout: float = 0.0,
+        *,
+        activation: Callable[[Tensor], Tensor] | None = torch.relu,
+        norm: str | None = None,
+        residual: bool = False,
+    ) -> None:
+        check_type(encoder, "encoder", TypedLinear, "a TypedLinear")
+        width = encoder.out_features
+        widths = [width] * (len(convs) + 1)
+        super().__init__(convs, dropout, widths=widths, activation=activation, norm=norm, residual=residual)
+        if norm is not None and self.norms is not None:
+            self.norms.append(NORMS[norm](width))
+        self.encoder, self.head = encoder, linear_map(width, out_features, bias=True)
+
+    def forward(self, batch: NodeFlow, h: Tensor | None = None) -> Tensor:
+        """Return the outputs of the seeds; ``h``: the rows of the inputs, None: those that the encoder makes."""
+        return super().forward(batch, self.encoder(batch) if h is None else h)
+
+    def convolve(self, i: int, flow: Flow, h: Tensor, *, dropout: float = 0.0) -> Tensor:
+        out = super().convolve(i, flow, h, dropout=dropout)
+        last = i + 1 == len(self.convs)
+        return sparse_linear(self.step(i + 1, out), self.head.weight, self.head.bias) if last else out
+
+    @torch.no_grad()
+    def inference(
+        self, graph: Graph | Propagation, h: Tensor | Rows | None = None, **options: Unpack[InferenceOptions]
+    ) -> Tensor:
+        """Return the outputs of all nodes, or of some, see ``FlowModel.inference``; ``h`` as for a call."""
+        whole = graph.graph if isinstance(graph, Propagation) else graph
+        return super().inference(graph, EncodedRows(self.encoder, whole) if h is None else h, **options)

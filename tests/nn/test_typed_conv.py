@@ -1,0 +1,307 @@
+"""TypedConv and RGCNConv on graphs of several node types, compared with PyTorch Geometric in float64."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import torch
+from _support.typed_nn import RELATIONS, TYPES, by_type, pyg_view, typed_graph
+from torch import Tensor
+
+from nodeflow import Flow, FullSampler, Graph, NeighborSampler, create_full_node_flow, flow_from_edges
+from nodeflow.nn import RGCN, GATConv, GraphConv, HGTConv, IgnoredWeightWarning, RGCNConv, SAGEConv, TypedConv
+from nodeflow.propagation import Propagation
+from nodeflow.testing import check_layer
+
+pyg = pytest.importorskip("torch_geometric.nn")
+SEEDS = [12, 3, 0, 8, 9, 14]  # of several types, in no order
+
+
+def flows(seed: int = 0) -> Iterator[Flow]:
+    """The flow of a whole graph, of a sampled batch, of a full one, of seeds without edges, and of no seeds."""
+    graph = typed_graph(seed)
+    yield create_full_node_flow(graph, 1).flows[0]
+    yield NeighborSampler(graph, [3], seed=seed)(SEEDS).flows[0]
+    yield FullSampler(graph, 1)(SEEDS).flows[0]
+    yield FullSampler(graph, 1)([8, 7]).flows[0]
+    yield FullSampler(graph, 1)([]).flows[0]
+    yield NeighborSampler(typed_graph(seed, 0), [3])(SEEDS).flows[0]
+    yield Propagation(graph).flow(2, 11)
+
+
+def rows(flow: Flow, width: int = 8) -> Tensor:
+    return torch.randn(flow.num_src, width, dtype=torch.float64, requires_grad=True)
+
+
+def sage(name: str = "sum", names: Any = RELATIONS, **options: Any) -> TypedConv:
+    return TypedConv({each: SAGEConv(8, 6, **options) for each in names}, name).double()
+
+
+def hetero(conv: TypedConv, names: Any = RELATIONS) -> torch.nn.Module:
+    """PyG's layer with the same weights."""
+    parts = {}
+    for name, own in zip(names, conv.convs.values(), strict=True):
+        parts[name] = pyg.SAGEConv((8, 8), 6).double()
+        parts[name].lin_l.load_state_dict(own.neigh.state_dict())
+        parts[name].lin_r.load_state_dict(own.own.state_dict())
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of types that nothing enters
+        return pyg.HeteroConv(parts, conv.reduce)
+
+
+def expected(module: Any, flow: Flow, h: Tensor) -> dict[str, Tensor]:
+    schema = flow.dst_layer.schema
+    src = by_type(schema, flow.src_layer.parent_nid, h)
+    dst = by_type(schema, flow.dst_layer.parent_nid, flow.take_dst(h))
+    out = {}
+    for relation, edges in pyg_view(flow, schema).items():
+        if relation in module.convs:
+            part = module.convs[relation]((src[relation[0]], dst[relation[2]]), edges)
+            out.setdefault(relation[2], []).append(part)
+    group = pyg.conv.hetero_conv.group
+    return {name: group(parts, module.aggr) for name, parts in out.items()}
+
+
+@pytest.mark.parametrize("reduce", ["sum", "mean", "max"])
+@pytest.mark.parametrize("together", [True, False])
+def test_sage_is_that_of_pyg(reduce: str, together: bool) -> None:
+    # with order="transform" every layer is called on its own
+    options = {} if together else {"order": "transform"}
+    conv = TypedConv({relation: SAGEConv(8, 6, **options) for relation in RELATIONS}, reduce).double()
+    other = hetero(conv)
+    for flow in flows():
+        h = rows(flow)
+        out = conv(flow, h)
+        assert out.shape == (flow.num_dst, 6)
+        wanted = expected(other, flow, h)
+        held = by_type(flow.dst_layer.schema, flow.dst_layer.parent_nid, out)
+        assert set(wanted) == {"author", "paper.x"}
+        for name in TYPES:
+            torch.testing.assert_close(held[name], wanted.get(name, torch.zeros_like(held[name])))
+        if flow.num_dst == 0:
+            continue
+        scale = torch.randn_like(out)
+        parts = by_type(flow.dst_layer.schema, flow.dst_layer.parent_nid, scale)
+        ours = torch.autograd.grad((out * scale).sum(), [h, *conv.parameters()], materialize_grads=True)
+        total = sum((wanted[name] * parts[name]).sum() for name in wanted)
+        theirs = torch.autograd.grad(total, [h, *other.parameters()], materialize_grads=True)
+        torch.testing.assert_close(ours[0], theirs[0])
+        for a, b in zip(sorted(g.abs().sum() for g in ours), sorted(g.abs().sum() for g in theirs), strict=True):
+            torch.testing.assert_close(a, b)
+
+
+def test_pyg_whole_layer_on_a_whole_graph() -> None:
+    flow = next(flows())
+    conv = TypedConv({relation: SAGEConv(8, 6) for relation in RELATIONS}, "mean").double()
+    h = rows(flow)
+    schema = flow.dst_layer.schema
+    out = hetero(conv)(by_type(schema, flow.src_layer.parent_nid, h), pyg_view(flow, schema))
+    held = by_type(schema, flow.dst_layer.parent_nid, conv(flow, h))
+    for name, wanted in out.items():
+        torch.testing.assert_close(held[name], wanted)
+
+
+def test_relations_that_are_left_out_pass_nothing() -> None:
+    conv = TypedConv({"writes": SAGEConv(8, 6), "knows": GATConv(8, 3, heads=2)}).double()
+    for flow in flows(1):
+        h = rows(flow)
+        out = conv(flow, h)
+        by_hand = torch.zeros(flow.num_dst, 6, dtype=torch.float64)
+        for name, module, end in (("writes", "0", "paper.x"), ("knows", "1", "author")):
+            at = flow.dst_layer.of(end).rows
+            whole = list(conv.convs.values())[int(module)](flow.of(name), h)
+            by_hand = by_hand.index_add(0, at, whole[at])
+        torch.testing.assert_close(out, by_hand)
+        if flow.num_dst:
+            out.square().sum().backward()
+            assert h.grad is not None
+
+
+def test_a_mixture_equals_layers_on_the_flows_of_relations() -> None:
+    layers = {"writes": SAGEConv(8, 6), "cites": GATConv(8, 6), "of": GraphConv(8, 6, self_loops=False)}
+    for reduce in ("sum", "mean", "max"):
+        conv = TypedConv(layers, reduce).double()
+        for flow in flows(2):
+            h = rows(flow)
+            at = flow.dst_layer.of("paper.x").rows
+            parts = torch.stack([layer(flow.of(name), h)[at] for name, layer in layers.items()])
+            wanted = {"sum": parts.sum(0), "mean": parts.mean(0), "max": parts.amax(0)}[reduce]
+            out = conv(flow, h)
+            torch.testing.assert_close(out[at], wanted)
+            assert int(out.abs().sum(1).count_nonzero()) <= len(at)
+
+
+def test_sparse_rows_and_columns_of_relations() -> None:
+    graph = typed_graph()
+    count = len(graph.relations["writes"])
+    graph.relations["writes"].data["feat"] = torch.rand(count, 2, dtype=torch.float64)
+    conv = TypedConv({"writes": GATConv(8, 6, edge_features=2)}).double()
+    batch = create_full_node_flow(graph, 1)
+    batch.copy_from_parent(edata=["feat"])
+    h = torch.randn(graph.num_nodes, 8, dtype=torch.float64)
+    out = conv(batch, 0, h)
+    torch.testing.assert_close(conv(Propagation(graph).flow(0, graph.num_nodes), h), out)
+    torch.testing.assert_close(conv(Propagation(graph).flow(10, 19), h), out[10:19])
+    sparse = sage("sum")
+    torch.testing.assert_close(sparse(batch, 0, h.to_sparse_csr()), sparse(batch, 0, h))
+
+
+def test_the_order_of_seeds_does_not_matter() -> None:
+    graph, conv = typed_graph(), TypedConv({relation: SAGEConv(8, 6) for relation in RELATIONS}, "max").double()
+    x = torch.randn(graph.num_nodes, 8, dtype=torch.float64)
+    one, other = (FullSampler(graph, 1)(seeds) for seeds in (SEEDS, SEEDS[::-1]))
+    outs = [conv(batch, 0, x[batch.layers[0].parent_nid]) for batch in (one, other)]
+    torch.testing.assert_close(outs[0], outs[1].flip(0))
+    torch.testing.assert_close(outs[0], conv(create_full_node_flow(graph, 1), 0, x)[SEEDS])
+
+
+def test_one_type_is_the_ordinary_layer() -> None:
+    graph = Graph.from_edges([0, 1, 2, 2], [1, 2, 0, 0])
+    flow = create_full_node_flow(graph, 1).flows[0]
+    h = torch.randn(3, 8)
+    for layer in (SAGEConv(8, 6), GATConv(8, 6), SAGEConv(8, 6, relu=True)):
+        for reduce in ("sum", "mean", "max"):
+            torch.testing.assert_close(TypedConv({"edge": layer}, reduce)(flow, h), layer(flow, h))
+    layer = RGCNConv(8, 6, graph.schema)
+    torch.testing.assert_close(layer(flow, h), layer(flow, h, torch.zeros(4, dtype=torch.int64)))
+
+
+@pytest.mark.parametrize("layer", [SAGEConv(4, 3), GATConv(4, 3)])
+def test_check_layer(layer: torch.nn.Module) -> None:
+    report = check_layer(TypedConv({"edge": layer}), 4)
+    assert not report.failed
+
+
+def test_weights_of_relations() -> None:
+    graph = typed_graph()
+    graph.edata["p"] = torch.rand(graph.num_edges) + 0.1
+    h = torch.randn(graph.num_nodes, 8, dtype=torch.float64)
+    plain = NeighborSampler(graph, [2], seed=1)(SEEDS)
+    assert plain.flows[0].needs_weight  # of several relations, which are drawn at different rates
+    sage()(plain, 0, h[plain.layers[0].parent_nid])
+    weighted = NeighborSampler(graph, [2], prob="p", seed=1)(SEEDS)
+    with pytest.warns(IgnoredWeightWarning, match="weighted=True"):
+        sage()(weighted, 0, h[weighted.layers[0].parent_nid])
+
+
+def test_edges_against_the_relations_are_refused() -> None:
+    graph = typed_graph()
+    batch = NeighborSampler(graph, [3], direction="out")(SEEDS)
+    h = torch.randn(batch.layer_sizes[0], 8, dtype=torch.float64)
+    for conv in (sage(), TypedConv({"writes": GATConv(8, 6)}).double()):
+        with pytest.raises(ValueError, match="as with direction='out'"):
+            conv(batch, 0, h)
+
+
+@pytest.mark.parametrize(
+    ("options", "other"),
+    [({}, {}), ({"num_bases": 2}, {"num_bases": 2}), ({"num_blocks": 2}, {"num_blocks": 2}), ({"own": False}, {})],
+)
+def test_rgcn_is_that_of_pyg(options: dict[str, Any], other: dict[str, Any]) -> None:
+    schema = typed_graph().schema
+    conv = RGCNConv(8, 6, schema, **options).double()
+    theirs = pyg.RGCNConv(8, 6, len(RELATIONS), root_weight="own" not in options, **other).double()
+    with torch.no_grad():
+        weight = conv.weight.transpose(1, 2)
+        theirs.weight.copy_(weight if "num_blocks" not in options else weight.unflatten(0, (-1, 2)))
+        if conv.own is not None:
+            theirs.root.copy_(conv.own.weight.T)
+        if conv.coefficients is not None:
+            theirs.comp.copy_(conv.coefficients)
+    for flow in flows():
+        h = rows(flow)
+        src, dst = flow.edges()
+        types = torch.tensor([[e in ids for ids in schema.relations.values()].index(True) for e in flow.parent_eid])
+        wanted = theirs((h, flow.take_dst(h)), torch.stack([src, dst]), types.to(torch.int64))
+        torch.testing.assert_close(conv(flow, h), wanted)
+        torch.testing.assert_close(conv(flow, h, types.to(torch.int64)), wanted)
+        torch.testing.assert_close(conv(flow, h.detach().to_sparse_csr()), wanted)
+
+
+def test_rgcn_of_a_model_has_the_relations_of_the_schema() -> None:
+    graph = typed_graph()
+    model = RGCN(8, 6, 3, num_relations=graph.schema, num_bases=2).double()
+    x = torch.randn(graph.num_nodes, 8, dtype=torch.float64)
+    full = model(create_full_node_flow(graph, 2), x)
+    torch.testing.assert_close(model.inference(graph, x, chunk_size=4), full)
+    torch.testing.assert_close(model.inference(graph, x, nodes=SEEDS), full[SEEDS])
+
+
+def test_wrong_arguments() -> None:
+    flow = next(flows())
+    h = rows(flow)
+    plain = flow_from_edges([0], [0], num_src=1, num_dst=1)
+    for call, error, words in [
+        (lambda: TypedConv({}), ValueError, "a relation at least"),
+        (lambda: TypedConv([SAGEConv(2, 2)]), TypeError, "a dict from relations"),
+        (lambda: TypedConv({"writes": 3}), TypeError, r"convs\['writes'\] must be a convolution"),
+        (lambda: TypedConv({"writes": SAGEConv(2, 2)}, "min"), ValueError, "reduce must be"),
+        (lambda: TypedConv({"of": SAGEConv(2, 2, weighted=True)}), ValueError, "count the edges of all relations"),
+        (lambda: TypedConv({"of": GraphConv(2, 2, norm="both")}), ValueError, "count the edges of all relations"),
+        (lambda: TypedConv({"wrote": SAGEConv(8, 2)}).double()(flow, h), KeyError, "no relation 'wrote'"),
+        (lambda: sage(names=["writes", RELATIONS[0]])(flow, h), ValueError, "name every relation once"),
+        (lambda: sage()(flow, h[:, :7]), ValueError, "columns"),
+        (lambda: sage()(flow, h[1:]), ValueError, "h must have 19 rows"),
+        (lambda: sage()(plain, h[:1]), ValueError, "belongs to no graph"),
+        (lambda: RGCNConv(8, 6, typed_graph().schema)(plain, h[:1]), ValueError, "belongs to no graph"),
+        (lambda: RGCNConv(8, 6, Graph.from_edges([0], [0]).schema)(flow, h), ValueError, "is for the relations"),
+        (lambda: RGCNConv(8, 6, 2, num_blocks=3), ValueError, "num_blocks needs widths that are multiples"),
+        (lambda: RGCNConv(8, 6, 2, num_blocks=2, num_bases=2), ValueError, "and no num_bases"),
+    ]:
+        with pytest.raises(error, match=words):
+            call()
+
+
+@pytest.mark.parametrize("options", [{"include_dst": False}, {"disjoint": True}, {"reuse": True}])
+def test_other_kinds_of_batches(options: dict[str, Any]) -> None:
+    first = GATConv(8, 6) if "include_dst" not in options else GraphConv(8, 6, self_loops=False)
+    layers = {"writes": first, "rev_writes": GraphConv(8, 6, self_loops=False)}
+    conv = TypedConv(layers).double()
+    batch = NeighborSampler(typed_graph(), [2, 2], **options)(SEEDS)
+    for flow in (batch.flows[0], pickle.loads(pickle.dumps(batch)).flows[1]):
+        h, wanted = rows(flow), torch.zeros(flow.num_dst, 6, dtype=torch.float64)
+        for name, end in (("writes", "paper.x"), ("rev_writes", "author")):
+            at = flow.dst_layer.of(end).rows
+            wanted = wanted.index_copy(0, at, layers[name](flow.of(name), h)[at])
+        torch.testing.assert_close(conv(flow, h), wanted)
+
+
+def test_flows_are_copied_and_kept_for_training() -> None:
+    bare = flow_from_edges([0], [0], num_src=1, num_dst=1)
+    assert pickle.loads(pickle.dumps(bare)).num_edges == copy.deepcopy(bare).num_edges == 1
+    flow, conv = next(flows()), TypedConv({"writes": GATConv(8, 6)}).double()
+    h = rows(flow)
+    with torch.inference_mode():
+        conv(flow, h)
+    conv(flow, h).sum().backward()
+    assert h.grad is not None
+
+
+def test_names_never_collide() -> None:
+    relations = [("a b", "c", "d"), ("a", "b c", "d"), ("a%20b", "c", "d"), ("a.b", "c", "d")]
+    nodes = dict.fromkeys(("a b", "a", "a%20b", "a.b", "d"), 1)
+    graph = Graph.typed(nodes, {relation: ([0], [0]) for relation in relations})
+    conv = TypedConv({relation: SAGEConv(2, 2) for relation in relations})
+    assert len(conv.convs) == 4
+    assert conv(create_full_node_flow(graph, 1), 0, torch.ones(5, 2)).shape == (5, 2)
+
+
+@pytest.mark.parametrize("kind", [SAGEConv, GATConv, RGCNConv, HGTConv])
+def test_bfloat16_and_autocast(kind: Any) -> None:
+    flow = next(flows())
+    schema = flow.dst_layer.schema
+    layer = kind(8, 8, schema) if kind in (RGCNConv, HGTConv) else TypedConv({r: kind(8, 8) for r in RELATIONS})
+    h = torch.randn(flow.num_src, 8, requires_grad=True)
+    exact = layer(flow, h)
+    with torch.autocast("cpu", torch.bfloat16):
+        low = layer(flow, h)
+    low.float().sum().backward()
+    torch.testing.assert_close(low.float(), exact, atol=0.2, rtol=0.1)
+    narrow = layer.to(torch.bfloat16)(flow, h.bfloat16())
+    assert narrow.dtype == torch.bfloat16
+    torch.testing.assert_close(narrow.float(), exact, atol=0.2, rtol=0.1)

@@ -1,0 +1,177 @@
+"""TypedLinear and TypedModel: the rows of all types, batches, full passes, learned rows, errors."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from _support.typed_nn import TYPES, by_type, typed_graph
+from torch import nn as torch_nn
+
+from nodeflow import FullSampler, Graph, NeighborSampler, NodeFlow, NodeFlowLoader, create_full_node_flow, nn
+from nodeflow.learned import EmbeddingTable
+from nodeflow.propagation import Propagation
+
+SEEDS = [12, 3, 0, 8, 9, 14]
+WIDTHS = {name: 8 + i for i, name in enumerate(TYPES)}
+
+
+def batch_of(graph: Graph, seeds: list[int] = SEEDS, flows: int = 2) -> NodeFlow:
+    batch = FullSampler(graph, flows)(seeds)
+    batch.copy_from_parent(["x"])
+    return batch
+
+
+def encoder(**types: Any) -> nn.TypedLinear:
+    return nn.TypedLinear({**WIDTHS, **types}, 6).double()
+
+
+def convs(kind: str, graph: Graph) -> list[torch_nn.Module]:
+    schema = graph.schema
+    makers: dict[str, Callable[[], torch_nn.Module]] = {
+        "sage": lambda: nn.TypedConv({relation: nn.SAGEConv(6, 6) for relation in schema.relations}),
+        "mixed": lambda: nn.TypedConv({"cites": nn.GATConv(6, 6), "rev_writes": nn.SAGEConv(6, 6)}, "mean"),
+        "rgcn": lambda: nn.RGCNConv(6, 6, schema, num_blocks=3),
+        "hgt": lambda: nn.HGTConv(6, 6, schema, heads=3, edge_time="age"),
+    }
+    return [makers[kind](), makers[kind]()]
+
+
+def test_rows_are_those_of_a_linear_map_per_type() -> None:
+    graph, embedding = typed_graph(), torch_nn.Embedding(7, 6)
+    table = EmbeddingTable(3, 6, lr=0.1, dtype=torch.float64)
+    module = encoder(author=embedding, type=table)
+    whole = module(graph)
+    assert not whole.requires_grad
+    wanted = [embedding.weight, table.fetch(range(3))]
+    wanted.append(module.maps["<paper%2Ex>"](graph.nodes["paper.x"].data["x"]))
+    torch.testing.assert_close(whole, torch.cat(wanted))
+    for batch in (batch_of(graph), create_full_node_flow(graph, 2)):
+        batch.copy_from_parent(["x"])
+        rows = module(batch)
+        torch.testing.assert_close(rows, whole[batch.layers[0].parent_nid])
+        torch.testing.assert_close(module(batch.layers[0]), rows)
+    rows.square().sum().backward()
+    table.step()
+    assert table.version == 1
+    assert embedding.weight.grad is not None
+    assert table.fetch([0]).ne(whole[7]).any()
+
+
+def test_types_without_nodes_have_gradients_of_zero() -> None:
+    graph, module = typed_graph(edges=0), encoder(type=torch_nn.Embedding(3, 6))
+    batch = batch_of(graph, [12, 10])
+    module(batch).sum().backward()
+    for name, parameter in module.named_parameters():
+        assert parameter.grad is not None
+        assert bool(parameter.grad.any()) == ("paper" in name)
+    assert module(batch_of(graph, [])).shape == (0, 6)
+
+
+def test_sparse_features_and_other_types_of_numbers() -> None:
+    x = torch.eye(4)[:, :3]
+    graph = Graph.typed({"a": {"x": x.to_sparse_csr()}, "b": {"x": x.half()}}, {("a", "r", "b"): ([0, 1], [0, 0])})
+    module = nn.TypedLinear({"a": 3, "b": 3}, 2)
+    batch = NeighborSampler(graph, [2])([4, 6])
+    batch.copy_from_parent(["x"])
+    torch.testing.assert_close(module(batch), module(graph)[batch.layers[0].parent_nid])
+    torch.testing.assert_close(module(graph)[:4], module.maps["<a>"](x))
+
+
+@pytest.mark.parametrize("kind", ["sage", "mixed", "rgcn", "hgt"])
+@pytest.mark.parametrize("options", [{}, {"norm": "layer", "residual": True, "dropout": 0.5}, {"activation": None}])
+def test_full_passes_equal_the_forward_pass(kind: str, options: dict[str, Any], tmp_path: Any) -> None:
+    graph = typed_graph()
+    graph.edata["age"] = torch.rand(graph.num_edges, dtype=torch.float64)
+    embedding = torch_nn.Embedding(7, 6)
+    model = nn.TypedModel(encoder(author=embedding), convs(kind, graph), 3, **options).double().eval()
+    whole = create_full_node_flow(graph, 2)
+    whole.copy_from_parent(["x"], ["age"])
+    with torch.no_grad():
+        full = model(whole)
+        for seeds in (SEEDS, [3], []):
+            batch = batch_of(graph, seeds)
+            batch.copy_from_parent(edata=["age"])
+            torch.testing.assert_close(model(batch), full[seeds])
+    assert full.shape == (graph.num_nodes, 3)
+    model.train()
+    for choice in ({}, {"chunk_size": 4}, {"folder": tmp_path, "chunk_size": 5}):
+        torch.testing.assert_close(model.inference(graph, **choice), full)
+        torch.testing.assert_close(model.inference(graph, nodes=SEEDS, **choice), full[SEEDS])
+    torch.testing.assert_close(model.inference(Propagation(graph)), full)
+    torch.testing.assert_close(nn.inference(model, graph, model.encoder(graph)), full)
+    assert model.training
+
+
+def test_a_model_learns() -> None:
+    torch.manual_seed(0)
+    graph = typed_graph(edges=40)
+    papers = graph.nodes["paper.x"]
+    target = graph.relations["writes"].data  # how many authors a paper has
+    assert not target
+    degree = torch.bincount(papers.to_local(graph.find_edges(list(graph.relations["writes"].ids))[1]), minlength=9)
+    encode = nn.TypedLinear({"author": torch_nn.Embedding(7, 16), "type": 9, "paper.x": 10, "empty": 11}, 16)
+    layers = [nn.HGTConv(16, 16, graph.schema, heads=4), nn.TypedConv({"writes": nn.SAGEConv(16, 16)})]
+    model = nn.TypedModel(encode, layers, 1, norm="batch", activation=None)
+    optimizer = torch.optim.Adam(model.parameters(), 0.01)
+    losses = []
+    for _ in range(30):
+        for batch in NodeFlowLoader(NeighborSampler(graph, [4, 4]), papers.to_graph(range(9)), 5, ndata=["x"]):
+            loss = (model(batch)[:, 0] - degree[papers.to_local(batch.seeds)]).square().mean()
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            losses.append(float(loss.detach()))
+    assert sum(losses[-4:]) < 0.2 * sum(losses[:4])
+    state = model.state_dict()
+    assert "encoder.maps.<paper%2Ex>.weight" in state
+    model.load_state_dict(state)
+
+
+def test_a_compiled_model() -> None:
+    graph = typed_graph()
+    graph.edata["age"] = torch.rand(graph.num_edges, dtype=torch.float64)
+    model = nn.TypedModel(encoder(author=torch_nn.Embedding(7, 6)), convs("hgt", graph), 3).double().eval()
+    batch = batch_of(graph)
+    batch.copy_from_parent(edata=["age"])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # tracing looks at attributes that warn
+        rows = torch.compile(model, backend="eager")(batch)
+    torch.testing.assert_close(rows, model(batch))
+
+
+def test_rows_may_be_given() -> None:
+    graph = typed_graph()
+    model = nn.TypedModel(encoder(), convs("sage", graph), 3).double()
+    batch = batch_of(graph)
+    torch.testing.assert_close(model(batch, model.encoder(batch)), model(batch))
+    assert by_type(graph.schema, batch.back.parent_nid, model(batch))["author"].shape == (2, 3)
+
+
+def test_wrong_arguments() -> None:
+    graph = typed_graph()
+    batch, bare = batch_of(graph), FullSampler(graph, 2)(SEEDS)
+    model = nn.TypedModel(encoder(), convs("sage", graph), 3).double()
+    for call, error, words in [
+        (lambda: nn.TypedLinear([3], 6), TypeError, "widths must be a dict"),
+        (lambda: nn.TypedLinear({"a": 0}, 6), ValueError, r"widths\['a'\] must be at least 1"),
+        (lambda: nn.TypedLinear({"a": "table"}, 6), TypeError, r"widths\['a'\]"),
+        (lambda: nn.TypedLinear({"a": 3}, 6, column=3), TypeError, "column must be"),
+        (lambda: nn.TypedLinear({"author": 8}, 6)(batch), ValueError, "widths has no node type 'type'"),
+        (lambda: encoder(author=5)(batch), ValueError, "'author' takes rows of width 5"),
+        (lambda: encoder(author=torch_nn.Embedding(7, 5))(batch), ValueError, "rows of 'author' must be 6 wide"),
+        (lambda: encoder()(bare), KeyError, "no column 'x'"),
+        (lambda: encoder()(torch.ones(2)), TypeError, "the argument of TypedLinear must be"),
+        (lambda: nn.TypedModel(convs("sage", graph), [], 3), TypeError, "encoder must be a TypedLinear"),
+        (lambda: nn.TypedModel(encoder(), [], 3), ValueError, "convs must hold at least one"),
+        (lambda: nn.TypedModel(encoder(), convs("sage", graph), 0), ValueError, "out_features must be at least 1"),
+        (lambda: model(graph), TypeError, "TypedModel"),
+        (lambda: model.inference(batch), TypeError, "for a batch call"),
+        (lambda: model(batch_of(graph, flows=1)), ValueError, "needs batches of 2 flows"),
+        (lambda: nn.RelativeTime(0), ValueError, "at least 1"),
+    ]:
+        with pytest.raises(error, match=words):
+            call()
