@@ -12,6 +12,7 @@ from nodeflow._kernels.rng import U64
 Ints = NDArray[np.int64]
 
 _AHEAD = 16  # entries between the prefetch of a memory address and its use
+_BLOCK = 2048  # entries that stay in the first-level cache
 
 
 @njit(nogil=True, cache=True)
@@ -83,6 +84,44 @@ def sort_by_destination(dst, num_nodes):
         order[head[dst[e]]] = e
         head[dst[e]] += 1
     return indptr, order
+
+
+@njit(nogil=True, cache=True)
+def by_kind(indptr, kinds, num_kinds):
+    """Return ``(order, first [num_kinds + 1], indptrs [num_kinds, n + 1])`` of edges of n rows, grouped by kind.
+
+    The edges of kind k, ascending, are ``order[first[k] : first[k + 1]]``, and ``indptrs[k]`` says where among these
+    those of each row begin. ``kinds`` has the kind of every edge; edges of kind -1 are left out.
+    """
+    n, first = indptr.shape[0] - 1, np.zeros(num_kinds + 1, np.int64)
+    for e in range(kinds.shape[0]):
+        if kinds[e] >= 0:
+            first[kinds[e] + 1] += 1
+    for k in range(num_kinds):
+        first[k + 1] += first[k]
+    head, order, indptrs = first.copy(), np.empty(first[-1], np.int64), np.zeros((num_kinds, n + 1), np.int64)
+    for i in range(n):
+        for e in range(indptr[i], indptr[i + 1]):
+            k = kinds[U64(e)]
+            if k >= 0:
+                order[U64(head[U64(k)])] = e
+                head[U64(k)] += 1
+        for k in range(num_kinds):
+            indptrs[k, i + 1] = head[k] - first[k]
+    return order, first, indptrs
+
+
+@njit(nogil=True, cache=True)
+def ranges_of(ids, starts):
+    """Return the number of the last range that begins at or before each of ``ids``; ``starts`` ascend from 0."""
+    ranges = np.empty(ids.shape[0], np.int64)
+    for first in range(0, ids.shape[0], _BLOCK):  # loops without branches, which the compiler turns into vectors
+        part, numbers = ids[first : first + _BLOCK], ranges[first : first + _BLOCK]
+        numbers[:] = -1
+        for start in starts:
+            for i in range(part.shape[0]):
+                numbers[i] += np.int64(part[i] >= start)
+    return ranges
 
 
 @njit(nogil=True, cache=True)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
+from nodeflow import _kernels as kernels
 from nodeflow._base.checks import Ints, as_count, check_type, describe
 from nodeflow._base.frozen import Frozen
 from nodeflow._display.axes import axes_for
@@ -250,7 +251,7 @@ def _ranges(sizes: Iterable[tuple[Any, int]]) -> Mapping[Any, range]:
 def _places(ranges: Iterable[range], ids: Ints) -> Ints:
     starts = np.array([each.start for each in ranges], np.int64)
     # of ranges that begin at one id all but the last are empty
-    return np.searchsorted(starts, ids, side="right") - 1
+    return kernels.csr.ranges_of(ids, starts)  # type: ignore[no-any-return]
 
 
 def _check_name(name: object, what: str) -> None:

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from nodeflow import _kernels as kernels
 from nodeflow._base.checks import LARGEST, as_count, as_ids, check_type
 from nodeflow._base.frozen import Frozen, Lazy
 from nodeflow._base.types import IdsLike
@@ -256,9 +257,9 @@ def dst_in_src(src: Layer, dst: Layer, device: torch.device) -> Tensor | None:
 def _by_type(schema: Schema, ids: Tensor) -> dict[str, Tensor]:
     """Return the rows of each type, ascending, among the parent ids of a layer."""
     types = schema.types_of(ids.cpu().numpy())
-    order = torch.from_numpy(np.argsort(types, kind="stable")).to(ids.device)
-    sizes = np.bincount(types, minlength=len(schema.nodes)).tolist()
-    return dict(zip(schema.nodes, order.split(sizes), strict=True))
+    indptr, order = kernels.csr.sort_by_destination(types, len(schema.nodes))
+    rows = torch.from_numpy(order).to(ids.device).split(np.diff(indptr).tolist())
+    return dict(zip(schema.nodes, rows, strict=True))
 
 
 def _sorted(ids: Tensor | None) -> tuple[Tensor, Tensor]:

@@ -194,7 +194,7 @@ class LaborSampler(RowSampler):
             kept += np.repeat(laid.ahead, np.diff(indptr)).astype(kept.dtype)
         positions = kept if laid.candidates is None else laid.candidates[kept]
         drawn = Drawn(indptr, positions, src, lambda: self._scaled(scale, indptr, degree), True)
-        return self._choice(drawn, begins, step)
+        return self._choice(drawn, rows, begins, step)
 
     def _fanouts(self, rows: DrawingRows, degree: Ints, step: Step) -> tuple[Ints, Ints]:
         """The fanout of every row, and its degree, which counts as 0 where the fanout is 0."""

@@ -7,11 +7,13 @@ from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, NamedTuple, Self, Unpack
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
 from nodeflow import _kernels as kernels
 from nodeflow._base.checks import Ints, as_ids, check_indptr, check_length, describe
+from nodeflow._base.frozen import Lazy
 from nodeflow._base.types import Array
 from nodeflow._edges.edges import NOTHING, Edges, contains
 from nodeflow.graph import Graph
@@ -181,7 +183,7 @@ class RowSampler(Sampler):
         drawn = draw(edges, rows, step)
         if not self._is_ours:
             _check_drawn(drawn, len(rows.numbers), len(edges.indices), edges.whole.num_nodes)
-        return self._choice(drawn, begins, step)
+        return self._choice(drawn, rows, begins, step)
 
     def _rows_of(self, dst: Tensor, step: Step) -> tuple[DrawingRows, Ints]:
         """The rows of the destinations, one after another, and where the rows of each begin, ``[num_dst + 1]``."""
@@ -195,20 +197,25 @@ class RowSampler(Sampler):
         root = contexts if step.roots is None else edges.whole_rows.per_row(step.roots.numpy(), begins)
         return DrawingRows(index, ident + edges.whole_rows.num_rows * root, contexts, kinds), begins
 
-    def _choice(self, drawn: Drawn, begins: Ints, step: Step) -> Choice:
+    def _choice(self, drawn: Drawn, rows: DrawingRows, begins: Ints, step: Step) -> Choice:
         """The edges drawn by each node as a Choice, with estimator weights: the ``weight`` column times ``inverse``."""
         reader, (indptr, positions, src, inverse, varies) = self.reader, drawn
+        relations: Lazy[Tensor] | None = None
         if not reader.edges.whole_rows.is_plain:
             # the rows of a node draw at rates of their own
+            if self.edge_type is None:
+                sizes, of_rows = np.diff(indptr), rows.kinds.astype(np.int32)
+                relations = Lazy(lambda: torch.from_numpy(np.repeat(of_rows, sizes)))
             several = bool(np.count_nonzero(self._counts[step.flow]) > 1) if self._counts else None
             indptr, varies = indptr[begins], varies or several
         if reader.weights is None and inverse is None:
-            return Choice.of_kernel(indptr, positions, src, None, needs_weight=False)
+            return Choice.of_kernel(indptr, positions, src, None, needs_weight=False, relations=relations)
 
         def weight() -> Tensor:
             return reader.estimator_weight(reader.weighted(positions, None if inverse is None else inverse()))
 
-        return Choice.of_kernel(indptr, positions, src, weight, needs_weight=varies if reader.weights is None else True)
+        varies = varies if reader.weights is None else True
+        return Choice.of_kernel(indptr, positions, src, weight, needs_weight=varies, relations=relations)
 
     def _draw_patched(self, edges: Edges, rows: DrawingRows, step: Step) -> Drawn:
         """Rows of which edges are left out draw from the copies in the patch, the others from the whole."""
