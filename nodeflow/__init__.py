@@ -18,7 +18,7 @@ from nodeflow.flow import (
     message_passing,
 )
 from nodeflow.graph import Frame, Graph
-from nodeflow.loader import NodeFlowLoader
+from nodeflow.loader import NodeFlowLoader, SeedTable
 from nodeflow.sampling import (
     BernoulliSampler,
     ClusterSampler,
@@ -58,6 +58,7 @@ __all__ = [
     "RandomWalkSampler",
     "SaintSampler",
     "Sampler",
+    "SeedTable",
     "ShadowSampler",
     "TemporalNeighborSampler",
     "Updater",

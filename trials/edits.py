@@ -235,7 +235,7 @@ def _fit_headers(parts: Files) -> None:
     """Let the first size of each array follow from the number of its bytes."""
     for name in [name for name in parts if name.endswith("!table")]:
         numbers = len(parts.get(name.removesuffix("table") + "numbers", b""))
-        match = re.search(rb"'descr': '([^']*)'.*'shape': \((\d+),((?: ?\d+,?)*)\)", parts[name])
+        match = re.search(rb"'descr': '([^']*)'.*'shape': \((\d+),((?: ?\d+(?:,|(?=\))))*)\)", parts[name])
         if match:
             try:
                 row = np.dtype(match[1].decode()).itemsize * math.prod(map(int, re.findall(rb"\d+", match[3])))

@@ -28,8 +28,8 @@ NumbersLike: TypeAlias = "Tensor | Array | Sequence[float]"
 PerFlow: TypeAlias = "Sequence[int] | Tensor | Array"
 """One whole number per flow, in flow order, as fanouts and layer sizes."""
 
-Fanouts: TypeAlias = "PerFlow | Sequence[int | Mapping[int, int]]"
-"""One fanout per flow, in flow order; with edge types, each may be a dict from type to fanout."""
+Fanouts: TypeAlias = "PerFlow | Sequence[int | Mapping[Any, int]]"
+"""One fanout per flow, in flow order; each may be a dict by relation, or by edge type."""
 
 MaskLike: TypeAlias = "Tensor | Array | Sequence[bool]"
 """One bool per edge."""

@@ -44,11 +44,12 @@ def axes_for(ax: Axes | Figure | None, size: tuple[float, float]) -> Axes:
     return ax
 
 
-def colors_of(axis: Axes, values: Sequence[float | None], name: str) -> list[Any]:
+def colors_of(axis: Axes, values: Sequence[float | None], name: str | list[str]) -> list[Any]:
     """Return a colour (RGBA) per value, and add to the axes what explains them, with the word ``name``.
 
-    Whole numbers of at most 10 kinds are classes, each with an entry in the legend. Other numbers lie on a scale, which
-    is shown as a colour bar. None and values that are not finite are grey.
+    Whole numbers of at most 10 kinds are classes, each with an entry in the legend: a word of its own, where ``name``
+    is a list by number. Other numbers lie on a scale, which is shown as a colour bar. None and values that are not
+    finite are grey.
     """
     from matplotlib import colormaps
     from matplotlib.cm import ScalarMappable
@@ -58,10 +59,13 @@ def colors_of(axis: Axes, values: Sequence[float | None], name: str) -> list[Any
     if len(finite) <= _MOST_CLASSES and all(float(value).is_integer() for value in finite):
         table = {value: colormaps["tab10"](i) for i, value in enumerate(finite)}
         for value, color in table.items():
-            axis.scatter([], [], s=330, color=[color], label=f"{name} {int(value)}")
+            label = f"{name} {int(value)}" if isinstance(name, str) else name[int(value)]
+            axis.scatter([], [], s=330, color=[color], label=label)
         return [UNKNOWN if value is None else table.get(value, UNKNOWN) for value in values]
     scale = Normalize(finite[0], finite[-1])
-    axis.figure.colorbar(ScalarMappable(scale, "viridis"), ax=axis, label=name, shrink=0.8)
+    axis.figure.colorbar(
+        ScalarMappable(scale, "viridis"), ax=axis, label=name if isinstance(name, str) else "type", shrink=0.8
+    )
     shades = colormaps["viridis"]
     return [UNKNOWN if value is None or not np.isfinite(value) else shades(scale(value)) for value in values]
 

@@ -27,7 +27,7 @@ class Layered:
         same: by layer, of every node of the next layer its row in this one, -1 where it is not in it.
         colors: a number per node by layer, None for a layer without; None: colours tell seeds from the others.
         widths: a number per edge, in the order of ``edges``, NaN where a flow has none; None: all have one width.
-        color_name, width_name: labels of the colour scale and of the width legend.
+        color_name, width_name: labels of the colour scale, or of its classes, and of the width legend.
     """
 
     names: list[list[str]]
@@ -35,7 +35,7 @@ class Layered:
     edges: dict[tuple[int, int], tuple[list[int], list[int]]]
     same: dict[int, list[int]]
     colors: list[list[float] | None] | None = None
-    color_name: str = ""
+    color_name: str | list[str] = ""
     widths: list[float] | None = None
     width_name: str = ""
 

@@ -26,7 +26,7 @@ def draw_plain(
     dst: list[int],
     marked: set[int],
     colors: list[float] | None,
-    color_name: str,
+    color_name: str | list[str],
     widths: list[float] | None,
     width_name: str,
 ) -> None:

@@ -131,6 +131,10 @@ class Edges(Frozen):
             return self.indptr
         return np.append(self.indptr[self.node_rows.first(np.arange(self.node_rows.num_nodes))[0]], self.indptr[-1])
 
+    def kinds_at(self, positions: Ints) -> Ints:
+        """Return the kinds of the edges at positions: those of their rows."""
+        return self.node_rows.kinds_of(np.searchsorted(self.indptr, positions, side="right") - 1)
+
     def ids(self, positions: Ints) -> Ints:
         """Return the edge ids at positions, int64."""
         ids: Array = positions if self.edge_ids is None else self.edge_ids[positions]
@@ -167,8 +171,8 @@ class Edges(Frozen):
         return self._reordered(indptr, order, own, whole)
 
     def sorted_by(self, key: Array) -> Edges:
-        """Return the edges with every row in ascending order of ``key`` ``[num_edges]``, ties in the present order."""
-        order = np.argsort(self.by_position(key), kind="stable")
+        """Return the edges with every row in ascending order of ``key``, by position, ties in the present order."""
+        order = np.argsort(key, kind="stable")
         row = np.repeat(np.arange(self.num_rows), np.diff(self.indptr))[order]
         order = order[kernels.csr.sort_by_destination(row, self.num_rows)[1]]
         return self._reordered(self.indptr, order, self.node_rows, self.whole_rows)

@@ -99,11 +99,13 @@ class NodeRows(Frozen):
         rows: Ints = self.first(nodes)[0] + place[part, kinds]
         return rows
 
-    def kinds_of_rows(self) -> Ints:
-        """Return the kind of every row."""
-        if self.is_plain:
-            return np.zeros(self.num_rows, np.int64)
-        return self.of(np.arange(self.num_nodes))[1]
+    def kinds_of(self, rows: Ints) -> Ints:
+        """Return the kind of each of some rows."""
+        # of ranges that begin at one row all but the last are without rows
+        part = np.searchsorted(self.begins, rows, side="right") - 1
+        count = np.diff(self.first_kind)[part]
+        kinds: Ints = self.kinds[self.first_kind[part] + (rows - self.begins[part]) % count]
+        return kinds
 
     def restricted(self, nodes: Ints) -> NodeRows:
         """Return the layout of some nodes, ascending, which are numbered from 0."""

@@ -5,17 +5,26 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from itertools import accumulate, pairwise
 from types import MappingProxyType
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
+from nodeflow import _kernels as kernels
 from nodeflow._base.checks import Ints, as_count, check_type, describe
 from nodeflow._base.frozen import Frozen
+from nodeflow._display.axes import axes_for
 from nodeflow._display.html import page, table
+from nodeflow._display.plain import draw_plain, layout
 from nodeflow._edges.node_rows import NodeRows
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 Relation: TypeAlias = tuple[str, str, str]
 """Type of the sources, name, type of the destinations."""
+REVERSE = "rev_"
+"""The name of a reverse relation begins with it."""
 
 
 class Schema(Frozen):
@@ -154,6 +163,10 @@ class Schema(Frozen):
         ]
         return NodeRows([ids.stop for ids in self.nodes.values()], kinds)
 
+    def bounds(self) -> Ints:
+        """Return where the ids of each type begin, and the end of the last."""
+        return np.array([0, *(ids.stop for ids in self.nodes.values())], np.int64)
+
     def types_of(self, nodes: Ints) -> Ints:
         """Return the number of the type of each node, in the order of ``nodes``; ids are checked by the caller."""
         return _places(self.nodes.values(), nodes)
@@ -161,6 +174,15 @@ class Schema(Frozen):
     def relations_of(self, edges: Ints) -> Ints:
         """Return the number of the relation of each edge, in the order of ``relations``."""
         return _places(self.relations.values(), edges)
+
+    def reversals(self) -> Ints:
+        """Return a number for each relation that it shares with its reverse, named "rev_" and its name; -1 without."""
+        index = {relation: i for i, relation in enumerate(self.relations)}
+        kinds = np.full(len(index), -1)
+        for (a, name, b), i in index.items():
+            if (b, REVERSE + name, a) in index:
+                kinds[[i, index[b, REVERSE + name, a]]] = i
+        return kinds
 
     def to_json(self) -> dict[str, Any]:
         """Return lists of names and sizes, as a manifest holds them."""
@@ -187,6 +209,27 @@ class Schema(Frozen):
     def __reduce__(self) -> tuple[Callable[[Any], Schema], tuple[Any, ...]]:
         return Schema.from_json, (self.to_json(),)
 
+    def plot(self, ax: Axes | Figure | None = None) -> Axes:
+        """Draw node types as dots and relations as arrows, with names and sizes; returns the axes.
+
+        ``ax`` is as for ``NodeFlow.plot``; raises TypeError for no axes, ImportError without matplotlib.
+        """
+        types, axis = list(self.nodes), axes_for(ax, (6, 5))
+        src, dst = ([types.index(relation[end]) for relation in self.relations] for end in (0, 2))
+        draw_plain(axis, [""] * len(types), src, dst, set(), None, "", None, "")
+        place, words = layout(len(types), src, dst), dict[tuple[int, int], list[str]]()
+        for i, (name, ids) in enumerate(self.nodes.items()):
+            words[i, i] = [f"{name} {len(ids):,}"]
+        for (_, name, _), ids, u, v in zip(self.relations, self.relations.values(), src, dst, strict=True):
+            words.setdefault((min(u, v), max(u, v)), []).append(f"{name} {len(ids):,}")
+        for (u, v), lines in words.items():
+            shift, va = (-12, "top") if u == v else (0, "center")
+            middle = tuple((place[u] + place[v]) / 2)
+            axis.annotate(
+                "\n".join(lines), middle, (0, shift), textcoords="offset points", ha="center", va=va, fontsize=8
+            )
+        return axis
+
     def __repr__(self) -> str:
         nodes = ", ".join(f"{name} {len(ids):,}" for name, ids in self.nodes.items())
         relations = ", ".join(f"{a} -{name}-> {b} {len(ids):,}" for (a, name, b), ids in self.relations.items())
@@ -208,7 +251,7 @@ def _ranges(sizes: Iterable[tuple[Any, int]]) -> Mapping[Any, range]:
 def _places(ranges: Iterable[range], ids: Ints) -> Ints:
     starts = np.array([each.start for each in ranges], np.int64)
     # of ranges that begin at one id all but the last are empty
-    return np.searchsorted(starts, ids, side="right") - 1
+    return kernels.csr.ranges_of(ids, starts)  # type: ignore[no-any-return]
 
 
 def _check_name(name: object, what: str) -> None:

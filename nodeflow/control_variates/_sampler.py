@@ -87,12 +87,12 @@ class ControlVariateSampler(NeighborSampler):
         history = {name: value for name, value in propagation.items() if value is not None}
         return {**super().settings, "history": {"widths": self.history.widths, **history}}
 
-    def _checked(self, fanouts: Fanouts) -> tuple[int, ...]:
+    def _checked(self, fanouts: Fanouts, edge_type: str | None) -> tuple[Any, ...]:
         if not isinstance(fanouts, (list, tuple)) or not fanouts or fanouts[0] != 0:
-            return super()._checked(fanouts)
+            return super()._checked(fanouts, edge_type)
         if not self.history.has_inputs:
             raise ValueError("fanouts[0] may be 0 only where the history has the inputs, whose sums are exact")
-        return (0, *super()._checked([-1, *fanouts[1:]])[1:])
+        return (0, *super()._checked([-1, *fanouts[1:]], edge_type)[1:])
 
     def bind(self) -> None:
         """Call ``read_graph``; where the graph lies on several processes, an error on one is one on all."""

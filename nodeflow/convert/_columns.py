@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from importlib import import_module
-from typing import Any
+from typing import Any, TypeAlias
 
 import torch
 from torch import Tensor
 
 from nodeflow._base.checks import _All
 from nodeflow._base.types import Array
-from nodeflow._rows.rows import slice_rows
-from nodeflow.graph import Graph
+from nodeflow._rows.rows import slice_rows, whole_column
+from nodeflow._schema.schema import Relation
+from nodeflow.graph import Frame, Graph
+
+Columns: TypeAlias = dict[str, Tensor]
+PLAIN = {"node", ("node", "edge", "node")}
+"""Types and relations of a graph without any, as ``Schema.of_one_type`` names them."""
 
 
 def library(name: str, title: str, how: str = "") -> Any:
@@ -58,6 +64,29 @@ def _same(one: Tensor, other: Tensor) -> bool:
         parts = ("crow_indices", "col_indices", "values")
         return all(_same(getattr(one, part)(), getattr(other, part)()) for part in parts)
     return bool(((one == other) | ((one != one) & (other != other))).all())  # NaN is the same as NaN
+
+
+def columns_of_type(whole: Frame, own: Frame, cut: Callable[[Tensor], Tensor], of: object) -> Columns:
+    """Return the columns of a type: its own, and its rows of those of all types, which ``cut`` takes."""
+    columns = {name: whole_column(column) for name, column in own.items()}
+    if whole is own:
+        return columns
+    if both := sorted(set(whole) & set(own)):
+        raise ValueError(f"column {both[0]!r} is one of {of!r} and one of all types; delete one, or rename it")
+    return {name: cut(whole_column(column)) for name, column in whole.items()} | columns
+
+
+def of_types(graph: Graph) -> tuple[dict[str, tuple[int, Columns]], dict[Relation, tuple[Tensor, Tensor, Columns]]]:
+    """Return the size and columns of each node type, and the ends, in ids of their types, and columns of relations."""
+    nodes, edges, ends = {}, {}, graph.edges()
+    for name, part in graph.nodes.items():
+        cut = partial(slice_rows, start=part.ids.start, stop=part.ids.stop)
+        nodes[name] = len(part), columns_of_type(graph.ndata, part.data, cut, name)
+    for relation, of in graph.relations.items():
+        cut = partial(slice_rows, start=of.ids.start, stop=of.ids.stop)
+        src, dst = (cut(e) - graph.nodes[t].ids.start for e, t in zip(ends, relation[::2], strict=True))
+        edges[relation] = src, dst, columns_of_type(graph.edata, of.data, cut, relation)
+    return nodes, edges
 
 
 def by_destination(src: Tensor, dst: Tensor, num_dst: int) -> tuple[Tensor, Tensor, Tensor | None]:

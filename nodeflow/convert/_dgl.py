@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +12,7 @@ from torch import Tensor
 from nodeflow._base.calls import checked
 from nodeflow._base.checks import LARGEST, as_ids, check_type, describe
 from nodeflow._rows.rows import take_rows, whole_column
-from nodeflow.convert._columns import by_destination, check_one_type, library, merged
+from nodeflow.convert._columns import PLAIN, by_destination, check_one_type, library, merged, of_types
 from nodeflow.flow import Flow, Layer, NodeFlow, check_graph
 from nodeflow.graph import Frame, Graph
 from nodeflow.ops import Structure
@@ -26,31 +26,37 @@ _ID, _WEIGHT = "_ID", "edge_weights"
 
 
 def from_dgl(graph: dgl.DGLGraph) -> Graph:
-    """Return the graph of a homogeneous DGL graph, with its node and edge columns; ids of nodes and edges stay.
+    """Return the graph of a DGL graph, with its types and all columns; ids stay, within types.
 
-    Raises TypeError for a graph with several types of nodes or edges: pass ``dgl.to_homogeneous(graph)``.
+    The types of ``dgl.graph``, "_N" and "_E", are those of a graph without types. Raises TypeError for other objects.
     """
-    if not hasattr(graph, "is_homogeneous"):
+    if not hasattr(graph, "canonical_etypes"):
         raise TypeError(f"graph must be a graph of DGL, got {describe(graph)}")
     if getattr(graph, "is_block", False):
         raise TypeError("graph is a block of DGL; from_dgl_blocks makes a NodeFlow of a list of them")
-    if not graph.is_homogeneous:
-        raise TypeError("graph has several types of nodes or edges; pass dgl.to_homogeneous(graph)")
-    src, dst = graph.edges(order="eid")
-    ndata, edata = dict(graph.ndata), dict(graph.edata)
-    return Graph.from_edges(src, dst, num_nodes=graph.num_nodes(), ndata=ndata, edata=edata)
+    nodes: dict[str, Any] = {t: dict(graph.nodes[t].data) or graph.num_nodes(t) for t in graph.ntypes}
+    edges = {r: (*graph.edges(etype=r, order="eid"), dict(graph.edges[r].data)) for r in graph.canonical_etypes}
+    if {*nodes, *edges} == {"_N", ("_N", "_E", "_N")}:
+        nodes, edges = {"node": nodes["_N"]}, {("node", "edge", "node"): edges["_N", "_E", "_N"]}
+    return Graph.typed(nodes, edges)
 
 
 @checked
 def to_dgl(graph: Graph) -> dgl.DGLGraph:
-    """Return a homogeneous DGL graph with the same ids of nodes and edges, and all columns.
+    """Return a DGL graph with the types of a graph and all columns; ids stay, within types.
 
-    Raises ImportError without DGL.
+    A graph without types becomes a homogeneous one. DGL sorts the names of types. Columns of all nodes, or of all
+    edges, become columns of each type. Raises ValueError for a column that a type has too, ImportError without DGL.
     """
-    check_one_type(graph, "to_dgl")
-    dgl_graph: dgl.DGLGraph = library(*_DGL).graph(graph.edges(), num_nodes=graph.num_nodes)
-    _fill(dgl_graph.ndata, graph.ndata)
-    _fill(dgl_graph.edata, graph.edata)
+    module, (nodes, edges) = library(*_DGL), of_types(graph)
+    if {*nodes, *edges} == PLAIN:
+        nodes, edges = {"_N": nodes["node"]}, {("_N", "_E", "_N"): edges["node", "edge", "node"]}
+    sizes = {name: size for name, (size, _) in nodes.items()}
+    dgl_graph: dgl.DGLGraph = module.heterograph({r: (src, dst) for r, (src, dst, _) in edges.items()}, sizes)
+    for name, (_, columns) in nodes.items():
+        _fill(dgl_graph.nodes[name].data, columns)
+    for relation, (_, _, columns) in edges.items():
+        _fill(dgl_graph.edges[relation].data, columns)
     return dgl_graph
 
 
@@ -120,7 +126,7 @@ def to_dgl_blocks(batch: NodeFlow) -> list[dgl.DGLGraph]:
     return blocks
 
 
-def _fill(frame: Any, columns: Frame, **more: Tensor | None) -> None:
+def _fill(frame: Any, columns: Mapping[str, Tensor], **more: Tensor | None) -> None:
     if taken := [name for name in more if name in columns]:
         raise ValueError(f"DGL's blocks keep the column name {taken[0]!r} for ids and weights; give yours another name")
     for name, column in {**columns, **more}.items():

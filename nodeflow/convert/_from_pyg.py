@@ -19,38 +19,66 @@ from nodeflow.graph import Frame, Graph
 from nodeflow.ops import Structure
 
 if TYPE_CHECKING:
-    from torch_geometric.data import Data
+    from torch_geometric.data import Data, HeteroData
 
     from nodeflow.flow import FlowParts
 
 
 def from_pyg(
-    data: Data, *, node_columns: Sequence[str] | None = None, edge_columns: Sequence[str] | None = None
+    data: Data | HeteroData, *, node_columns: Sequence[str] | None = None, edge_columns: Sequence[str] | None = None
 ) -> Graph:
-    """Return the graph of a PyTorch Geometric ``Data`` object (one node type, one edge type).
+    """Return the graph of a PyTorch Geometric ``Data`` object, or the graph with types of a ``HeteroData`` object.
 
     Edge ids follow ``edge_index``. Tensors with a row per node or per edge become columns under their own names (``x``,
     ``y``, ``edge_attr``, ...). Other attributes, such as a further list of node ids (``edge_label_index``), are left
     out. The batch of a loader becomes a NodeFlow by ``from_pyg_batch``.
 
     Args:
-        data: the object. For ``HeteroData`` pass ``data.to_homogeneous()``.
+        data: the object.
         node_columns, edge_columns: names of the attributes that become columns of nodes or of edges. None takes those
             that ``Data`` holds to be such: it counts rows, and where there are as many nodes as edges, the word "edge"
-            in the name tells an edge column.
+            in the name tells an edge column. Of ``HeteroData`` each type gives those that it has.
 
-    Raises ValueError for an object without ``edge_index`` and for a named attribute that has another number of rows,
-    TypeError for another class, KeyError for a name that is not there.
+    Raises ValueError for an object without ``edge_index`` or a type without ``num_nodes``, and for a named attribute
+    that has another number of rows, TypeError for another class, KeyError for a name that is not there.
 
     >>> import torch_geometric.data
     >>> from_pyg(torch_geometric.data.Data(x=torch.ones(3, 8), edge_index=torch.tensor([[0, 1], [1, 2]])))
     Graph(3 nodes, 2 edges, ndata: x)
     """
+    if hasattr(data, "node_types"):
+        return _from_hetero(data, node_columns, edge_columns)
     src, dst = _edge_index(data)
     num_nodes = int(data.num_nodes)
     ndata, edata = Frame(num_nodes), Frame(len(src))
     _split_columns(data, [ndata], [edata], (node_columns, edge_columns), {"edge_index"})
     return Graph.from_edges(src, dst, num_nodes=num_nodes, ndata=ndata, edata=edata)
+
+
+def _from_hetero(data: Any, node_columns: Sequence[str] | None, edge_columns: Sequence[str] | None) -> Graph:
+    kinds = ("node_columns", node_columns, data.node_stores), ("edge_columns", edge_columns, data.edge_stores)
+    for argument, names, stores in kinds:
+        for name in chosen(names or (), (), argument):
+            if not any(name in store for store in stores):
+                raise KeyError(f"{argument}: data has no attribute {name!r} of any type")
+    nodes, edges = {}, {}
+    for of_type, store in data.node_items():
+        sizes = {rows for value in store.values() if (rows := _rows_of(value)) is not None}
+        if not store.can_infer_num_nodes and len(sizes) != 1:
+            raise ValueError(f"data[{of_type!r}] must say how many nodes there are; set its num_nodes")
+        size = int(store.num_nodes) if store.can_infer_num_nodes else sizes.pop()
+        nodes[of_type] = _columns_of(data, store, node_columns, size) or size
+    for relation, store in data.edge_items():
+        src, dst = _edge_index(store, f"data[{relation}]")
+        edges[relation] = src, dst, _columns_of(data, store, edge_columns, len(src))
+    return Graph.typed(nodes, edges)
+
+
+def _columns_of(data: Any, store: Any, names: Sequence[str] | None, num_rows: int) -> Frame:
+    """Return the attributes of a type that have a row each, or those that are named."""
+    held = [name for name, value in store.items() if _rows_of(value) == num_rows]
+    every = [name for name in held if data.__cat_dim__(name, store[name], store) == 0]
+    return Frame(num_rows, {name: store[name] for name in (every if names is None else names) if name in store})
 
 
 def from_pyg_batch(
@@ -99,7 +127,7 @@ def from_pyg_batch(
     n_id, context = (_known(data, name, num_nodes) for name in ("n_id", "batch"))
     e_id, scale = (_known(data, name, len(src), order) for name in ("e_id", weight))
     ldata, fdata = [Frame(size) for size in sizes], [Frame(count) for count in edges]
-    parts = PARTS.keys() - {"edge_weight"} | {str(weight)}
+    parts = PARTS - {"edge_weight"} | {str(weight)}
     _split_columns(data, ldata, fdata, (node_columns, edge_columns), parts)
     if order is not None:
         if any(fdata[1:]):
@@ -173,14 +201,14 @@ def _known(data: Any, name: str | None, num_rows: int, order: Tensor | None = No
     return value if order is None else take_rows(value, order)
 
 
-def _edge_index(data: Any) -> Tensor:
+def _edge_index(data: Any, what: str = "data") -> Tensor:
     """Return the ends of the edges, int64 ``[2, E]``; raises the errors of ``from_pyg``."""
     if hasattr(data, "node_types"):
-        raise TypeError(f"data must have one type of nodes, got {type(data).__name__}; pass data.to_homogeneous()")
-    if not hasattr(data, "node_attrs"):
+        raise TypeError("a batch must have one type of nodes, got HeteroData; from_pyg takes a whole graph of several")
+    if not hasattr(data, "is_edge_attr"):
         raise TypeError(f"data must be a torch_geometric.data.Data, got {describe(data)}")
     if getattr(data, "edge_index", None) is None:
-        raise ValueError(f"data must have an edge_index, got {describe(data)}")
+        raise ValueError(f"{what} must have an edge_index, got {describe(data)}")
     index: Tensor = data.edge_index
     # an EdgeIndex is a subclass whose operations depend on its sort order: its plain tensor is enough
     return index.as_tensor() if hasattr(index, "as_tensor") else index

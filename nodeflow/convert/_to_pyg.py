@@ -2,25 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from functools import partial
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import torch
 from torch import Tensor
 
 from nodeflow._base.checks import check_type
-from nodeflow._rows.rows import whole_column
-from nodeflow.convert._columns import check_one_type, library, merged
+from nodeflow._rows.rows import take_rows
+from nodeflow._schema.schema import Relation
+from nodeflow.convert._columns import PLAIN, columns_of_type, library, merged, of_types
 from nodeflow.flow import Flow, NodeFlow
-from nodeflow.graph import Frame, Graph
+from nodeflow.graph import Graph, Schema
 
 if TYPE_CHECKING:
-    from torch_geometric.data import Data
+    from torch_geometric.data import Data, HeteroData
+
+_Store: TypeAlias = tuple[dict[str, Any], Mapping[str, Tensor]]
+"""Attributes and columns of a node type or a relation; attributes that are None are left out."""
 
 
-def to_pyg(graph: Graph | NodeFlow) -> Data:
+def to_pyg(graph: Graph | NodeFlow) -> Data | HeteroData:
     """Return a PyTorch Geometric ``Data`` object of a graph, or of a NodeFlow such as a batch.
+
+    Where there are types it is a ``HeteroData``, with all that follows per type and relation, in ids within the types.
 
     For a ``Graph``: ``edge_index`` in edge id order, ``num_nodes`` and all columns under their own names.
 
@@ -42,6 +49,9 @@ def to_pyg(graph: Graph | NodeFlow) -> Data:
     ``batch``                ``layer.context``, where there are contexts: the number of a node's own subgraph
     =======================  =======================================================================================
 
+    In ``HeteroData`` columns of all types become columns of each, ``seed_index`` has rows within types, and attributes
+    of seeds belong to the type of the seeds; or to the whole object, where seeds are no single nodes.
+
     Columns of the first layer and flow have a row per node or edge. A column of the last layer alone, such as labels
     that are copied for the seeds, has ``batch_size`` rows, so that ``batch.y[:batch.batch_size]`` is right for both.
 
@@ -52,8 +62,9 @@ def to_pyg(graph: Graph | NodeFlow) -> Data:
 
     Raises ValueError for NodeFlows made with ``include_dst=False``, for flows that skip layers, for a column that only
     some flows have where nodes drew anew, and for names of columns that ``Data`` cannot hold: the same name for nodes
-    and edges, or one from the table above. Raises ImportError without PyTorch Geometric; its message has the command
-    that installs it.
+    and edges, or one from the table above. With types it also does so for edges that are none of the graph or run
+    against their direction, and for a column that a type and all nodes have. Raises ImportError without PyTorch
+    Geometric; its message has the command that installs it.
 
     >>> from nodeflow import NeighborSampler
     >>> graph = Graph.from_edges([0, 1, 2, 3], [1, 2, 3, 0], ndata={"x": torch.ones(4, 8)})
@@ -64,13 +75,13 @@ def to_pyg(graph: Graph | NodeFlow) -> Data:
     (tensor([3, 2, 1]), [1, 1, 1])
     """
     if isinstance(graph, NodeFlow):
-        check_one_type(graph.parent, "to_pyg")
         return _node_flow_data(graph)
     check_type(graph, "graph", Graph, "a Graph or a NodeFlow")
-    check_one_type(graph, "to_pyg")
-    _data_class()  # before columns are read
-    ndata, edata = ({n: whole_column(c) for n, c in frame.items()} for frame in (graph.ndata, graph.edata))
-    return _make_data({"edge_index": torch.stack(graph.edges()), "num_nodes": graph.num_nodes}, ndata, edata)
+    _data_module()  # before columns are read
+    of_nodes, of_edges = of_types(graph)
+    nodes = {name: ({"num_nodes": size}, columns) for name, (size, columns) in of_nodes.items()}
+    edges = {r: ({"edge_index": torch.stack([src, dst])}, columns) for r, (src, dst, columns) in of_edges.items()}
+    return _joined(nodes, edges, {}, frozenset())
 
 
 class _PygLoader:
@@ -79,7 +90,7 @@ class _PygLoader:
     def __init__(self, loader: Iterable[NodeFlow]) -> None:
         self.loader = loader
 
-    def __iter__(self) -> Iterator[Data]:
+    def __iter__(self) -> Iterator[Data | HeteroData]:
         return map(_node_flow_data, self.loader)
 
     def __len__(self) -> int:
@@ -114,21 +125,33 @@ def pyg_loader(loader: Iterable[NodeFlow]) -> _PygLoader:
     return _PygLoader(loader)
 
 
-def _data_class() -> type[Data]:
-    how = "install it with: pip install torch-geometric"
-    return library("torch_geometric.data", "PyTorch Geometric", how).Data  # type: ignore[no-any-return]
+def _data_module() -> Any:
+    return library("torch_geometric.data", "PyTorch Geometric", "install it with: pip install torch-geometric")
 
 
-def _make_data(
-    parts: Mapping[str, Any], ndata: Mapping[str, Tensor], edata: Mapping[str, Tensor], reserved: Set[str] = frozenset()
-) -> Data:
-    """Return ``Data`` with ``parts``, and columns under their own names; ValueError for names that it cannot hold."""
-    if both := sorted(set(ndata) & set(edata)):
-        raise ValueError(f"a node and an edge column share a name, which Data cannot hold: {both}")
-    columns = {**ndata, **edata}
-    if taken := sorted((reserved | set(parts)) & set(columns)):
-        raise ValueError(f"Data keeps the names {taken} for itself; give the columns of these names other ones first")
-    data = _data_class()()
+def _joined(
+    nodes: Mapping[str, _Store], edges: Mapping[Relation, _Store], seeds: Mapping[str, Any], taken: Set[str]
+) -> Data | HeteroData:
+    """Return the object with all types, and ``seeds``: ``Data`` for the types of a graph that has none."""
+    if {*nodes, *edges} == PLAIN:
+        (of_nodes, ndata), (of_edges, edata) = *nodes.values(), *edges.values()
+        if both := sorted(set(ndata) & set(edata)):
+            raise ValueError(f"a node and an edge column share a name, which Data cannot hold: {both}")
+        data = _data_module().Data()
+        _fill(data, {**of_edges, **of_nodes, **seeds}, {**ndata, **edata}, taken)
+    else:
+        data = _data_module().HeteroData()
+        stores = [(data.get_node_store(name), store) for name, store in nodes.items()]
+        stores += [(data.get_edge_store(*relation), store) for relation, store in edges.items()]
+        for held, store in [*stores, (data, (dict(seeds), {}))]:
+            _fill(held, *store, taken)
+    return data
+
+
+def _fill(data: Any, parts: dict[str, Any], columns: Mapping[str, Tensor], taken: Set[str]) -> None:
+    """Set parts, and columns under their own names; raises ValueError for names that ``data`` cannot hold."""
+    if both := sorted((taken | set(parts)) & set(columns)):
+        raise ValueError(f"Data keeps the names {both} for itself; give the columns of these names other ones first")
     for name, column in columns.items():
         try:
             setattr(data, name, column)
@@ -138,32 +161,68 @@ def _make_data(
         if not held:
             raise ValueError(f"Data cannot hold a column named {name!r}; give it another name first")
     for name, value in parts.items():
-        setattr(data, name, value)
-    return data
+        if value is not None:
+            setattr(data, name, value)
 
 
-def _node_flow_data(batch: NodeFlow) -> Data:
-    _data_class()  # before anything is computed
+def _node_flow_data(batch: NodeFlow) -> Data | HeteroData:
+    _data_module()  # before anything is computed
     _check_layers(batch)
-    edges = _edges(batch)
-    ndata, edata = _merged([layer.data for layer in batch.layers], "layer"), edges.columns
-    if "edge_weight" in edata:
-        raise ValueError(
-            "a flow has a column 'edge_weight', the name that estimator weights have in PyTorch Geometric; give it "
-            "another name. A sampler with weight='edge_weight' needs no such column: its estimator weights hold it"
-        )
-    parts = {name: part for name, part_of in PARTS.items() if (part := part_of(batch, edges)) is not None}
-    return _make_data(parts, ndata, edata, PARTS.keys())
+    schema = batch.front.schema if all(x.has_schema for x in batch.layers) else Schema.of_one_type(0, 0)
+    typed = {*schema.nodes, *schema.relations} != PLAIN
+    edges = {relation: _edges(batch, relation if typed else None) for relation in schema.relations}
+    nested = all(of.nested for of in edges.values())
+    nodes = {name: _nodes(batch, name if typed else None, nested) for name in schema.nodes}
+    index, ids, data = batch.seed_index, batch.seed_ids if batch.has_seed_ids else None, dict(batch.seed_data)
+    seeds = _seed_parts(index, data, ids)
+    if typed:
+        for i, flow in enumerate(batch.flows):
+            if flow.num_edges != sum(of.sizes[i] for of in edges.values()):
+                raise ValueError(f"HeteroData cannot hold edges that are none of the graph, which flow {i} has")
+        place = torch.zeros_like(batch.front.parent_nid)
+        for name in schema.nodes:
+            rows = batch.front.of(name).rows
+            place[rows] = torch.arange(len(rows), device=rows.device)
+        edges = {relation: _within_types(batch, relation, of, place) for relation, of in edges.items()}
+        seeds = _seed_parts(place[index], data, ids) if index.ndim > 1 or ids is not None else {}
+        for name, (parts, _) in nodes.items() if not seeds else ():
+            own = _among(batch.seed_ids, schema.nodes[name])
+            parts |= _seed_parts(place[index[own]], {key: take_rows(column, own) for key, column in data.items()})
+    stores = {}
+    for relation, of in edges.items():
+        parts = {"edge_index": torch.stack(of.ends), "edge_weight": of.weight, "e_id": of.eid}
+        stores[relation] = {**parts, "num_sampled_edges": per_hop(of.sizes) if nested else None}, of.columns
+    return _joined(nodes, stores, seeds, PARTS)
+
+
+def _seed_parts(index: Tensor, data: dict[str, Tensor], ids: Tensor | None = None) -> dict[str, Any]:
+    return {"seed_index": index, "seed_ids": ids, "seed_data": data or None, "input_id": data.get("index")}
+
+
+def _among(ids: Tensor, wanted: range) -> Tensor:
+    """Return the positions of those ids that are in a range."""
+    return ((ids >= wanted.start) & (ids < wanted.stop)).nonzero().flatten()
+
+
+def _within_types(batch: NodeFlow, relation: Relation, of: _Edges, place: Tensor) -> _Edges:
+    """Return edges of a relation by rows and ids within their types; ``place`` is the row of every node of layer 0."""
+    schema, nodes = batch.front.schema, batch.front.parent_nid
+    for end, name in zip(of.ends, relation[::2], strict=True):
+        if len(_among(nodes[end], schema.nodes[name])) < len(end):
+            raise ValueError(f"HeteroData cannot hold edges of {relation} from end to start; draw with direction='in'")
+    eid = None if of.eid is None else of.eid - schema.relations[relation].start
+    return of._replace(ends=(place[of.ends[0]], place[of.ends[1]]), eid=eid)
 
 
 class _Edges(NamedTuple):
     """The edges of all flows, each once, grouped by destination; ends are rows of layer 0, ``eid`` parent ids.
 
-    ``nested`` says whether a node has the same edges in all flows.
+    ``nested`` says whether a node has the same edges in all flows, ``sizes`` the numbers of edges of the flows.
     """
 
     ends: tuple[Tensor, Tensor]
     nested: bool
+    sizes: list[int]
     weight: Tensor | None
     eid: Tensor | None
     columns: dict[str, Tensor]
@@ -174,23 +233,27 @@ def per_hop(sizes: Sequence[int]) -> list[int]:
     return [more - less for less, more in pairwise([0, *reversed(sizes)])]
 
 
-PARTS: dict[str, Callable[[NodeFlow, _Edges], Any]] = {
-    "num_nodes": lambda batch, _: batch.front.num_nodes,
-    "batch_size": lambda batch, _: batch.back.num_nodes,
-    # where nodes drew anew, hops are no prefixes
-    "num_sampled_nodes": lambda batch, edges: per_hop(batch.layer_sizes) if edges.nested else None,
-    "num_sampled_edges": lambda batch, edges: per_hop(batch.flow_sizes) if edges.nested else None,
-    "edge_index": lambda _, edges: torch.stack(edges.ends),
-    "edge_weight": lambda _, edges: edges.weight,
-    "e_id": lambda _, edges: edges.eid,
-    "n_id": lambda batch, _: batch.front.parent_nid if batch.front.has_parent else None,
-    "batch": lambda batch, _: batch.front.context,
-    "seed_index": lambda batch, _: batch.seed_index,
-    "seed_ids": lambda batch, _: batch.seed_ids if batch.has_seed_ids else None,
-    "seed_data": lambda batch, _: dict(batch.seed_data) or None,
-    "input_id": lambda batch, _: batch.seed_data.get("index"),
-}
+PARTS = frozenset(
+    ("num_nodes", "batch_size", "num_sampled_nodes", "num_sampled_edges", "edge_index", "edge_weight", "e_id", "n_id")
+    + ("batch", "seed_index", "seed_ids", "seed_data", "input_id")
+)
 """Attributes of a batch that are no columns."""
+
+
+def _nodes(batch: NodeFlow, name: str | None, nested: bool) -> _Store:
+    """Return the nodes of a type, in the order of layer 0; None: of a graph without types."""
+    layers, front = batch.layers, batch.front
+    if name is None:
+        sizes, frames = list(batch.layer_sizes), [dict(layer.data) for layer in layers]
+        ids, context = front.parent_nid if front.has_parent else None, front.context
+    else:
+        parts = [(layer, layer.of(name)) for layer in layers]
+        sizes, ids = [len(part) for _, part in parts], parts[0][1].parent_nid
+        context = None if front.context is None else front.context[parts[0][1].rows]
+        frames = [columns_of_type(x.data, part.data, partial(take_rows, ids=part.rows), name) for x, part in parts]
+    hops = per_hop(sizes) if nested else None  # where nodes drew anew, hops are no prefixes
+    held = {"num_nodes": sizes[0], "batch_size": sizes[-1], "num_sampled_nodes": hops, "n_id": ids, "batch": context}
+    return held, _merged(frames, "layer")
 
 
 def _check_layers(batch: NodeFlow) -> None:
@@ -204,18 +267,36 @@ def _check_layers(batch: NodeFlow) -> None:
             )
 
 
-def _edges(batch: NodeFlow) -> _Edges:
+def _edges(batch: NodeFlow, relation: Relation | None) -> _Edges:
+    """Return the edges of a relation; None: of a graph without types."""
     flows = list(batch.flows)
+    frames = [dict(flow.data) if relation is None else _edge_columns(flow, relation) for flow in flows]
+    if any("edge_weight" in frame for frame in frames):
+        raise ValueError(
+            "a flow has a column 'edge_weight', the name that estimator weights have in PyTorch Geometric; give it "
+            "another name. A sampler with weight='edge_weight' needs no such column: its estimator weights hold it"
+        )
+    flows = flows if relation is None else [flow.of(relation) for flow in flows]
+    sizes = [flow.num_edges for flow in flows]
     if not flows:
         empty = torch.zeros(0, dtype=torch.int64, device=batch.device)
-        return _Edges((empty, empty), True, None, None, {})
+        return _Edges((empty, empty), True, sizes, None, None, {})
     if all(_is_prefix(inner, outer) for outer, inner in pairwise(flows)):
-        outer, columns = flows[0], _merged([flow.data for flow in flows], "flow")
-        return _Edges(outer.edges(), True, outer.weight, outer.parent_eid if outer.has_parent else None, columns)
-    return _union(batch, flows)
+        outer, columns = flows[0], _merged(frames, "flow")
+        return _Edges(outer.edges(), True, sizes, outer.weight, outer.parent_eid if outer.has_parent else None, columns)
+    return _union(batch, flows, frames)
 
 
-def _union(batch: NodeFlow, flows: list[Flow]) -> _Edges:
+def _edge_columns(flow: Flow, relation: Relation) -> dict[str, Tensor]:
+    """Return the columns of the edges of a relation: its own, and those of all edges."""
+    own = flow.of(relation).data
+    if not flow.data:
+        return dict(own)
+    rows = _among(flow.parent_eid, flow.dst_layer.schema.relations[relation])
+    return columns_of_type(flow.data, own, partial(take_rows, ids=rows), relation)
+
+
+def _union(batch: NodeFlow, flows: list[Flow], frames: list[dict[str, Tensor]]) -> _Edges:
     """The edges of flows that draw neighbours independently."""
     parents = all(flow.has_parent for flow in flows)
     src, dst = (torch.cat(ends) for ends in zip(*(flow.edges() for flow in flows), strict=True))
@@ -226,17 +307,18 @@ def _union(batch: NodeFlow, flows: list[Flow]) -> _Edges:
     draws = (dst[:, None] < sizes).sum(1)
     weight = torch.cat([flow.weight for flow in flows]) / draws
     mean = weight.new_zeros(distinct.shape[1]).index_add_(0, index, weight)
-    names = {name for flow in flows for name in flow.data}
-    for i, flow in enumerate(flows):
-        if missing := names - set(flow.data):
+    names = {name for frame in frames for name in frame}
+    for i, frame in enumerate(frames):
+        if missing := names - set(frame):
             raise ValueError(
                 f"flow {i} has no column {min(missing)!r}, which another flow has: nodes drew anew in every flow, so "
                 "the graph of all edges needs it from each"
             )
     rows = torch.arange(len(index), device=batch.device)
     first = torch.full_like(distinct[0], len(index)).scatter_reduce_(0, index, rows, "amin")
-    columns = {name: torch.cat([flow.data[name] for flow in flows])[first] for name in sorted(names)}
-    return _Edges((distinct[1], distinct[0]), False, mean, distinct[2] if parents else None, columns)
+    columns = {name: torch.cat([frame[name] for frame in frames])[first] for name in sorted(names)}
+    ids = distinct[2] if parents else None
+    return _Edges((distinct[1], distinct[0]), False, [flow.num_edges for flow in flows], mean, ids, columns)
 
 
 def _is_prefix(flow: Flow, outer: Flow) -> bool:
@@ -249,6 +331,6 @@ def _is_prefix(flow: Flow, outer: Flow) -> bool:
     return same and torch.equal(flow.weight, outer.weight[:edges])
 
 
-def _merged(frames: Sequence[Frame], what: str) -> dict[str, Tensor]:
+def _merged(frames: Sequence[Mapping[str, Tensor]], what: str) -> dict[str, Tensor]:
     words = f"differs from that of an earlier {what}, and Data holds one row per node or edge; delete one, or rename it"
     return merged((frame, f"{what} {i} {words}") for i, frame in enumerate(frames))

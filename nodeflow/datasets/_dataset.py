@@ -134,8 +134,8 @@ class Dataset:
     def info(self) -> str:
         """Return a summary of the set, one line per subject: sizes, degrees, features, classes, split.
 
-        Edge columns of categories and the split of the edges get a line of their own where there are any. It sorts the
-        edges, to count those that repeat.
+        Edge columns of categories and the split of the edges get a line of their own where there are any, and so do
+        node types and relations where there are several. It sorts the edges, to count those that repeat.
         """
         rows = {**_graph_rows(self.graph), **self._category_rows(), "features": _feature_row(self.graph)}
         labels = self.graph.ndata.get("label")
@@ -147,7 +147,8 @@ class Dataset:
         if self.unread_files:
             rows["not read"] = ", ".join(self.unread_files)
         title = f"{self.name}: {self.description}" if self.description else self.name
-        return "\n".join([title, *(f"  {subject:<11} {words}" for subject, words in rows.items())])
+        lines = [title, *(f"  {subject:<11} {words}" for subject, words in rows.items())]
+        return "\n".join([*lines, *_schema_table(self.graph)])
 
     def __repr__(self) -> str:
         graph, features = self.graph, self.graph.ndata.get("feat")
@@ -216,6 +217,18 @@ def _target_row(labels: Tensor) -> str:
     low, mean, high = float(targets.min()), float(targets.double().mean()), float(targets.max())
     bare = f"; {len(labels) - len(targets):,} nodes without" if len(targets) < len(labels) else ""
     return f"numbers, min {low:.4g}, mean {mean:.4g}, max {high:.4g}{bare}"
+
+
+def _schema_table(graph: Graph) -> list[str]:
+    """Return the lines of a table of node types and one of relations; none where there is one of each."""
+    if len(graph.nodes) == len(graph.relations) == 1:
+        return []
+    rows = [("node type", "nodes", "columns")]
+    rows += [(name, f"{len(part):,}", ", ".join(part.data)) for name, part in graph.nodes.items()]
+    rows += [("relation", "edges", "columns")]
+    rows += [(" ".join(name), f"{len(part):,}", ", ".join(part.data)) for name, part in graph.relations.items()]
+    first, second = (max(len(row[i]) for row in rows) for i in (0, 1))
+    return [f"  {name:<{first}}  {size:>{second}}  {columns}".rstrip() for name, size, columns in rows]
 
 
 def _graph_rows(graph: Graph) -> dict[str, str]:

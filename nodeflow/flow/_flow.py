@@ -13,7 +13,7 @@ from nodeflow._base.frozen import Frozen, Lazy
 from nodeflow._rows.rows import slice_rows, take_rows
 from nodeflow._schema.schema import Relation
 from nodeflow.flow import _matrices as matrices
-from nodeflow.flow._flow_parts import FlowParts, edges_by_relation
+from nodeflow.flow._flow_parts import ByRelation, FlowParts, by_relation, numbers_of_relations
 from nodeflow.flow._layer import Layer, Move, dst_in_src
 from nodeflow.flow._pictures import flow_html
 from nodeflow.flow._validate import check_flow
@@ -40,6 +40,7 @@ class Flow(Frozen):
         "_dst_in_src",
         "_frames",
         "_needs_weight",
+        "_numbers",
         "_parent_eid",
         "_relations",
         "_weight",
@@ -60,7 +61,8 @@ class Flow(Frozen):
     _dst_in_src: Lazy[Tensor | None]
     _frames: dict[Relation, Frame]
     _relations: dict[Relation, Flow]
-    _by_relation: tuple[Tensor, ...] | None
+    _by_relation: ByRelation | None
+    _numbers: Lazy[Tensor] | None
 
     def __init__(
         self,
@@ -109,6 +111,7 @@ class Flow(Frozen):
             _frames=parts.get("frames") or {},
             _relations={},
             _by_relation=None,
+            _numbers=parts.get("relations"),
         )
         return self
 
@@ -135,18 +138,23 @@ class Flow(Frozen):
         if len(schema.relations) == 1:
             return self
         if name not in self._relations:
-            edges = self.by_relation[list(schema.relations).index(name)]
+            edges, indptr = (parts[list(schema.relations).index(name)] for parts in self.by_relation)
             frame = self._frames.setdefault(name, self._frame(name, edges))
-            self._relations[name] = Lazy(lambda: self._only(edges, frame)).get()
+            self._relations[name] = Lazy(lambda: self._only(edges, indptr, frame)).get()
         return self._relations[name]
 
     @property
-    def by_relation(self) -> tuple[Tensor, ...]:
-        """The edges of each relation of the schema, int64, ascending; raises what ``of`` raises."""
+    def by_relation(self) -> ByRelation:
+        """The edges of each relation of the schema; raises what ``of`` raises."""
         if self._by_relation is None:  # not Lazy: that would be made for pickles, also of flows without a graph
-            made = Lazy(lambda: edges_by_relation(self.dst_layer.schema, self.parent_eid))
-            self._set(_by_relation=made.get())
-        return self._by_relation or ()
+            self._set(_by_relation=Lazy(self._cut).get())
+        assert self._by_relation is not None
+        return self._by_relation
+
+    def _cut(self) -> ByRelation:
+        schema = self.dst_layer.schema
+        numbers = numbers_of_relations(schema, self.parent_eid) if self._numbers is None else self._numbers.get()
+        return by_relation(self.indptr, numbers, len(schema.relations))
 
     def _frame(self, name: Relation, edges: Tensor) -> Frame:
         """Return a frame for the edges of a relation."""
@@ -156,9 +164,8 @@ class Flow(Frozen):
         """Return the frames that belong to single relations; of relations whose frame was asked for."""
         return self._frames
 
-    def _only(self, edges: Tensor, data: Frame) -> Flow:
+    def _only(self, edges: Tensor, indptr: Tensor, data: Frame) -> Flow:
         """Return the flow of some edges, ascending, with a frame."""
-        indptr = torch.searchsorted(edges, self.structure.indptr)
         structure = Structure._trusted(indptr, self.structure.indices[edges], self.num_src)
         weight = self._weight and Lazy(lambda: self.weight[edges])
         parts: FlowParts = {"parent_eid": Lazy(lambda: self.parent_eid[edges]), "weight": weight, "data": data}

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TypedDict
+from typing import NamedTuple, TypedDict
 
+import numpy as np
 import torch
 from torch import Tensor
 
+from nodeflow import _kernels as kernels
 from nodeflow._base.frozen import Lazy
 from nodeflow._schema.schema import Relation, Schema
 from nodeflow.graph import Frame
@@ -24,6 +26,7 @@ class FlowParts(TypedDict, total=False):
             nodes in order. Left out: looked up when first needed.
         prefix: True: the destinations are the first nodes of the source layer, in order; instead of ``rows``.
         frames: frames of the edges of each relation that has one already.
+        relations: number of the relation of every edge, int32. Left out: by its parent id.
     """
 
     parent_eid: Lazy[Tensor] | None
@@ -33,13 +36,30 @@ class FlowParts(TypedDict, total=False):
     data: Frame | None
     rows: Lazy[Tensor | None]
     frames: dict[Relation, Frame]
+    relations: Lazy[Tensor] | None
 
 
-def edges_by_relation(schema: Schema, eid: Tensor) -> tuple[Tensor, ...]:
-    """Return for each relation the edges of a flow that are of it, ascending, from the parent ids of all edges."""
+class ByRelation(NamedTuple):
+    """The edges of each relation, ascending, int64, and where those of each destination begin among them."""
+
+    edges: tuple[Tensor, ...]
+    indptr: tuple[Tensor, ...]
+
+
+def numbers_of_relations(schema: Schema, eid: Tensor) -> Tensor:
+    """Return the number of the relation of every edge, int32, from its parent id; -1 for an edge without one."""
     starts = torch.tensor([ids.start for ids in schema.relations.values()], dtype=torch.int64, device=eid.device)
-    numbers = torch.bucketize(eid, starts, right=True)  # of ranges that begin at one id all but one are empty; 0: none
+    # of ranges that begin at one id all but one are empty
+    return torch.bucketize(eid, starts, right=True, out_int32=True) - 1
+
+
+def by_relation(indptr: Tensor, numbers: Tensor, num_relations: int) -> ByRelation:
+    """Return the edges of a flow by relation, from the number of the relation of each."""
+    if numbers.device.type == "cpu":
+        order, first, indptrs = kernels.csr.by_kind(indptr.numpy(), numbers.numpy(), num_relations)
+        sizes = np.diff(first).tolist()
+        return ByRelation(torch.from_numpy(order).split(sizes), torch.from_numpy(indptrs).unbind())
     # numbers of few bits are sorted in a quarter of the time
-    order = torch.argsort(numbers.to(torch.int16) if len(starts) < 2**15 else numbers, stable=True)
-    edges: tuple[Tensor, ...] = order.split(torch.bincount(numbers, minlength=len(starts) + 1).tolist())
-    return edges[1:]
+    order = torch.argsort(numbers.to(torch.int16) if num_relations < 2**15 else numbers, stable=True)
+    edges = order.split(torch.bincount(numbers + 1, minlength=num_relations + 1).tolist())[1:]
+    return ByRelation(edges, tuple(torch.searchsorted(each, indptr) for each in edges))

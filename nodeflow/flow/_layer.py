@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from nodeflow import _kernels as kernels
 from nodeflow._base.checks import LARGEST, as_count, as_ids, check_type
 from nodeflow._base.frozen import Frozen, Lazy
 from nodeflow._base.types import IdsLike
@@ -200,13 +201,13 @@ class Layer(Frozen):
         columns = f": {', '.join(self.data)}" if self.data else ""
         ids = "" if self.has_parent else " without parent ids"
         contexts = "" if self.context is None else f" in {len(self.context.unique())} contexts"
-        return f"Layer({self.num_nodes} nodes{self.types_in_words()}{ids}{contexts}{columns})"
+        return f"Layer({self.num_nodes} nodes{sizes(self.type_sizes())}{ids}{contexts}{columns})"
 
-    def types_in_words(self) -> str:
-        """Return the number of nodes of each type as " (author 3, paper 2)"; "" where there is only one."""
+    def type_sizes(self) -> dict[str, int]:
+        """Return the number of nodes of each type; of none where there is only one, or no parent graph."""
         if not self.has_schema or len(self.schema.nodes) == 1:
-            return ""
-        return sizes({name: len(rows) for name, rows in self._by_type.get().items()})
+            return {}
+        return {name: len(rows) for name, rows in self._by_type.get().items()}
 
     def typed_frames(self) -> dict[str, Frame]:
         """Return the frames that belong to single types, by name; of types whose frame was asked for."""
@@ -256,9 +257,9 @@ def dst_in_src(src: Layer, dst: Layer, device: torch.device) -> Tensor | None:
 def _by_type(schema: Schema, ids: Tensor) -> dict[str, Tensor]:
     """Return the rows of each type, ascending, among the parent ids of a layer."""
     types = schema.types_of(ids.cpu().numpy())
-    order = torch.from_numpy(np.argsort(types, kind="stable")).to(ids.device)
-    sizes = np.bincount(types, minlength=len(schema.nodes)).tolist()
-    return dict(zip(schema.nodes, order.split(sizes), strict=True))
+    indptr, order = kernels.csr.sort_by_destination(types, len(schema.nodes))
+    rows = torch.from_numpy(order).to(ids.device).split(np.diff(indptr).tolist())
+    return dict(zip(schema.nodes, rows, strict=True))
 
 
 def _sorted(ids: Tensor | None) -> tuple[Tensor, Tensor]:

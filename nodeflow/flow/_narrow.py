@@ -24,9 +24,10 @@ def entering(flow: Flow, relations: Sequence[Relation], data: Frame | None = Non
     Raises ValueError for edges into nodes of another type.
     """
     layer, names, old = flow.dst_layer, list(flow.dst_layer.schema.relations), flow.lazy_parts()
-    each = [flow.by_relation[names.index(relation)] for relation in relations]
+    numbers = [names.index(relation) for relation in relations]
+    each, indptrs = ([parts[number] for number in numbers] for parts in flow.by_relation)
     rows = [layer.of(relation[2]).rows for relation in relations]
-    degrees = [torch.searchsorted(own, flow.indptr).diff()[at] for own, at in zip(each, rows, strict=True)]
+    degrees = [own.diff()[at] for own, at in zip(indptrs, rows, strict=True)]
     edges, dst, indptr = torch.cat(each), torch.cat(rows), torch.cat([flow.indptr[:1], *degrees]).cumsum(0)
     if int(indptr[-1]) < len(edges):
         raise ValueError(

@@ -6,11 +6,14 @@ import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from nodeflow._base.checks import as_count
 from nodeflow._display.axes import axes_for
 from nodeflow._display.columns import chosen, column_table, names_of
-from nodeflow._display.html import funnel, page
+from nodeflow._display.html import funnel, page, table
 from nodeflow._display.layered import FlowSummary, Layered, draw_layered, draw_summary
+from nodeflow._schema.schema import sizes as in_words
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -46,7 +49,8 @@ def plot(
         label: the text in the nodes: the name of a column of the layers with one number per node, or a function of a
             ``Layer`` that returns one number per node. Layers without the column show ids. None: ids.
         color: the colours of the nodes, given in the same way. Whole numbers of at most ten kinds are classes, others
-            lie on a scale. The seeds then have thick rims. None: inputs and hidden layers are blue, seeds orange.
+            lie on a scale. The seeds then have thick rims. None: a colour per node type; where there is only one,
+            inputs and hidden layers are blue, seeds orange.
         width: the widths of the arrows in proportion to their sizes: the name of a column of the flows, or a function
             of a ``Flow``. ``width=lambda flow: flow.weight`` shows estimator weights. The legend has the smallest and
             the largest; flows without the column have thin arrows. None: one width.
@@ -75,6 +79,11 @@ def plot(
     labels, colors = (
         chosen(choice, argument, layers, frames, sizes) for choice, argument in ((label, "label"), (color, "color"))
     )
+    name: str | list[str] = color if isinstance(color, str) else "color"
+    if typed := [layer for layer in layers if layer.type_sizes() and color is None]:
+        types = typed[0].schema
+        colors = [types.types_of(x.parent_nid.numpy(force=True)).tolist() if x in typed else None for x in layers]
+        name = list(types.nodes)
     widths = chosen(width, "width", flows, [flow.data for flow in flows], [flow.num_edges for flow in flows])
     every = [
         number
@@ -86,8 +95,8 @@ def plot(
         hollow=[not layer.has_parent for layer in layers],
         edges={pair: (src.tolist(), dst.tolist()) for pair, flow in batch.flows.items() for src, dst in [flow.edges()]},
         same={i: flow.dst_in_src.tolist() for i, flow in enumerate(batch.flows) if _joins_parents(flow)},
-        colors=None if color is None else colors,
-        color_name=color if isinstance(color, str) else "color",
+        colors=colors if typed or color is not None else None,
+        color_name=name,
         widths=None if width is None else every,
         width_name=width if isinstance(width, str) else "width",
     )
@@ -118,13 +127,33 @@ def node_flow_html(batch: NodeFlow) -> str:
     words = f"{batch.num_flows} flows, {sum(batch.layer_sizes):,} nodes, {sum(batch.flow_sizes):,} edges{skips}"
     frames = [(f"layer {i}", layer.data) for i, layer in enumerate(batch.layers)]
     frames += [(f"flow {i}" if j == i + 1 else f"flow {i}, {j}", flow.data) for (i, j), flow in flows]
+    frames += [(f"layer {i} {name}", f) for i, x in enumerate(batch.layers) for name, f in x.typed_frames().items()]
+    frames += [(f"flow {i} {name[1]}", f) for i, x in enumerate(batch.flows) for name, f in x.typed_frames().items()]
     frames.append(("seeds", batch.seed_data))
-    return page("NodeFlow", words, funnel(batch.layer_sizes, batch.flow_sizes), column_table(frames, "frame"))
+    types = _sizes_table("nodes", "layer", [layer.type_sizes() for layer in batch.layers])
+    relations = _sizes_table("edges", "flow", [_relation_sizes(flow) for flow in batch.flows])
+    tables = types, relations, column_table(frames, "frame")
+    return page("NodeFlow", words, funnel(batch.layer_sizes, batch.flow_sizes), *tables)
+
+
+def _sizes_table(what: str, part: str, counts: list[dict[str, int]]) -> str:
+    names = dict.fromkeys(name for each in counts for name in each)
+    rows = ((name, *(f"{each.get(name, 0):,}" for each in counts)) for name in names)
+    return table((what, *(f"{part} {i}" for i in range(len(counts)))), rows, numbers=range(1, len(counts) + 1))
+
+
+def _relation_sizes(flow: Flow) -> dict[str, int]:
+    """Return the number of edges of each relation; of none where there is only one, or no parent graph."""
+    if not flow.has_parent or not flow.dst_layer.has_schema or len(flow.dst_layer.schema.relations) == 1:
+        return {}
+    relations, eid = flow.dst_layer.schema.relations, flow.parent_eid.numpy(force=True)
+    counts = np.bincount(flow.dst_layer.schema.relations_of(eid[eid >= 0]), minlength=len(relations))
+    return dict(zip(map(" ".join, relations), counts.tolist(), strict=True))
 
 
 def layer_html(layer: Layer) -> str:
     """Return the number of nodes, the first parent ids, and the columns."""
-    words = f"{layer.num_nodes:,} nodes{layer.types_in_words()}"
+    words = f"{layer.num_nodes:,} nodes{in_words(layer.type_sizes())}"
     if not layer.has_parent:
         words += ", without parent ids"
     elif layer.parent_nid.device.type == "cpu":
@@ -136,10 +165,10 @@ def layer_html(layer: Layer) -> str:
 
 
 def flow_html(flow: Flow) -> str:
-    """Return the numbers of nodes and edges, and the columns; parts that are made when asked for stay unmade."""
+    """Return the numbers of nodes and edges, also by relation, and the columns; weights stay unmade."""
     mean = flow.num_edges / max(flow.num_dst, 1)
     words = (
         f"layer {flow.layers[0]} → layer {flow.layers[1]}: {flow.num_src:,} sources, {flow.num_dst:,} destinations, "
-        f"{flow.num_edges:,} edges ({mean:.3g} per destination)"
+        f"{flow.num_edges:,} edges ({mean:.3g} per destination){in_words(_relation_sizes(flow))}"
     )
     return page("Flow", words, column_table([("", flow.data)]))

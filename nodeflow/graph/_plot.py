@@ -45,7 +45,7 @@ def plot(
         nodes: ids of the nodes to draw, with the edges among them; repeats count once. None: all.
         seeds: ids of nodes that are marked by a rim.
         label, color, width: as for ``NodeFlow.plot``: columns of the graph by name, of one number per node or edge, or
-            functions of ids (int64) that return a number for each. None: ids, one colour, one width.
+            functions of ids (int64) that return a number for each. None: ids, a colour per node type, one width.
 
     Of columns that are fetched (files, caches), the rows of the drawn nodes and edges are fetched, and only these.
 
@@ -82,9 +82,11 @@ def plot(
             names = names_of(list(map(str, ids)), of(label, "label", drawn, graph.ndata))
             sources, targets = (torch.searchsorted(drawn, end).tolist() for end in (src, dst))
             colors, widths = of(color, "color", drawn, graph.ndata), of(width, "width", eid, graph.edata)
-            words = [
+            words: list[Any] = [
                 choice if isinstance(choice, str) else name for choice, name in ((color, "color"), (width, "width"))
             ]
+            if color is None and len(types := graph.schema.nodes) > 1:
+                colors, words[0] = graph.schema.types_of(drawn.numpy()).tolist(), list(types)
             side = 1.5 + 0.9 * len(ids) ** 0.5
             axis = axes_for(ax, (side, side))
             rims = {i for i, v in enumerate(ids) if v in marked}

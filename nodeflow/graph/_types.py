@@ -14,7 +14,7 @@ from nodeflow._base.frozen import Frozen
 from nodeflow._base.types import ColumnsLike, IdsLike
 from nodeflow._edges.stored import integers
 from nodeflow._rows.rows import Rows
-from nodeflow._schema.schema import Relation, Schema, sizes
+from nodeflow._schema.schema import REVERSE, Relation, Schema, sizes
 from nodeflow.graph._frame import Frame, GraphFrame
 
 if TYPE_CHECKING:
@@ -25,8 +25,6 @@ TypedNodes: TypeAlias = "Mapping[str, int | ColumnsLike]"
 """Per node type the number of its nodes, or their columns."""
 TypedEdges: TypeAlias = "Mapping[Relation, Any]"
 """Per relation the ends of its edges, ``(src, dst)`` or ``(src, dst, columns)``, in ids of their types."""
-REVERSE = "rev_"
-"""The name of a reverse relation begins with it."""
 
 
 class OfType(Frozen):
@@ -126,6 +124,12 @@ class Types(NamedTuple):
         """Return the sizes of node types, and of relations, in words; "" where there is only one."""
         nodes = {name: len(ids) for name, ids in self.schema.nodes.items()}
         return sizes(nodes), sizes({" ".join(name): len(ids) for name, ids in self.schema.relations.items()})
+
+    def frames(self, ndata: Frame, edata: Frame) -> list[tuple[str, Frame]]:
+        """Return the frames of all nodes and all edges, then those of single types and relations, with their names."""
+        names = [*self.schema.nodes, *map(" ".join, self.schema.relations)]
+        own = zip(names, (*self.nodes, *self.relations), strict=True)
+        return [("nodes", ndata), ("edges", edata), *((n, f) for n, f in own if f is not ndata and f is not edata)]
 
     def of_nodes(self) -> ByName[str]:
         parts = zip(self.schema.nodes.items(), self.nodes, strict=True)

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nodeflow._base.checks import Ints, describe
+from nodeflow._base.checks import Ints, as_array, describe
 from nodeflow._base.types import ColumnsLike, NumbersLike, SeedsLike
 from nodeflow.flow import NodeFlow
 from nodeflow.graph import Frame
@@ -40,15 +40,15 @@ def all_or(seeds: SeedsLike | str | None, sampler: SamplerBase) -> SeedsLike:
     return torch.arange(sampler.num_seeds, device="cpu")
 
 
-def as_seed_data(columns: ColumnsLike | None, num_seeds: int) -> Frame:
+def as_seed_data(columns: ColumnsLike | None, num_seeds: int, argument: str) -> Frame:
     """Return columns by seed as a frame; raise TypeError or ValueError unless each has a row per seed."""
     if columns is not None and not hasattr(columns, "items"):
-        raise TypeError(f"seed_data must be a dict from names to columns, got {describe(columns)}")
+        raise TypeError(f"{argument} must be a dict from names to columns, got {describe(columns)}")
     for name, column in ({} if columns is None else columns).items():
         size = len(column) if hasattr(column, "__len__") else None
         if size != num_seeds:
             raise ValueError(
-                f"seed_data[{name!r}] must have a row per seed ({num_seeds}), got {describe(column)}; for a column by "
+                f"{argument}[{name!r}] must have a row per seed ({num_seeds}), got {describe(column)}; for a column by "
                 "node pass column[seeds]"
             )
     return Frame(num_seeds, columns)
@@ -91,15 +91,27 @@ def as_times(times: NumbersLike | None, sampler: SamplerBase, shape: torch.Size)
     name = type(sampler).__name__
     if times is None:
         if sampler.takes_times:
-            raise TypeError(f"times is missing: {name} needs a time for every seed, NodeFlowLoader(..., times=times)")
+            raise TypeError(
+                f"times is missing: {name} needs a time for every seed: NodeFlowLoader(..., times=times), or the time= "
+                "of a SeedTable"
+            )
         return None
     if not sampler.takes_times:
-        raise TypeError(f"times must be None: {name} takes no times")
-    # numpy makes a list of floats float64; torch would make it float32, which cannot tell many times apart
-    stamps = torch.as_tensor(times if isinstance(times, Tensor) else np.asarray(times)).detach().cpu().clone()
-    if stamps.shape not in (shape, shape[:1]):
-        raise ValueError(f"times must have one entry per seed ({shape[0]}), got shape {tuple(stamps.shape)}")
-    return stamps
+        raise TypeError(
+            f"times must be None: {name} takes no times, and would show what is later; seed_data may hold them"
+        )
+    return as_stamps(times, "times", shape)
+
+
+def as_stamps(times: NumbersLike, name: str, shape: torch.Size) -> Tensor:
+    """Return times, one per seed or row of seeds, as a tensor of their own type."""
+    array = as_array(times, name, "numbers")
+    if array.dtype.kind not in "iuf":
+        hint = "; for seconds: times.astype('datetime64[s]').astype('int64')" if array.dtype.kind == "M" else ""
+        raise TypeError(f"{name} must be numbers, in the unit of the graph's times, got dtype {array.dtype}{hint}")
+    if array.shape not in (shape, shape[:1]):
+        raise ValueError(f"{name} must have one entry per seed ({shape[0]}), got shape {array.shape}")
+    return torch.from_numpy(array.copy())
 
 
 def samplers_with_state(sampler: SamplerBase) -> dict[str, Any]:

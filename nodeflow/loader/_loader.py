@@ -11,15 +11,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from nodeflow._base.checks import as_count, as_device, as_flag, as_ids, as_int, check_type, describe
+from nodeflow._base.checks import as_count, as_device, as_flag, as_int, check_type, describe
 from nodeflow._base.types import Array, ColumnsLike, NumbersLike, SeedsLike
 from nodeflow._display.html import page, table
 from nodeflow._rows.rows import take_rows
 from nodeflow.flow import NamesLike, NodeFlow, empty_node_flow
 from nodeflow.loader._checks import (
-    all_or,
-    as_seed_data,
-    as_times,
     check_inputs,
     check_process,
     check_settings,
@@ -31,6 +28,7 @@ from nodeflow.loader._checks import (
 )
 from nodeflow.loader._epochs import Epochs, Pass
 from nodeflow.loader._shares import Owner, Share, as_facts, join, shares_of, sharing
+from nodeflow.loader._table import SeedTable, as_table
 from nodeflow.loader._weights import draw, running_sums
 from nodeflow.loader._workers import Timed, Timings, draw_ahead, draw_on_request
 from nodeflow.random import Random, derive_key, hash_ids
@@ -52,7 +50,8 @@ class NodeFlowLoader(Epochs):
         sampler: makes a NodeFlow of the seeds of a batch.
         seeds: parent ids; repeats allowed. With shape ``[P, m]``, such as pairs of nodes, rows stay together: a batch
             has ``batch_size`` rows, and its ``seed_index`` has shape ``[batch_size, m]``. A bool mask selects among all
-            possible seeds. "all", or for seeds that are not nodes None: all possible seeds, such as all links.
+            possible seeds. "all", or for seeds that are not nodes None: all possible seeds, such as all links. A
+            ``SeedTable`` brings its times and columns along.
         batch_size: number of seeds per batch, or of rows of seeds.
         shuffle: whether every epoch has a new random order of the seeds; else the order is the given one.
         drop_last: whether to leave out a last batch that is smaller than the others.
@@ -127,7 +126,7 @@ class NodeFlowLoader(Epochs):
     def __init__(
         self,
         sampler: SamplerBase,
-        seeds: SeedsLike | str | None = None,
+        seeds: SeedTable | SeedsLike | str | None = None,
         batch_size: int = 1024,
         shuffle: bool = False,
         drop_last: bool = False,
@@ -152,9 +151,8 @@ class NodeFlowLoader(Epochs):
         super().__init__()
         check_type(sampler, "sampler", SamplerBase, "a nodeflow Sampler")
         self.sampler = sampler
-        flat, shape = sampler.flat_seeds(all_or(seeds, sampler))
-        ids = torch.from_numpy(as_ids(flat, "seeds", sampler.num_seeds, sampler.seed_kind).copy())
-        self.seeds = ids if shape is None else ids.view(shape)
+        table = as_table(seeds, sampler, times, seed_data)
+        self.seeds, self.times, self.seed_data = table.seeds, table.time, table.data
         self.batch_size = as_count(batch_size, "batch_size", 1)
         if sampler.most_seeds is not None and self.batch_size > sampler.most_seeds:
             raise ValueError(
@@ -163,9 +161,7 @@ class NodeFlowLoader(Epochs):
         self.shuffle, self.drop_last = as_flag(shuffle, "shuffle"), as_flag(drop_last, "drop_last")
         self.seed = as_int(seed, "seed")
         self.num_workers, self.prefetch = as_count(num_workers, "num_workers"), as_count(prefetch, "prefetch")
-        self.times = as_times(times, sampler, self.seeds.shape)
         self._sums = None if weights is None else running_sums(weights, len(self.seeds))
-        self.seed_data = as_seed_data(seed_data, len(self.seeds))
         self.inputs, self.inputs_ahead = inputs, as_count(inputs_ahead, "inputs_ahead")
         check_inputs(inputs, self.inputs_ahead, sampler.graph.num_nodes)
         self.ndata, self.edata = ndata, edata

@@ -77,7 +77,7 @@ def named(name: str, *, task: str | None = None) -> Metric:
     | accuracy | scores ``[n, C]``, classes ``[n]`` | share of rows whose highest score is right |
     | f1_micro, f1_macro | the same | F1 of all decisions; mean F1 of the classes in targets or predictions |
     | f1_micro, f1_macro | scores ``[n, L]``, labels ``[n, L]`` of 0 and 1 | likewise; a label is predicted above 0 |
-    | average_precision, auroc | the same, or ``[n]`` both | mean over the labels that have both ones and zeros |
+    | average_precision, auroc | the same | mean over the labels that have both ones and zeros |
     | mae, mse, rmse | numbers ``[n]`` or ``[n, k]``, both | mean absolute error, mean squared error, its root |
     | r2 | the same | 1 - squared error / squared distance to the mean of targets; the mean over columns |
     | mrr | scores ``[n, C]`` of candidates, labels ``[n, C]`` or right ones ``[n]`` | mean of 1 / best rank |
@@ -90,6 +90,9 @@ def named(name: str, *, task: str | None = None) -> Metric:
 
     Raises ValueError for an unknown name or one that does not fit the task. A call raises TypeError or ValueError for
     targets that do not fit the metric.
+
+    One label, 0 or 1, has scores and labels of shape ``[n]`` or ``[n, 1]``, in "accuracy" too, where a score above 0
+    predicts 1. Both F1 then are that of the ones.
 
     Of equal highest scores the first counts. In "mrr" equal scores share their mean rank, as in ``rank_links``. "map@k"
     adds up the precisions at the right ones among the best k, and divides by how many of them could be there. Rows
@@ -144,12 +147,23 @@ def _labels(outputs: Tensor, targets: Tensor) -> Tensor:
     return targets.bool()
 
 
+def _as_columns(outputs: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
+    """Return scores and targets of one label, ``[n]`` or ``[n, 1]``, as ``[n, 1]`` both; others as they are."""
+    if all(value.ndim == 1 or value.shape[1:] == (1,) for value in (outputs, targets)):
+        return outputs.reshape(-1, 1), targets.reshape(-1, 1)
+    return outputs, targets
+
+
 def _accuracy(outputs: Tensor, targets: Tensor) -> Tensor:
+    outputs, targets = _as_columns(outputs, targets)
+    if outputs.shape[1:] == targets.shape[1:] == (1,):
+        return ((outputs > 0) == _labels(outputs, targets)).double().mean()
     return (_classes(outputs, targets) == targets).double().mean()
 
 
 def _f1_parts(outputs: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
     """Per class or label, twice the number of right decisions, and the number of decisions and targets together."""
+    outputs, targets = _as_columns(outputs, targets)
     if targets.ndim == 1:
         predicted, size = _classes(outputs, targets), outputs.shape[1]
         hits = predicted[predicted == targets].bincount(minlength=size)
@@ -171,8 +185,7 @@ def _f1_macro(outputs: Tensor, targets: Tensor) -> Tensor:
 
 
 def _over_labels(outputs: Tensor, targets: Tensor, value: Callable[[Tensor, Tensor], float]) -> Tensor:
-    if outputs.ndim == targets.ndim == 1:
-        outputs, targets = outputs[:, None], targets[:, None]
+    outputs, targets = _as_columns(outputs, targets)
     labels = _labels(outputs, targets)
     values = [value(outputs[has, i], outputs[~has, i]) for i, has in enumerate(labels.T) if has.any() and not has.all()]
     if not values:

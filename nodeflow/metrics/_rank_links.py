@@ -107,8 +107,8 @@ def triples_of(graph: Graph, relation: str | None = None, edges: IdsLike | _All 
     """Return edges of a graph as triples (source, relation, destination), int64 ``[k, 3]``; pairs without a relation.
 
     Args:
-        relation: name of the edge column with a whole number per edge; None gives pairs (source, destination),
-            ``[k, 2]``.
+        relation: name of the edge column with a whole number per edge; None: the numbers of the relations of
+            ``graph.schema``, and pairs (source, destination), ``[k, 2]``, where it has only one.
         edges: ids of edges, ``[k]``, in the order of the rows; all by default.
 
     Raises KeyError for a column that the graph has not, TypeError or ValueError for one that is not whole numbers,
@@ -120,12 +120,14 @@ def triples_of(graph: Graph, relation: str | None = None, edges: IdsLike | _All 
     """
     src, dst = graph.edges() if isinstance(edges, _All) else graph.find_edges(edges)
     if relation is None:
-        return torch.stack([src, dst], 1)
+        ids = np.arange(graph.num_edges) if isinstance(edges, _All) else as_ids(edges, "edges", graph.num_edges, "edge")
+        kinds = [torch.from_numpy(graph.schema.relations_of(ids))] if len(graph.schema.relations) > 1 else []
+        return torch.stack([src, *kinds, dst], 1)
     column = torch.as_tensor(graph.edata[relation])
     if not isinstance(edges, _All):
         column = column[torch.from_numpy(as_ids(edges, "edges", graph.num_edges, "edge"))]
-    kinds = as_ids(column, f"the edge column {relation!r}", LARGEST, "relation")
-    return torch.stack([src, torch.from_numpy(kinds), dst], 1)
+    numbers = as_ids(column, f"the edge column {relation!r}", LARGEST, "relation")
+    return torch.stack([src, torch.from_numpy(numbers), dst], 1)
 
 
 class Part(NamedTuple):

@@ -101,7 +101,7 @@ class HGTConv(FlowConv):
         """
         check_width(self, h, self.in_features)
         check_schema(flow, self.relations, self.node_types)
-        edges, heads, size = torch.cat(flow.by_relation), self.heads, self.out_features // self.heads
+        edges, heads, size = torch.cat(flow.by_relation.edges), self.heads, self.out_features // self.heads
         if h.layout != torch.strided or len(edges) < flow.num_edges:
             raise ValueError("h must be dense, as TypedLinear makes it, and every edge have a parent edge")
         if self.time is None and edge_time is not None:
@@ -148,7 +148,7 @@ class HGTConv(FlowConv):
         """Return the edges from the distinct times of each relation, and what these add to keys and values."""
         assert self.time is not None
         rows, places, total = [], [], 0
-        sizes = [len(edges) for edges in flow.by_relation]
+        sizes = [len(edges) for edges in flow.by_relation.edges]
         for relation, each in zip(self.relations, difference.split(sizes), strict=True):
             distinct, place = torch.unique(each, return_inverse=True)
             rows.append((relation[0], self.time(distinct)))

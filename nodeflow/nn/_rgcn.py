@@ -87,7 +87,7 @@ class RGCNConv(FlowConv):
         if self.relations is not None and edge_types is None:
             check_schema(flow, self.relations)
             edge_types = torch.full_like(flow.indices, -1)
-            for number, edges in enumerate(flow.by_relation):
+            for number, edges in enumerate(flow.by_relation.edges):
                 edge_types[edges] = number
         types = edge_rows(flow, edge_types, self.edge_type)
         _check_types(types, self.num_relations, self.edge_type if self.relations is None else "relations")

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Unpack
+from collections.abc import Mapping, Sequence
+from typing import Any, Unpack
 
 import numpy as np
 
 from nodeflow import _kernels as kernels
 from nodeflow._base.checks import as_number
-from nodeflow._base.types import NumbersLike, PerFlow
+from nodeflow._base.types import Fanouts
 from nodeflow._edges.edges import Edges
 from nodeflow.graph import Graph
-from nodeflow.sampling._options import SamplerOptions
+from nodeflow.sampling._kinds import by_kind, check_fanouts
+from nodeflow.sampling._options import RowOptions
 from nodeflow.sampling._rows import DrawingRows, Drawn, RowSampler
-from nodeflow.sampling._sampler import Step, as_list, check_sizes
+from nodeflow.sampling._sampler import Step
 
 
 class BernoulliSampler(RowSampler):
@@ -29,9 +31,9 @@ class BernoulliSampler(RowSampler):
 
     Args:
         fanouts: k, one number per flow **in flow order**: ``fanouts[-1]`` belongs to the seeds, ``fanouts[0]`` to the
-            inputs; -1 keeps all.
-        rates: instead of ``fanouts``, p itself, one number above 0 and at most 1 per flow, in the same order.
-        graph, direction, include_dst, reuse, edge_filter, weight, seed: see ``Sampler``. Edges that
+            inputs; -1 keeps all. Each may be a dict by relation or type, as in ``NeighborSampler``.
+        rates: instead of ``fanouts``, p itself, one number above 0 and at most 1 per flow, or a dict of them, likewise.
+        graph, edge_type, direction, include_dst, reuse, edge_filter, weight, seed: see ``RowSampler``. Edges that
             ``edge_filter`` or ``without_edges`` leaves out do not count in d.
 
     Cost: one logarithm per kept edge, whatever the degrees. Jumps from one kept edge to the next come from uniforms of
@@ -54,30 +56,39 @@ class BernoulliSampler(RowSampler):
     def __init__(
         self,
         graph: Graph,
-        fanouts: PerFlow | None = None,
+        fanouts: Fanouts | None = None,
         *,
-        rates: NumbersLike | None = None,
-        **options: Unpack[SamplerOptions],
+        rates: Sequence[float | Mapping[Any, float]] | None = None,
+        **options: Unpack[RowOptions],
     ) -> None:
         if (fanouts is None) == (rates is None):
             number = "neither" if fanouts is None else "both"
             raise ValueError(
                 f"BernoulliSampler takes either fanouts, as in [10, 25], or rates, as in [0.1, 0.5]; got {number}"
             )
-        self.fanouts = None if fanouts is None else check_sizes(fanouts, "fanouts")
-        values = [] if rates is None else as_list(rates, "rates", "one number per flow, as in [0.1, 0.5]")
-        checked = tuple(as_number(value, f"rates[{i}]", above=0, most=1) for i, value in enumerate(values))
-        self.rates = None if rates is None else checked
+        name = options.get("edge_type")
+        kind = "relation" if name is None else "edge type"
+        self.fanouts = None if fanouts is None else check_fanouts(fanouts, edge_type=name)
+        self.rates = None if rates is None else by_kind(rates, "rates", _rate, "[0.1, 0.5]", kind)
         super().__init__(graph, len(self.fanouts or self.rates or ()), **options)
 
+    def read_graph(self) -> None:
+        super().read_graph()
+        of = "fanouts" if self.rates is None else "rates"
+        self._counts = [self.kinds.numbers(number, of) for number in self.fanouts or self.rates or ()]
+
     def draw_rows(self, edges: Edges, rows: DrawingRows, step: Step) -> Drawn:
-        fanout = -1 if self.fanouts is None else self.fanouts[step.flow]
-        rate = 0.0 if self.rates is None else self.rates[step.flow]
-        begin, degree, rejection = kernels.bernoulli.log_rejection(edges.indptr, rows.numbers, fanout, rate)
+        counts = self._counts[step.flow].astype(np.float64)
+        plan = edges.indptr, rows.numbers, counts, rows.kinds, self.rates is not None
+        begin, degree, rejection = kernels.bernoulli.log_rejection(*plan)
         key = np.uint64(step.random.key)
         indptr, positions, src = kernels.bernoulli.draw_bernoulli(
             begin, degree, edges.indices, rows.ident, key, rejection
         )
-        every = fanout < 0 and rate in (0, 1)
-        inverse = None if every else lambda: np.repeat(-1 / np.expm1(rejection), np.diff(indptr))
+        every = counts == 1 if self.rates is not None else counts < 0
+        inverse = None if every.all() else lambda: np.repeat(-1 / np.expm1(rejection), np.diff(indptr))
         return Drawn(indptr, positions, src, inverse, False)
+
+
+def _rate(value: object, name: str, of_kind: bool) -> float:
+    return as_number(value, name, least=0, most=1) if of_kind else as_number(value, name, above=0, most=1)

@@ -49,7 +49,19 @@ class Choice(Frozen):
     (array([0, 2, 3]), array([5, 7, 5]))
     """
 
-    __slots__ = ("_fresh", "edata", "eid", "indptr", "ndata", "needs_weight", "nodes", "positions", "src", "weight")
+    __slots__ = (
+        "_fresh",
+        "edata",
+        "eid",
+        "indptr",
+        "ndata",
+        "needs_weight",
+        "nodes",
+        "positions",
+        "relations",
+        "src",
+        "weight",
+    )
     indptr: Ints
     positions: Ints | None
     src: Ints | None
@@ -59,6 +71,7 @@ class Choice(Frozen):
     edata: Mapping[str, Tensor]
     nodes: Tensor | None
     ndata: Mapping[str, Tensor]
+    relations: Lazy[Tensor] | None
     _fresh: list[Ints] | None
 
     def __init__(
@@ -94,6 +107,7 @@ class Choice(Frozen):
         else:
             cell = Lazy.of(_weight(weight, size).clone())
         self._set(indptr=ints["indptr"], positions=ints.get("positions"), src=ints.get("src"), _fresh=None)
+        self._set(relations=None)
         self._set(weight=cell, needs_weight=False if cell is None else None, edata=dict(edata or {}))
         self._set(eid=None if eid is None else torch.from_numpy(ints["eid"]), ndata=dict(ndata or {}))
         self._set(nodes=None if nodes is None else torch.from_numpy(ints["nodes"]))
@@ -111,13 +125,14 @@ class Choice(Frozen):
         edata: Mapping[str, Tensor] | None = None,
         nodes: Tensor | None = None,
         ndata: Mapping[str, Tensor] | None = None,
+        relations: Lazy[Tensor] | None = None,
     ) -> Choice:
         """Return a Choice of arrays that a compiled loop made, which are not checked.
 
         ``src`` are the sources of the edges at ``positions``; None is for edges that the parent graph does not have, or
         whose parent ids are ``eid``.
         ``needs_weight`` says whether weights may vary within a destination (see ``Flow.needs_weight``). None: unknown,
-        so weights are compared.
+        so weights are compared. ``relations``: the number of the relation of each edge; None: by its parent id.
         """
         self = cls.__new__(cls)
         self._set(
@@ -131,6 +146,7 @@ class Choice(Frozen):
             edata=edata or {},
             nodes=nodes,
             ndata=ndata or {},
+            relations=relations,
         )
         return self
 
@@ -272,6 +288,9 @@ class _Parts:
             "weight": Lazy(lambda: torch.cat([_weights_of(choice) for choice in choices])) if weighted else None,
             "needs_weight": True if True in needs else None if None in needs else False,
         }
+        if all(choice.relations is not None for choice in choices):
+            numbers = [choice.relations for choice in choices if choice.relations is not None]
+            parts["relations"] = Lazy(lambda: torch.cat([each.get() for each in numbers]))
         layers = [
             Layer._trusted(size, whole.parent_nid[:size], context=None if context is None else context[:size])
             for size in reversed(num_nodes[1:])
@@ -305,6 +324,7 @@ class _Parts:
         structure = Structure._trusted(torch.from_numpy(choice.indptr), torch.from_numpy(local), src.num_nodes)
         parts: FlowParts = {"parent_eid": parent_eid(self.edges, choice), "data": Frame(len(local), choice.edata)}
         parts |= {"weight": choice.weight, "needs_weight": choice.needs_weight, "prefix": prefix}
+        parts["relations"] = choice.relations
         return Flow._trusted(structure, src, dst, (i, i + 1), **parts)
 
 
@@ -325,6 +345,7 @@ def first_rows(indptr: Tensor, indices: Tensor, src: Layer, dst: Layer, i: int, 
         return None if cell is None else Lazy(lambda: cell.get()[:size])
 
     own: FlowParts = {**parts, "parent_eid": first(parts["parent_eid"]), "weight": first(parts["weight"])}
+    own["relations"] = first(parts.get("relations"))
     own["prefix"] = True
     structure = Structure._trusted(indptr[: dst.num_nodes + 1], indices[:size], src.num_nodes)
     return Flow._trusted(structure, src, dst, (i, i + 1), **own)

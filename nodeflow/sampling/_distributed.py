@@ -77,6 +77,7 @@ class _BroughtIds(WholeIds):
 def with_rows_of(sampler: AnySampler, nodes: Ints) -> AnySampler:
     """Return a sampler that looks up the edges of ``nodes``, but those that it leaves out, here; collective."""
     graph, reader = sampler.graph, sampler.reader
+    layout = reader.edges.whole_rows
     # the rows of one process serve as they are, without a copy
     if graph.peers.size == 1:
         return sampler
@@ -85,7 +86,8 @@ def with_rows_of(sampler: AnySampler, nodes: Ints) -> AnySampler:
         candidates = Candidates(own, torch.from_numpy(nodes))
         indices, ids = own.edges.indices[candidates.positions], own.edges.ids(candidates.positions)
         weights = [] if own.weights is None else [own.weights[ids]]
-        return [candidates.degrees.numpy(), indices, graph.held.whole.edge_ids_of(ids), *weights]
+        kinds = [] if layout.is_plain else [own.edges.kinds_at(candidates.positions)]
+        return [candidates.degrees.numpy(), indices, graph.held.whole.edge_ids_of(ids), *kinds, *weights]
 
     with together(graph, "edges of nodes"):
         rows = np.unique(nodes)
@@ -93,7 +95,9 @@ def with_rows_of(sampler: AnySampler, nodes: Ints) -> AnySampler:
         indptr, taken = _in_order([arrays[0] for arrays in brought], routes)
         indices, ids, *column = (taken(list(arrays)) for arrays in list(zip(*brought, strict=True))[1:])
     whole = _BroughtIds(graph.num_nodes, rows, ids.astype(np.int64, copy=False))
+    kinds = NOTHING if layout.is_plain else column.pop(0)
     edges = Edges._trusted(indptr, indices, None, whole=whole)
+    edges = edges.by_kind(lambda: kinds, own=layout.restricted(rows), whole=layout)
     return sampler.with_reader(Reader(edges, column[0] if column else None, reader.weight_type, None))
 
 

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from nodeflow._base.checks import Ints, as_int
 from nodeflow._edges.columns import edge_integers
+from nodeflow._edges.edges import Edges
 from nodeflow._edges.node_rows import NodeRows
 from nodeflow.graph import Graph
-from nodeflow.sampling._sampler import as_list, check_size
+from nodeflow.sampling._sampler import as_list, check_draws, check_size
 
+Number = TypeVar("Number", int, float)
 Fanout = int | dict[Any, int]
+"""One number for all kinds of edges, or one by kind."""
 
 
 class Kinds(NamedTuple):
@@ -31,14 +35,14 @@ class Kinds(NamedTuple):
     of_edges: Callable[[], Ints]
     find: Callable[[Any], Any]
 
-    def counts(self, fanout: Fanout) -> Ints:
-        """Return the fanout of every kind, of one number for all or a dict; kinds that a dict leaves out get 0."""
-        if isinstance(fanout, int):
-            return np.full(max(len(self.names), 1), fanout, np.int64)
-        by_name = {self.find(key): number for key, number in fanout.items()}
-        if len(by_name) < len(fanout):
-            raise ValueError(f"fanouts name one relation twice: {list(fanout)}")
-        return np.array([by_name.get(name, 0) for name in self.names] or [0], np.int64)
+    def numbers(self, value: float | Mapping[Any, float], of: str = "fanouts") -> NDArray[Any]:
+        """Return the number of every kind, see ``numbers_of``."""
+        return numbers_of(value, self.names, self.find, of)
+
+    def lay_out(self, edges: Edges, graph: Graph) -> Edges:
+        """Return edges of a graph with a row for every node and kind that it can have."""
+        own = self.rows.restricted(graph.held.masters.numpy())
+        return edges.by_kind(self.of_edges, own=own, whole=self.rows)
 
 
 def relations(graph: Graph, direction: str) -> Kinds:
@@ -74,22 +78,58 @@ def types_in(graph: Graph, name: str) -> Kinds:
             raise ValueError(f"fanouts name the edge type {kind}, but the types there are: {names}")
         return kind
 
-    rows = NodeRows([graph.num_nodes], [range(max(len(names), 1))])
-    return Kinds(names, rows, lambda: np.searchsorted(types, column), find)
+    def of_edges() -> Ints:
+        # read once more, so that no copy of the column is kept
+        return np.searchsorted(types, edge_integers(graph, name, "edge_type"))
+
+    return Kinds(names, NodeRows([graph.num_nodes], [range(max(len(names), 1))]), of_edges, find)
 
 
-def check_fanouts(fanouts: object, *, numbered: bool) -> tuple[Fanout, ...]:
-    """Check fanouts of which each may be a dict from kind to number; kinds are integers where they are ``numbered``."""
-    values = as_list(fanouts, "fanouts", "a number or a dict per flow, as in [{0: 5, 1: 10}, {0: 10}]", "entry")
-    checked: list[Fanout] = []
-    for i, fanout in enumerate(values):
-        if not isinstance(fanout, Mapping):
-            checked.append(check_size(fanout, f"fanouts[{i}]"))
-            continue
-        counts = {}
-        for key, number in fanout.items():
-            kind = as_int(key, f"an edge type in fanouts[{i}]") if numbered else key
-            count = as_int(number, f"fanouts[{i}][{kind!r}]")
-            counts[kind] = 0 if count == 0 else check_size(count, f"fanouts[{i}][{kind!r}]")
-        checked.append(counts)
-    return tuple(checked)
+def numbers_of(
+    value: float | Mapping[Any, float], names: Iterable[Any], find: Callable[[Any], Any], of: str
+) -> NDArray[Any]:
+    """Return a number for each name, from one for all, or a dict by what ``find`` turns into names; else 0."""
+    every = list(names)
+    if not isinstance(value, Mapping):
+        return np.full(max(len(every), 1), value)
+    by_name = {find(key): number for key, number in value.items()}
+    if len(by_name) < len(value):
+        raise ValueError(f"{of} name one relation twice: {list(value)}")
+    return np.array([by_name.get(name, 0) for name in every] or [0])
+
+
+def by_kind(
+    value: Any, name: str, check: Callable[[object, str, bool], Number], example: str, kind: str
+) -> tuple[Number | dict[Any, Number], ...]:
+    """Check a number per flow, each by ``of_kinds``."""
+    words = f"one number per flow, as in {example}, or a dict of them by {kind}"
+    return tuple(of_kinds(each, f"{name}[{i}]", check, kind) for i, each in enumerate(as_list(value, name, words)))
+
+
+def of_kinds(
+    value: Any, name: str, check: Callable[[object, str, bool], Number], kind: str
+) -> Number | dict[Any, Number]:
+    """Check one number for all kinds, or a dict from kind to number.
+
+    ``kind`` is "relation", "node type", or "edge type", which is an integer. ``check(number, name, of_kind)`` checks a
+    number; one of a kind may be 0, for none.
+    """
+    if not isinstance(value, Mapping):
+        return check(value, name, False)
+    keys = [as_int(key, f"an edge type in {name}") if kind == "edge type" else key for key in value]
+    return {key: check(number, f"{name}[{key!r}]", True) for key, number in zip(keys, value.values(), strict=True)}
+
+
+def check_fanouts(fanouts: Any, *, edge_type: str | None = None, repeated: bool = False) -> tuple[Fanout, ...]:
+    """Check fanouts (see ``by_kind``); ``repeated`` says whether they are numbers of draws with replacement."""
+    checked = by_kind(fanouts, "fanouts", as_fanout, "[10, 25]", "relation" if edge_type is None else "edge type")
+    if repeated:
+        largest = max(max(each.values(), default=0) if isinstance(each, dict) else each for each in checked)
+        check_draws(largest, "fanouts with replacement")
+    return checked
+
+
+def as_fanout(value: object, name: str, of_kind: bool) -> int:
+    """Return a checked fanout; that of a kind may be 0."""
+    number = as_int(value, name)
+    return 0 if of_kind and number == 0 else check_size(number, name)

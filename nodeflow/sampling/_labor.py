@@ -10,18 +10,18 @@ from torch import Tensor
 
 from nodeflow import _kernels as kernels
 from nodeflow._base.checks import Ints, as_flag, as_int, check_one_of
-from nodeflow._base.types import Array, Floats, PerFlow
+from nodeflow._base.types import Array, Fanouts, Floats
 from nodeflow._edges.edges import NOTHING, Edges
 from nodeflow._edges.numbering import Numbering
 from nodeflow._runtime.memory import copied_outside, outside
 from nodeflow.graph import Graph
 from nodeflow.random import derive_key
-from nodeflow.sampling._bound import Candidates
 from nodeflow.sampling._choice import Choice
+from nodeflow.sampling._kinds import check_fanouts
 from nodeflow.sampling._neighbor import inverse_rate
-from nodeflow.sampling._options import SamplerOptions
+from nodeflow.sampling._options import RowOptions
 from nodeflow.sampling._rows import DrawingRows, Drawn, RowSampler
-from nodeflow.sampling._sampler import Step, check_sizes
+from nodeflow.sampling._sampler import Step
 
 _CONVERGED = "converged"
 _MOST_ROUNDS = 100
@@ -59,6 +59,7 @@ class LaborSampler(RowSampler):
     Args:
         fanouts: k, one number per flow **in flow order**: ``fanouts[-1]`` belongs to the seeds. It is the expected
             number of neighbours for ``iterations=0``; more iterations draw more edges to fewer nodes. -1 takes all.
+            Each may be a dict by relation or type, as in ``NeighborSampler``; a source has one r_t for all of these.
         iterations: 0 is LABOR-0: all pi are 1, and an edge is drawn with probability ``min(1, k / d)``. i is LABOR-i: i
             times, every pi_t is multiplied by the largest c_s of its destinations and the c_s are solved for again,
             which lowers the expected number of sources. "converged" (or -1) is ``LABOR-*``: until that number falls by
@@ -78,7 +79,7 @@ class LaborSampler(RowSampler):
             epoch. Nodes renew theirs at batches of their own, so two batches at distance b in an epoch share a fraction
             ``max(0, 1 - b / batch_dependency)`` of the numbers, and each batch is a draw as good as any. Batches must
             then be numbered (a ``NodeFlowLoader`` does so).
-        graph, direction, include_dst, reuse, edge_filter, weight, seed: see ``Sampler``; ``reuse`` needs
+        graph, edge_type, direction, include_dst, reuse, edge_filter, weight, seed: see ``RowSampler``; ``reuse`` needs
             ``iterations=0``. Probabilities do not depend on ``weight``.
 
     At equal seeds all LaborSamplers have the same r_t, whatever their ``method``, ``iterations`` and fanouts: they can
@@ -107,16 +108,16 @@ class LaborSampler(RowSampler):
     def __init__(
         self,
         graph: Graph,
-        fanouts: PerFlow,
+        fanouts: Fanouts,
         *,
         iterations: int | str = 0,
         method: str = "poisson",
         estimator: str = "horvitz-thompson",
         layer_dependency: bool = False,
         batch_dependency: int | None = 1,
-        **options: Unpack[SamplerOptions],
+        **options: Unpack[RowOptions],
     ) -> None:
-        self.fanouts = check_sizes(fanouts, "fanouts")
+        self.fanouts = check_fanouts(fanouts, edge_type=options.get("edge_type"))
         self.iterations = _iterations(iterations)
         check_one_of(method, "method", ("poisson", "sequential"))
         check_one_of(estimator, "estimator", ("horvitz-thompson", "hajek"))
@@ -138,18 +139,19 @@ class LaborSampler(RowSampler):
 
     def read_graph(self) -> None:
         super().read_graph()
+        self._counts = [self.kinds.numbers(fanout) for fanout in self.fanouts]
         # the parallel edges, which have a random number each
         if self.method == "sequential" and self.iterations == 0:
             edges, size = self.reader.edges, self.graph.num_nodes
             self._repeats: tuple[Ints, Ints] = kernels.labor.find_repeats(edges.indptr, edges.indices, size)
 
     def draw_rows(self, edges: Edges, rows: DrawingRows, step: Step) -> Drawn:
-        fanout, numbers = self.fanouts[step.flow], self._numbers(step)
-        plan = edges.indptr, rows.numbers, np.array([fanout]), rows.kinds, False, NOTHING
-        indptr, begin, degree = kernels.uniform.plan(*plan)
-        arguments = begin, degree, edges.indices, fanout, *numbers
+        numbers, plan = self._numbers(step), (edges.indptr, rows.numbers, self._counts[step.flow], rows.kinds)
+        indptr, begin, degree = kernels.uniform.plan(*plan, False, NOTHING)
+        fanout, degree = self._fanouts(rows, degree, step)
         if self.method == "poisson":
-            ends, positions, src = kernels.labor.draw_poisson(*arguments, int(indptr[-1]))
+            expected = int(indptr[-1])
+            ends, positions, src = kernels.labor.draw_poisson(begin, degree, edges.indices, fanout, *numbers, expected)
             return Drawn(
                 ends, positions, src, lambda: self._scaled(_inverses(fanout, degree, ends), ends, degree), False
             )
@@ -159,15 +161,17 @@ class LaborSampler(RowSampler):
             nodes, local = np.unique(edges.indices, return_inverse=True)
             again = kernels.labor.find_repeats(edges.indptr, local, len(nodes))
         positions, src = np.empty(indptr[-1], np.int64), np.empty(indptr[-1], np.int64)
-        kernels.labor.draw_smallest(*arguments, *again, indptr, positions, src)
+        kernels.labor.draw_smallest(begin, degree, edges.indices, *numbers, *again, indptr, positions, src)
         return Drawn(indptr, positions, src, lambda: inverse_rate(degree, indptr), False)
 
     def choose(self, dst: Tensor, step: Step) -> Choice:
         if self.iterations == 0:
             return super().choose(dst, step)
-        self._nodes_of(dst, step)
-        laid, fanout, numbers = self._layout(dst), self.fanouts[step.flow], self._numbers(step)
-        edges = laid.begin, laid.degree, laid.indices
+        rows, begins = self._rows_of(dst, step)
+        laid, numbers = self._layout(rows), self._numbers(step)
+        fanout, degree = self._fanouts(rows, laid.degree, step)
+        laid = laid._replace(degree=degree)
+        edges = laid.begin, degree, laid.indices
         pi, codes = outside(laid.size, np.float64), outside(laid.size, np.uint8)
         spare = np.empty(0 if laid.ahead is None else laid.size, np.float64)
         c = self._importance(laid, fanout, pi, codes, spare)
@@ -189,20 +193,25 @@ class LaborSampler(RowSampler):
         if laid.ahead is not None:
             kept += np.repeat(laid.ahead, np.diff(indptr)).astype(kept.dtype)
         positions = kept if laid.candidates is None else laid.candidates[kept]
-        return self._choice(Drawn(indptr, positions, src, lambda: self._scaled(scale, indptr, laid.degree), True))
+        drawn = Drawn(indptr, positions, src, lambda: self._scaled(scale, indptr, degree), True)
+        return self._choice(drawn, rows, begins, step)
 
-    def _layout(self, dst: Tensor) -> _Layout:
+    def _fanouts(self, rows: DrawingRows, degree: Ints, step: Step) -> tuple[Ints, Ints]:
+        """The fanout of every row, and its degree, which counts as 0 where the fanout is 0."""
+        counts = self._counts[step.flow]
+        fanout = counts[rows.kinds] if len(counts) > 1 else np.full(len(degree), counts[0])
+        return fanout, np.where(fanout == 0, 0, degree)
+
+    def _layout(self, rows: DrawingRows) -> _Layout:
         edges, size = self.reader.edges, self.graph.num_nodes
         indices, nodes, candidates, ahead = edges.indices, NOTHING, None, None
-        rows = edges.rows_of(dst.numpy())
-        begin = edges.indptr[rows]
-        degree = edges.indptr[rows + 1] - begin
+        begin = edges.indptr[rows.numbers]
+        degree = edges.indptr[rows.numbers + 1] - begin
         # few edges: arrays of an entry per node of the graph would take longer than to number the sources. Where
         # the edges have a patch, some are left out for a while, and only candidates are without them
         few = size > max(4 * int(degree.sum()), 1024)
         if few or edges.patch is not None:
-            left = Candidates(self.reader, dst)
-            ends, candidates = left.indptr.numpy(), left.positions
+            ends, candidates = edges.staying(*kernels.csr.csr_rows(edges.indptr, rows.numbers))
             begin, degree = ends[:-1], np.diff(ends)
             indices = indices[candidates]
             if few:
@@ -220,7 +229,7 @@ class LaborSampler(RowSampler):
         return _Layout(begin, degree, indices, nodes, size, candidates, ahead)
 
     def _importance(
-        self, laid: _Layout, fanout: int, pi: Floats, seen: NDArray[np.uint8], spare: Floats
+        self, laid: _Layout, fanout: Ints, pi: Floats, seen: NDArray[np.uint8], spare: Floats
     ) -> NDArray[np.float64]:
         """Write pi of the sources, and return c of the destinations, after all rounds."""
         begin, degree, indices = laid.begin, laid.degree, laid.indices
@@ -269,7 +278,7 @@ class LaborSampler(RowSampler):
         return np.array(keys, np.uint64), np.uint32(-(-passed * _WORDS // period))
 
 
-def _inverses(fanout: int, degree: Ints, indptr: Ints) -> NDArray[np.float64]:
+def _inverses(fanout: Ints, degree: Ints, indptr: Ints) -> NDArray[np.float64]:
     """Return 1 / p of every drawn edge, where p is rounded up to a multiple of 2**-32, as in ``draw_poisson``."""
     inverse = _WORDS / np.ceil(kernels.labor.labor0_rates(fanout, degree) * _WORDS)
     return np.repeat(inverse, np.diff(indptr))

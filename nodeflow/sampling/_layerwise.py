@@ -2,26 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Self, Unpack
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Self, TypeAlias, Unpack
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from nodeflow import _kernels as kernels
-from nodeflow._base.checks import Ints, as_flag, check_one_of, describe
+from nodeflow._base.checks import Ints, as_flag, as_int, check_one_of, describe
 from nodeflow._base.types import Array, Floats, PerFlow
 from nodeflow._edges.columns import check_edges
 from nodeflow._edges.edges import NOTHING, contains
 from nodeflow.graph import Graph
+from nodeflow.random import derive_key
 from nodeflow.sampling import _pps as pps
 from nodeflow.sampling._bound import Reader
 from nodeflow.sampling._choice import Choice
 from nodeflow.sampling._distributed import norms_of_sources, squared_norms
+from nodeflow.sampling._kinds import by_kind, numbers_of
 from nodeflow.sampling._options import LayerOptions
 from nodeflow.sampling._pps import LayerCandidates, Picked, draw_columns, list_probabilities, read_scores
-from nodeflow.sampling._sampler import Sampler, Step, check_sizes
+from nodeflow.sampling._sampler import Sampler, Step, check_draws, check_size
+
+LayerSizes: TypeAlias = "PerFlow | Sequence[int | Mapping[str, int]]"
+"""A number of draws per flow, in flow order; each may be a dict by node type."""
 
 
 class LayerSampler(Sampler):
@@ -37,6 +42,9 @@ class LayerSampler(Sampler):
 
     Args:
         layer_sizes: number of draws t per flow **in flow order**: ``layer_sizes[-1]`` is for the sources of the seeds.
+            In a graph of several node types the candidates of each type have draws of their own, t for each; a dict
+            gives each type its number, and types that it leaves out are not drawn (Hu, Dong, Wang, Sun 2020, section
+            4.2, has such budgets by type).
         score: ``score(candidates, step)`` gets ``LayerCandidates`` and the ``Step`` (``step.inputs`` is what the
             sampler was called with as ``inputs=``). It returns a score per candidate, ``[n]``, finite and not negative.
             It may be an ``nn.Module``, and gradients are kept. It must be a pure function. It may change between calls,
@@ -74,14 +82,13 @@ class LayerSampler(Sampler):
     def __init__(
         self,
         graph: Graph,
-        layer_sizes: PerFlow,
+        layer_sizes: LayerSizes,
         *,
         score: Callable[[LayerCandidates, Step], Tensor] | None = None,
         draw: str = "replacement",
         **options: Unpack[LayerOptions],
     ) -> None:
-        among, repeated = getattr(graph, "num_nodes", 0), draw == "replacement"
-        self.layer_sizes = check_sizes(layer_sizes, "layer_sizes", every=False, repeated=repeated, num_nodes=among)
+        self.layer_sizes = by_kind(layer_sizes, "layer_sizes", _size, "[64, 64]", "node type")
         check_one_of(draw, "draw", ("replacement", "poisson", "systematic"))
         self.draw = draw
         if score is not None and not callable(score):
@@ -91,6 +98,10 @@ class LayerSampler(Sampler):
 
     def read_graph(self) -> None:
         super().read_graph()
+        schema = self.graph.schema
+        self._sizes = [numbers_of(size, schema.nodes, schema.node_type, "layer_sizes") for size in self.layer_sizes]
+        if self.draw == "replacement":
+            check_draws(max(map(int, np.concatenate(self._sizes))), "layer_sizes with replacement", schema.num_nodes)
         self.read_rows()
 
     def read_rows(self) -> None:
@@ -108,16 +119,48 @@ class LayerSampler(Sampler):
     def choose(self, dst: Tensor, step: Step) -> Choice:
         candidates = LayerCandidates(self.candidates(dst), self.graph.num_nodes)
         values, scores = self._scores(candidates, step)
-        size, nid = self.layer_sizes[step.flow], candidates.nid.numpy()
-        picked = pps.pick(values, nid, size, self.draw, step.random.key)
+        nid = candidates.nid.numpy()
+        picked, columns = self._picked(nid, values, scores, step)
         index_among_drawn = np.full(len(nid), -1)
         index_among_drawn[picked.places] = np.arange(len(picked.places))
         source = index_among_drawn[candidates.structure.indices.numpy()]
         kept = np.flatnonzero(source >= 0)
         indptr = np.searchsorted(kept, candidates.structure.indptr.numpy())
-        columns = None if self.score is None else draw_columns(scores, values, picked, size, self.draw)
         rows, positions = self.reader.edges.rows_of(dst.numpy()), candidates.positions[kept]
         return self._chosen(rows, indptr, positions, source[kept], nid[picked.places], picked, columns)
+
+    def estimand(self) -> Tensor:
+        """Return the numbers of ``BoundSampler.estimand``, and 0 for edges from node types that no flow draws."""
+        number, edges = super().estimand(), self.reader.edges
+        unused = np.all([sizes == 0 for sizes in self._sizes], axis=0)
+        if unused.any():
+            number[edges.parent_eid(np.flatnonzero(unused[self.graph.schema.types_of(edges.indices)]))] = 0
+        return number
+
+    def _picked(
+        self, nid: Ints, values: Floats, scores: Tensor | None, step: Step
+    ) -> tuple[Picked, dict[str, Tensor] | None]:
+        """The candidates that are drawn, type by type, and their columns."""
+        parts: list[Picked] = []
+        columns: list[dict[str, Tensor]] = []
+        for _, key, ids, size in self._draws(step):
+            own = np.flatnonzero((nid >= ids.start) & (nid < ids.stop))
+            picked = pps.pick(values[own], nid[own], size, self.draw, key)
+            if self.score is not None:
+                own_scores = None if scores is None else scores[torch.from_numpy(own)]
+                columns.append(draw_columns(own_scores, values[own], picked, size, self.draw))
+            parts.append(picked._replace(places=own[picked.places]))
+        joined = _joined(parts)
+        if self.score is None:
+            return joined, None
+        return joined, {name: torch.cat([each[name] for each in columns]) for name in ("log_prob", "draws")}
+
+    def _draws(self, step: Step) -> Iterator[tuple[int, int, range, int]]:
+        """Yield for each node type that is drawn its number, the random key, its ids, and the number of draws."""
+        key, types = step.random.key, self.graph.schema.nodes.values()
+        for i, (ids, size) in enumerate(zip(types, self._sizes[step.flow].tolist(), strict=True)):
+            if size > 0:
+                yield i, key if i == 0 else derive_key(key, i), ids, size
 
     def _scores(self, candidates: LayerCandidates, step: Step) -> tuple[Floats, Tensor | None]:
         """The scores of the candidates as float64 numbers, and as the tensor that ``score`` returned."""
@@ -155,6 +198,15 @@ class LayerSampler(Sampler):
         return weight
 
 
+def _size(value: object, name: str, of_type: bool) -> int:
+    return 0 if of_type and as_int(value, name) == 0 else check_size(value, name, every=False)
+
+
+def _joined(parts: Sequence[Picked]) -> Picked:
+    empty = Picked(NOTHING, NOTHING, np.zeros(0))
+    return Picked(*(np.concatenate(arrays) for arrays in zip(empty, *parts, strict=True)))
+
+
 class LadiesSampler(LayerSampler):
     """LADIES: a layer is drawn among the neighbours of the next one, in proportion to their squared weights.
 
@@ -185,7 +237,7 @@ class LadiesSampler(LayerSampler):
     def __init__(
         self,
         graph: Graph,
-        layer_sizes: PerFlow,
+        layer_sizes: LayerSizes,
         *,
         draw: str = "replacement",
         normalize: bool = False,
@@ -206,13 +258,14 @@ class LadiesSampler(LayerSampler):
         self._norms = kernels.layerwise.row_sums(self.reader.edges.indptr, rows, self._column, NOTHING, True)
 
     def choose(self, dst: Tensor, step: Step) -> Choice:
-        if self.draw != "replacement":
+        sizes = self._sizes[step.flow]
+        if self.draw != "replacement" or len(sizes) > 1:
             return super().choose(dst, step)
         # an edge in proportion to A^2, uniform over all edges of the destinations, has a source in proportion to the
         # sum over its edges: so no candidate needs to be known before, and one pass finds the edges and the sums
         edges, column, left_out = self.reader.edges, self._column, self.reader.edges.left_out
         rows = edges.rows_of(self._nodes_of(dst, step))
-        size, key, arrays = self.layer_sizes[step.flow], np.uint64(step.random.key), (edges.indptr, edges.indices, rows)
+        size, key, arrays = int(sizes[0]), np.uint64(step.random.key), (edges.indptr, edges.indices, rows)
         if len(column):
             norms = self._norms[rows]
             if edges.patch is not None:
@@ -267,7 +320,7 @@ class FastGCNSampler(LayerSampler):
     draws_as = "fastgcn"
 
     def __init__(
-        self, graph: Graph, layer_sizes: PerFlow, *, draw: str = "replacement", **options: Unpack[LayerOptions]
+        self, graph: Graph, layer_sizes: LayerSizes, *, draw: str = "replacement", **options: Unpack[LayerOptions]
     ) -> None:
         super().__init__(graph, layer_sizes, draw=draw, **options)
 
@@ -278,36 +331,45 @@ class FastGCNSampler(LayerSampler):
         super().read_graph()
         weights = None if self.reader.weights is None else self._column
         norms = norms_of_sources(self.graph, self.reader.edges, weights)
-        self._steps: pps.Ladder | None = None  # stays so where no node has a chance
-        sizes = set() if self.draw == "replacement" else set(self.layer_sizes)
-        self._prob = {size: list_probabilities(norms, size) for size in sizes}
-        self._lines = {}
-        if self.draw == "systematic":
-            nodes, order = np.arange(self.graph.num_nodes), self._key(0)
-            self._lines = {size: pps.laid_out(self._prob[size], nodes, order) for size in sizes}
-        elif self.draw == "replacement" and norms.any():
-            if weights is None and norms.max() < 2**24:
-                norms = norms.astype(np.float32)  # exactly the same numbers: of edges
-            self._steps = pps.ladder(norms, max(len(norms).bit_length() - 2, 0))
+        if weights is None and norms.max(initial=0) < 2**24 and self.draw == "replacement":
+            norms = norms.astype(np.float32)  # exactly the same numbers: of edges
+        types, order = list(self.graph.schema.nodes.values()), self._key(0)
+        # by the number of the type, and of its draws: what the draws need
+        self._prob: dict[tuple[int, int], Floats] = {}
+        self._lines: dict[tuple[int, int], pps.Line] = {}
+        self._steps: dict[int, pps.Ladder] = {}
+        for i, ids in enumerate(types):
+            own, nodes = norms[ids.start : ids.stop], np.arange(ids.start, ids.stop)
+            if self.draw == "replacement" and own.any():
+                self._steps[i] = pps.ladder(own, max(len(own).bit_length() - 2, 0))
+            for size in {int(sizes[i]) for sizes in self._sizes if self.draw != "replacement"}:
+                self._prob[i, size] = list_probabilities(own, size)
+                if self.draw == "systematic":
+                    self._lines[i, size] = pps.laid_out(self._prob[i, size], nodes, order)
 
     def choose(self, dst: Tensor, step: Step) -> Choice:
         edges = self.reader.edges
         rows = edges.rows_of(self._nodes_of(dst, step))
-        size, key, arrays = self.layer_sizes[step.flow], step.random.key, (edges.indptr, edges.indices, rows)
+        arrays = edges.indptr, edges.indices, rows
         if self.draw == "poisson":
-            prob = self._prob[size]
-            indptr, positions = kernels.layerwise.edges_by_chance(*arrays, prob, np.uint64(key))
+            sizes = enumerate(self._sizes[step.flow].tolist())
+            prob = np.concatenate([self._prob[number, size] for number, size in sizes])
+            indptr, positions = kernels.layerwise.edges_by_chance(*arrays, prob, np.uint64(step.random.key))
             indptr, positions = edges.staying(indptr, positions)
             src = edges.indices[positions].astype(np.int64)
             weight = self._weight(rows, indptr, positions, lambda: 1 / prob[edges.indices[positions]])
             return Choice.of_kernel(indptr, positions, src, weight, needs_weight=True)
-        if self.draw == "systematic":
-            picked = pps.pick_systematic(self._lines[size], self._prob[size], key)
-        elif self._steps is not None:
-            picked = pps.pick_with_replacement(self._steps, size, key)
-        else:
-            picked = Picked(NOTHING, NOTHING, np.zeros(0))
+        parts = []
+        for number, key, ids, size in self._draws(step):
+            if self.draw == "systematic":
+                picked = pps.pick_systematic(self._lines[number, size], self._prob[number, size], key)
+            elif number in self._steps:
+                picked = pps.pick_with_replacement(self._steps[number], size, key)
+            else:
+                continue
+            parts.append(picked._replace(places=picked.places + ids.start))
+        joined = _joined(parts)
         indptr, positions, source, _ = kernels.layerwise.edges_from(
-            *arrays, picked.places, self._column, edges.left_out
+            *arrays, joined.places, self._column, edges.left_out
         )
-        return self._chosen(rows, indptr, positions, source, picked.places, picked)
+        return self._chosen(rows, indptr, positions, source, joined.places, joined)

@@ -12,7 +12,7 @@ from torch import Tensor
 from nodeflow._base.checks import Ints, as_count, as_number, check_one_of, describe, with_article
 from nodeflow._base.types import Array, NumbersLike, SeedsLike
 from nodeflow._edges.columns import check_edges, edge_integers
-from nodeflow._links.links import SIDES, KnownLike, Links, LinksLike, as_known, as_links
+from nodeflow._links.links import SIDES, KnownLike, Links, LinksLike, as_known
 from nodeflow._peers.held import together
 from nodeflow._rows.rows import fetch_rows
 from nodeflow.flow import NodeFlow
@@ -31,41 +31,45 @@ class LinkSampler(SamplerBase):
     of (source, destination, negative 1, ..., negative K) of seed edge b, in the order given. A repeated edge keeps rows
     of its own, with negatives of their own. The last layer has each of these nodes once, in order of first appearance
     over the rows of ``seed_index``. ``batch.seeds[batch.seed_index]`` are the parent ids; ``batch.seed_ids`` are the
-    edge ids asked for, ``[B]``, so ``graph.edata["label"][batch.seed_ids]`` are labels of the seed edges. With
-    ``relation`` their relations are a column of that name in ``batch.seed_data``. ``batch.chunks`` are the seeds in
-    groups that share negatives, for ``Decoder.score_chunks``: groups of ``chunk`` seeds (1 without it, and with times,
-    where every seed has rows of its own); per side that is replaced, destinations first, a chunk of all whole groups,
-    and one of the seeds left over.
+    edge ids asked for, ``[B]``, so ``graph.edata["label"][batch.seed_ids]`` are labels of the seed edges. In a graph of
+    several relations, theirs are the column "relation" of ``batch.seed_data``, numbers in the order of
+    ``graph.schema.relations``; a batch may mix them. ``batch.chunks`` are the seeds in groups that share negatives, for
+    ``Decoder.score_chunks``: groups of ``chunk`` seeds (1 without it, and with times, where every seed has rows of its
+    own); per side that is replaced, destinations first, a chunk of all whole groups, and one of the seeds left over.
 
     ``pairs_of(batch)`` gives the pairs to score and their labels. Pairs without negatives need no LinkSampler: give
     them, of shape ``[B, 2]``, to the sampler of nodes or its ``NodeFlowLoader``.
 
     A negative takes the place of the destination, or with ``corrupt=`` of the source: the pair is one to score low. By
-    default it is any node, so it may by chance be the destination, the source, or another out-neighbour.
+    default it is any node of the same type, so it may by chance be the destination, the source, or another
+    out-neighbour.
 
     Args:
         sampler: makes the NodeFlow of these nodes; any sampler whose seeds are nodes. It draws with its own seed.
         num_negatives: negatives per seed edge, K; 0 for none.
         negatives: "uniform" over all nodes; weights of nodes ``[num_nodes]``, or the name of a node column of them; or
-            "degree": in proportion to in-degree ** ``power`` (so nodes without
-            in-edges are never drawn; the in-degree in the whole graph, whatever the sampler's direction or filter).
+            "degree": in proportion to in-degree ** ``power`` (so nodes without in-edges are never drawn; the in-degree
+            in the whole graph, of all relations, whatever the sampler's direction or filter).
         power: above 0; 0.75 is that of Mikolov et al. 2013, section 2.2. Without effect on "uniform".
-        relation: name of the edge column with the relation of every edge, whole numbers from 0. Then ``filter_known``
-            looks at edges of the seed's relation, ``pairs`` and ``known`` are triples ``[n, 3]`` of (source, relation,
-            destination), and ``batch.chunks`` have relations.
+        relation: name of the edge column with the relation of every edge, whole numbers from 0, and of the column of
+            ``batch.seed_data``. None: the relations of ``graph.schema``, or none where it has only one. With relations
+            ``filter_known`` looks at edges of the seed's relation, ``pairs`` and ``known`` are triples ``[n, 3]`` of
+            (source, relation, destination), and ``batch.chunks`` have relations.
         pairs: ids ``[n, 2]`` of nodes that are the seeds instead of edges: a seed then is the number of a pair, and
-            ``batch.seed_ids`` are numbers of pairs. They need not be edges.
+            ``batch.seed_ids`` are numbers of pairs. They need not be edges, nor of a relation of ``graph.schema``. A
+            dict ``{"writes": pairs}`` has them by relation, in ids within the types of both ends; so may ``known``.
         labels: a number per pair, for ``pairs_of``.
         corrupt: what a negative takes the place of: "destination", "source", or "both" (negative 1, 3, ... of the
             destination, 2, 4, ... of the source).
         birth: for a sampler with times, from which time on each node exists: a number per node, or the name of a node
-            column. Negatives exist at the time of their seed. None: the time of the first edge of the node in either
-            direction, in the sampler's time column; a node without edges then never exists.
-        chunk: number of consecutive seed edges that share their negatives, so that fewer nodes are computed. They stay
-            on one process where several share a step. None is 1.
+            column. Negatives exist at the time of their seed. None: by the sampler's ``time``, that of the first edge
+            of the node in either direction (a node without edges then never exists), or the node's own.
+        chunk: number of consecutive seed edges that share their negatives, so that fewer nodes are computed. They need
+            them of one type, and stay on one process where several share a step. None is 1.
         exclude: which edges no node of the batch may draw: "self" the seed edges; "reverse" all edges between the two
-            ends of a seed edge, in both directions, parallel ones too. They are left out before the draw, so fanouts
-            stay full. None: none, so a seed edge may be part of its own input.
+            ends of a seed edge, in both directions, parallel ones too; where ``graph.schema`` has a reverse of the
+            seed's relation, as "rev_writes" is of "writes", only those of these two. They are left out before the draw,
+            so fanouts stay full. None: none, so a seed edge may be part of its own input.
         filter_known: never draw a negative n for a source u when an edge u -> n is known (of the seed's relation, with
             ``relation``), or when n is u. The other nodes keep the exact proportions of their probabilities;
             there are no repeated trials. With ``chunk``, shared negatives are known to none of those that share them.
@@ -91,7 +95,7 @@ class LinkSampler(SamplerBase):
     edge ids of its own takes 8 bytes an edge to look up their ends.
 
     Raises TypeError if ``sampler`` is not a sampler, has seeds that are not nodes, or cannot leave edges out for
-    ``exclude``; ValueError for values other than those above.
+    ``exclude``; KeyError for a relation that is not there; ValueError for values other than those above.
 
     >>> from nodeflow import Graph, NeighborSampler
     >>> graph = Graph.from_edges([0, 1, 2, 3, 4], [1, 2, 3, 4, 0])
@@ -110,14 +114,14 @@ class LinkSampler(SamplerBase):
         *,
         num_negatives: int = 1,
         relation: str | None = None,
-        pairs: LinksLike | None = None,
+        pairs: LinksLike | checks.LinksByName | None = None,
         labels: NumbersLike | None = None,
         negatives: str | NumbersLike = "uniform",
         power: float = 0.75,
         chunk: int | None = None,
         exclude: str | None = None,
         filter_known: bool | str = False,
-        known: KnownLike = None,
+        known: KnownLike | checks.LinksByName = None,
         corrupt: str = "destination",
         birth: str | NumbersLike | None = None,
         seed: int = 0,
@@ -139,9 +143,7 @@ class LinkSampler(SamplerBase):
             check_one_of(corrupt, "corrupt", (*SIDES, "both"))
             self.corrupt = corrupt
             self.relation = relation
-            nodes, typed = self.graph.num_nodes, relation is not None
-            why = "since relation= is given" if typed else "for relations pass relation=, their edge column"
-            self._pairs = None if pairs is None else as_links(pairs, "pairs", nodes, typed, why)
+            self._pairs = None if pairs is None else checks.as_pairs(pairs, self.graph, relation)
             self._labels = checks.as_labels(labels, self._pairs)
             timed, self._birth_given = sampler.takes_times and self.num_negatives > 0, birth is not None
             if self._birth_given and not timed:
@@ -152,13 +154,19 @@ class LinkSampler(SamplerBase):
             self.seeds_together = self.chunk or 1
             self.exclude = checks.as_exclude(exclude, sampler, edges=self._pairs is None)
             self.filter_known = checks.as_filter(filter_known, known, self.graph)
-            self._known = None if known is None else as_known(known, nodes, typed, why)
+            nodes, schema = self.graph.num_nodes, self.graph.schema
+            # a relation that all edges have says nothing
+            related = relation is not None or len(schema.relations) > 1
+            related = related if self._pairs is None else self._pairs.relation is not None
+            links = checks.by_name(known, "known", schema, relation)
+            self._known = None if known is None else as_known(links, nodes, related, "as the seeds have")
             group = 1 if sampler.takes_times else self.seeds_together
-            self._layout = LinkLayout(SIDES if corrupt == "both" else (corrupt,), relation, group)
+            column = (relation or "relation") if related else None
+            self._layout = LinkLayout(SIDES if corrupt == "both" else (corrupt,), column, group)
             self.bind()
 
     def read_graph(self) -> None:
-        plain = self.relation is None and self._known is None
+        plain = self._layout.relation is None and self._known is None
         # all pairs that are edges, which make look-ups fast. A process that holds a part of the graph does not know
         # them: there the graph is asked
         needed = self.graph.peers.size == 1 and (self.exclude == "reverse" or (self.filter_known and plain))
@@ -177,8 +185,8 @@ class LinkSampler(SamplerBase):
             if self.negatives == "degree":
                 degrees = self.graph.in_degrees() if side == "destination" else self.graph.out_degrees()
                 weights = degree_weights(degrees.numpy(), self.power)
-            filtered = self.filter_known is True
-            self._negatives[side] = Negatives(self.graph.num_nodes, weights, known, self._birth, filtered)
+            filtered, bounds = self.filter_known is True, self.graph.schema.bounds()
+            self._negatives[side] = Negatives(bounds, weights, known, self._birth, filtered)
 
     @property
     def num_seeds(self) -> int:
@@ -245,7 +253,7 @@ class LinkSampler(SamplerBase):
             links, negatives = self._drawn(seeds, draw, inputs.times)
             sampler: Any = self.sampler
             if self.exclude == "reverse":
-                sampler = sampler.without_edges(self._edges_between(links.src, links.dst))
+                sampler = sampler.without_edges(self._edges_between(links))
             elif self.exclude is not None:
                 sampler = sampler.without_edges(seeds)
         nodes = np.concatenate([links.src[:, None], links.dst[:, None], negatives], axis=1)
@@ -256,8 +264,8 @@ class LinkSampler(SamplerBase):
             nodes, negatives, seeds, links = nodes[rows], negatives[rows], seeds[rows], links.at(rows)
         batch: NodeFlow = sampler.draw_batch(nodes, inputs)
         batch = batch.with_seeds(seed_ids=torch.from_numpy(seeds.copy()), seed_layout=self._layout.chunks)
-        if self.relation is not None and links.relation is not None:
-            batch.seed_data[self.relation] = torch.from_numpy(links.relation.copy())
+        if self._layout.relation is not None and links.relation is not None:
+            batch.seed_data[self._layout.relation] = torch.from_numpy(links.relation.copy())
         if self.filter_known == "mark":
             batch.seed_data[MARKS] = torch.from_numpy(self._marks(links, negatives))
         return batch
@@ -267,24 +275,26 @@ class LinkSampler(SamplerBase):
         links = self._links_of_edges(seeds) if self._pairs is None else self._pairs.at(seeds)
         drawn = np.empty((len(seeds), self.num_negatives), np.int64)
         for side, negatives in self._negatives.items():
-            columns, ends = self._layout.columns(side), links.ends(side)[0]
+            (ends, replaced), columns, schema = links.ends(side), self._layout.columns(side), self.graph.schema
             key = derive_key(draw.key, "negative", *([1] if side == "source" else []))
             rows, count = negatives.rows_of(ends, links.relation), drawn[:, columns].shape[1]
-            drawn[:, columns], bad = negatives.draw(key, rows, count, self.seeds_together, times)
+            types = schema.types_of(replaced)
+            checks.check_shared(types, self.seeds_together, schema)
+            drawn[:, columns], bad = negatives.draw(key, rows, types, count, self.seeds_together, times)
             if bad >= 0:
                 seed, time = f"{self.seed_kind} {seeds[bad]}", None if times is None else times[bad]
-                raise ValueError(self._none_left(side, int(ends[bad]), seed, time))
+                raise ValueError(self._none_left(side, int(ends[bad]), list(schema.nodes)[types[bad]], seed, time))
         return links, drawn
 
-    def _none_left(self, side: str, node: int, seed: str, time: object) -> str:
-        """The message for a seed, such as "edge 7", with the other end ``node`` that has no possible negative."""
+    def _none_left(self, side: str, node: int, kind: str, seed: str, time: object) -> str:
+        """The message for a seed, such as "edge 7", with the other end ``node``, which has no negative of a type."""
         direction = "in" if side == "destination" else "out"
-        among = {"uniform": "every other node", "degree": f"every node that has {direction}-edges"}
-        everything = among.get(self.negatives, "every node with a weight")
+        among = {"uniform": f"every other {kind}", "degree": f"every {kind} that has {direction}-edges"}
+        everything = among.get(self.negatives, f"every {kind} with a weight")
         if time is not None:
             everything += f" that exists at time {time}"
         if not self.filter_known:
-            return f"no negative is left for {seed}: no node with a weight above 0 exists"
+            return f"no negative is left for {seed}: no {kind} with a weight above 0 exists"
         if self.seeds_together > 1:
             return (
                 f"the seeds from {seed} on share their negatives, but {everything} is known to one of these "
@@ -337,12 +347,14 @@ class LinkSampler(SamplerBase):
         if self.takes_times:
             raise TypeError("log_proposal is not there for negatives at times, whose probabilities depend on the time")
         ends, size = batch.seeds[batch.seed_index[:, :2]].numpy(force=True), len(batch.seed_index)
-        relation = None if self.relation is None else batch.seed_data[self.relation].numpy(force=True)
+        column = self._layout.relation
+        relation = None if column is None else batch.seed_data[column].numpy(force=True)
         links, size = Links(ends[:, 0], relation, ends[:, 1]), min(self.seeds_together, max(size, 1))
         drawn, parts = batch.seeds[batch.seed_index[::size, 2:]].numpy(force=True), []
         for side, negatives in self._negatives.items():
-            rows = negatives.rows_of(links.ends(side)[0], links.relation)
-            parts.append(negatives.log_chance(rows, drawn[:, self._layout.columns(side)], size))
+            near, replaced = links.ends(side)
+            rows, types = negatives.rows_of(near, links.relation), self.graph.schema.types_of(replaced)
+            parts.append(negatives.log_chance(rows, types, drawn[:, self._layout.columns(side)], size))
         most = max(part.shape[1] for part in parts)
         wide = np.concatenate([np.pad(part, ((0, 0), (0, most - part.shape[1]))) for part in parts])
         return torch.from_numpy(wide.astype(np.float32)).to(batch.seed_index.device)
@@ -353,11 +365,21 @@ class LinkSampler(SamplerBase):
         relation = None
         if self.relation is not None:
             relation = fetch_rows(self.graph.edata[self.relation], torch.from_numpy(ids)).numpy().astype(np.int64)
+        elif self._layout.relation is not None:
+            relation = self.graph.schema.relations_of(ids)
         return Links(src.numpy(), relation, dst.numpy())
 
-    def _edges_between(self, u: Ints, v: Ints) -> Ints:
-        """The ids of all edges between ``u[i]`` and ``v[i]``, in either direction, some repeatedly; collective."""
-        if self._joined is not None:
-            return self._joined.between(u, v)
-        ends = torch.from_numpy(np.stack([np.concatenate([u, v]), np.concatenate([v, u])]))
-        return self.graph.edge_ids(ends[0], ends[1], return_uv=True)[2].numpy()
+    def _edges_between(self, links: Links) -> Ints:
+        """The ids of the edges that ``exclude="reverse"`` leaves out, some repeatedly; collective."""
+        u, v = links.src, links.dst
+        if self._joined is None:
+            ends = torch.from_numpy(np.stack([np.concatenate([u, v]), np.concatenate([v, u])]))
+            return self.graph.edge_ids(ends[0], ends[1], return_uv=True)[2].numpy()
+        kinds, own = self.graph.schema.reversals(), np.full(len(u), -1)
+        if self.relation is None and links.relation is not None:
+            own = kinds[links.relation]
+        parts = [u[:0]]
+        for kind in np.unique(own):
+            ids = self._joined.between(u[own == kind], v[own == kind])
+            parts.append(ids if kind < 0 else ids[kinds[self.graph.schema.relations_of(ids)] == kind])
+        return np.concatenate(parts)

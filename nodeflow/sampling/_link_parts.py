@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from nodeflow._base.checks import as_array, check_one_of, describe, first_true, lasting
+from nodeflow._base.checks import Ints, as_array, check_one_of, check_range, describe, first_true, lasting
 from nodeflow._base.types import Array, Floats, NumbersLike
-from nodeflow._links.links import Links
+from nodeflow._links.links import Links, LinksLike, as_links
 from nodeflow._rows.rows import whole_column
+from nodeflow._schema.schema import Relation, Schema
 from nodeflow.flow import NodeFlow
 from nodeflow.graph import Graph
 from nodeflow.sampling._base import SamplerBase, check_one_process
-from nodeflow.sampling._temporal import time_column
+from nodeflow.sampling._times import time_column, times_of_nodes
+
+LinksByName: TypeAlias = "Mapping[str, LinksLike] | Mapping[Relation, LinksLike]"
+"""Pairs ``[n, 2]`` by relation, in ids within the types of both ends."""
 
 
 def as_filter(value: bool | str, known: object, graph: Graph) -> bool | str:
@@ -40,6 +45,60 @@ def as_exclude(value: str | None, sampler: SamplerBase, *, edges: bool) -> str |
             "has no without_edges; use exclude=None"
         )
     return value
+
+
+def by_name(value: object, name: str, schema: Schema, relation: str | None) -> object:
+    """Return links that are given by the names of their relations as an array; others as they are.
+
+    Ids within types become those of the graph, and names numbers, which pairs of the only relation are without.
+    """
+    if not isinstance(value, Mapping):
+        return value
+    if relation is not None:
+        raise TypeError(f"{name} by names of relations has those of graph.schema, so leave relation={relation!r} out")
+    numbers, parts = {each: number for number, each in enumerate(schema.relations)}, [np.zeros((0, 3), np.int64)]
+    for key, pairs in value.items():
+        each, label = schema.relation(key), f"{name}[{key!r}]"
+        ends = as_links(pairs, label, np.iinfo(np.int64).max, False)
+        for i, ids, node_type in ((0, ends.src, each[0]), (1, ends.dst, each[2])):
+            check_range(ids, f"{label}[:, {i}]", len(schema.ids(node_type)), f"{node_type} node")
+        src, dst = ends.src + schema.ids(each[0]).start, ends.dst + schema.ids(each[2]).start
+        parts.append(np.stack([src, np.full(len(src), numbers[each]), dst], 1))
+    links = np.concatenate(parts)
+    return links if len(numbers) > 1 else links[:, ::2]
+
+
+def as_pairs(value: object, graph: Graph, relation: str | None) -> Links:
+    """Return ``pairs`` of a link sampler, checked: triples with the relations of an edge column, or of the schema.
+
+    Pairs without relations stay so: theirs need not be in the schema, which may have only those of messages.
+    """
+    schema, name = graph.schema, "pairs"
+    triples, why = None if len(schema.relations) > 1 else False, "for relations pass relation=, their edge column"
+    if relation is not None:
+        triples, why = True, "since relation= is given"
+    links = as_links(by_name(value, name, schema, relation), name, graph.num_nodes, triples, why)
+    if relation is not None or links.relation is None:
+        return links
+    check_range(links.relation, f"{name}[:, 1]", len(schema.relations), "relation")
+    relations, types = list(schema.relations), list(schema.nodes)
+    for end, word, ids in ((0, "source", links.src), (2, "destination", links.dst)):
+        wanted = np.array([types.index(each[end]) for each in relations], np.int64)[links.relation]
+        if (i := first_true((got := schema.types_of(ids)) != wanted)) is not None:
+            named = relations[links.relation[i]]
+            raise ValueError(f"{name}[{i}] is a link of {named}, but its {word} {ids[i]} is of type {types[got[i]]!r}")
+    return links
+
+
+def check_shared(types: Ints, size: int, schema: Schema) -> None:
+    """Raise ValueError where ``size`` seeds in turn, which share negatives, need them of several types."""
+    first = np.arange(len(types)) // size * size
+    if (i := first_true(types != types[first])) is not None:
+        names = list(schema.nodes)
+        raise ValueError(
+            f"seeds {first[i]} and {i} of the batch share their negatives (chunk={size}), but need them of types "
+            f"{names[types[first[i]]]!r} and {names[types[i]]!r}; order the seeds by relation, or leave chunk out"
+        )
 
 
 def as_labels(value: NumbersLike | None, pairs: Links | None) -> Tensor | None:
@@ -81,13 +140,16 @@ def birth_times(sampler: SamplerBase, value: object) -> Array:
     """Return the time from which on each node exists, int64 or float64 ``[num_nodes]``."""
     graph = sampler.graph
     if value is None:
-        column = getattr(sampler, "time", None)
-        if not isinstance(column, str):
+        column = str(getattr(sampler, "time", ""))
+        if column in graph.edata:
+            return _first_times(graph, column)
+        of_nodes = times_of_nodes(graph, column)
+        if of_nodes is None:
             raise TypeError(
-                f"birth is missing: {type(sampler).__name__} has no column of edge times from which to tell when a "
-                "node first has an edge; pass a time per node, or the name of a node column"
+                f"birth is missing: {type(sampler).__name__} has no column of times, of all edges or of nodes, from "
+                "which to tell when a node begins to be there; pass a time per node, or the name of a node column"
             )
-        return _first_times(graph, column)
+        return of_nodes
     if isinstance(value, str):
         value = whole_column(graph.ndata[value])
     array = as_array(value, "birth")
@@ -144,7 +206,7 @@ class LinkChunk(NamedTuple):
     src: Tensor
     """Sources, int64 ``[C, n]``."""
     relation: Tensor | None
-    """Relations, int64 ``[C, n]``; None without ``relation=``."""
+    """Relations, int64 ``[C, n]``; None for links without."""
     dst: Tensor
     """Destinations, int64 ``[C, n]``."""
     negatives: Tensor

@@ -82,20 +82,22 @@ class Pairs(NamedTuple):
 
 
 class Negatives:
-    """The distribution of negatives: every node alike, or in proportion to ``weights``, whole numbers ``[num_nodes]``.
+    """The distribution of negatives: every node of a type alike, or in proportion to ``weights``, whole numbers.
 
-    A draw for a row of ``known`` leaves out its nodes and the row's own node where it is ``filtered``; the others keep
-    the proportions of their probabilities. ``birth`` ``[num_nodes]`` is the time from which on each node exists.
+    Type t has the nodes ``bounds[t]`` to ``bounds[t + 1] - 1``. A draw for a row of ``known`` leaves out its nodes and
+    the row's own node where it is ``filtered``; the others of the type keep the proportions of their probabilities.
+    ``birth`` ``[num_nodes]`` is the time from which on each node exists.
     """
 
     def __init__(
-        self, num_nodes: int, weights: Ints | None, known: Known | None, birth: Array | None, filtered: bool = True
+        self, bounds: Ints, weights: Ints | None, known: Known | None, birth: Array | None, filtered: bool = True
     ) -> None:
-        self._num_nodes, self._birth, self._filtered = num_nodes, birth, filtered and known is not None
+        self._bounds, self._num_nodes = bounds, int(bounds[-1])
+        self._birth, self._filtered = birth, filtered and known is not None
         self._order: Ints | None = None
         self._rank: Ints | None = None
-        if birth is not None:  # nodes are numbered by birth, so that those that exist are the first ones
-            self._order = np.argsort(birth, kind="stable")
+        if birth is not None:  # nodes are numbered by birth within their type, so that those that exist come first
+            self._order = np.lexsort((birth, np.repeat(np.arange(len(bounds) - 1), np.diff(bounds))))
             self._rank = np.argsort(self._order)
             self._birth = birth[self._order]
             weights = None if weights is None else weights[self._order]
@@ -113,36 +115,45 @@ class Negatives:
         number = self._queries.find(ends, relation)
         return np.where(number >= 0, number, len(self._queries) + ends)
 
-    def draw(self, key: int, rows: Ints, count: int, chunk: int = 1, times: Array | None = None) -> tuple[Ints, int]:
-        """Draw ``count`` nodes for every row of ``known``, int64 ``[n, count]``; ``chunk`` rows in turn share theirs.
+    def draw(
+        self, key: int, rows: Ints, types: Ints, count: int, chunk: int = 1, times: Array | None = None
+    ) -> tuple[Ints, int]:
+        """Draw ``count`` nodes of ``types[i]`` for row ``rows[i]`` of ``known``, int64 ``[n, count]``.
 
-        Nodes that ``chunk`` rows share are known to none of them. With ``birth``, nodes exist at ``times`` ``[n]``,
-        those that a chunk shares at all its times. Returns the nodes and -1, or the number of the first row for which
-        there is no node left to draw.
+        ``chunk`` rows in turn share theirs, which are known to none of them; they have one type. With ``birth``, nodes
+        exist at ``times`` ``[n]``, those that a chunk shares at all its times. Returns the nodes and -1, or the number
+        of the first row for which there is no node left to draw.
         """
         n, bits = len(rows), np.uint64(key)
         size = min(chunk, max(n, 1))
         out = np.empty((-(-n // size), count), np.int64)
         if out.size == 0:
             return np.empty((n, count), np.int64), -1
-        limits = np.full(len(out), self._num_nodes)
+        limits = self._bounds[types[::size] + 1]
         if self._birth is not None and times is not None:
-            exist = np.searchsorted(self._birth, times, side="right")
-            limits = np.minimum.reduceat(exist, np.arange(0, n, size))
-        shared, answers = np.zeros(len(out), np.int64), _NONE_KNOWN
-        if self._filtered:
-            shared, answers = self._known_to_chunks(rows, size)
-        bad = int(kernels.negative.draw_unknown(bits, limits, self._upto, shared, *answers, out))
+            limits = np.minimum.reduceat(self._existing(self._birth, types, times), np.arange(0, n, size))
+        answers = self._known_to_chunks(rows, size)
+        bad = int(kernels.negative.draw_unknown(bits, self._bounds[types[::size]], limits, self._upto, *answers, out))
         if bad >= 0:
             return np.empty((n, count), np.int64), bad * size
         if self._order is not None:
             out = self._order[out]
         return (out if size == 1 else out[np.arange(n) // size]), -1
 
-    def _known_to_chunks(self, rows: Ints, size: int) -> tuple[Ints, tuple[Ints, Stored, Ints]]:
-        """Return a row of known nodes for every ``size`` rows in turn, and the arrays of these rows."""
+    def _existing(self, birth: Array, types: Ints, times: Array) -> Ints:
+        """Return the end of the nodes of a type that exist at a time, for each type and time."""
+        ends = np.empty(len(types), np.int64)
+        for kind in np.unique(types):
+            (first, end), at = self._bounds[kind : kind + 2], types == kind
+            ends[at] = first + np.searchsorted(birth[first:end], times[at], side="right")
+        return ends
+
+    def _known_to_chunks(self, rows: Ints, size: int) -> tuple[Ints, Ints, Stored, Ints]:
+        """Return a row of nodes that are not drawn for every ``size`` rows in turn, and the arrays of these rows."""
+        if not self._filtered:
+            return np.zeros(-(-len(rows) // size), np.int64), *_NONE_KNOWN
         if size == 1:
-            return rows, self._known
+            return rows, *self._known
         indptr, answers, _ = self._known
         begin, positions = kernels.csr.csr_rows(indptr, rows)
         chunk = np.repeat(np.arange(len(rows)) // size, np.diff(begin))
@@ -153,7 +164,7 @@ class Negatives:
             # the sums over all chunks may wrap around, their differences within a chunk are right all the same
             sums = np.concatenate([np.zeros(1, np.int64), np.cumsum(self._upto[nodes + 1] - self._upto[nodes])])
             before = sums[:-1] - sums[begin[chunk]]
-        return np.arange(count), (begin, nodes, before)
+        return np.arange(count), begin, nodes, before
 
     def marked(self, rows: Ints, nodes: Ints, size: int) -> NDArray[np.bool_]:
         """Return which ``nodes`` ``[n / size, count]``, shared by ``size`` rows in turn, are known, ``[n, count]``."""
@@ -162,18 +173,13 @@ class Negatives:
         marks: NDArray[np.bool_] = kernels.negative.known_among(rows, indptr, answers, nodes, size, self._num_nodes)
         return marks
 
-    def log_chance(self, rows: Ints, nodes: Ints, size: int) -> Floats:
+    def log_chance(self, rows: Ints, types: Ints, nodes: Ints, size: int) -> Floats:
         """Return the logarithms of the probabilities of ``nodes``, which are as for ``marked``, ``[n, count]``."""
-        even = len(self._upto) == 0
+        even, kinds = len(self._upto) == 0, types[::size]
         weights = np.ones(nodes.shape) if even else (self._upto[nodes + 1] - self._upto[nodes]).astype(np.float64)
-        total = np.full(len(nodes), self._num_nodes if even else self._upto[-1])
-        if self._filtered:
-            shared, (indptr, answers, before) = self._known_to_chunks(rows, size)
-            last = indptr[shared + 1] - 1
-            node = answers[last].astype(np.int64)
-            total -= last + 1 - indptr[shared] if even else before[last] + self._upto[node + 1] - self._upto[node]
+        among = self._bounds[kinds], self._bounds[kinds + 1], self._upto, *self._known_to_chunks(rows, size)
         with np.errstate(divide="ignore"):
-            chance: Floats = np.log(weights) - np.log(total.astype(np.float64))[:, None]
+            chance: Floats = np.log(weights) - np.log(kernels.negative.totals(*among).astype(np.float64))[:, None]
         return chance[np.arange(len(rows)) // size]
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from typing import Any, Unpack
 
 import numpy as np
@@ -19,11 +18,11 @@ from nodeflow._edges.numbering import distinct_in_order
 from nodeflow.flow import NodeFlow
 from nodeflow.graph import Graph
 from nodeflow.sampling._base import Draw
-from nodeflow.sampling._kinds import Fanout, check_fanouts, relations, types_in
-from nodeflow.sampling._options import FullOptions, SamplerOptions
+from nodeflow.sampling._kinds import Fanout, check_fanouts
+from nodeflow.sampling._options import FullOptions, RowOptions
 from nodeflow.sampling._pps import Proportional
 from nodeflow.sampling._rows import DrawingRows, Drawn, RowSampler
-from nodeflow.sampling._sampler import Step, check_draws, check_sizes
+from nodeflow.sampling._sampler import Step
 
 
 class NeighborSampler(RowSampler):
@@ -55,13 +54,11 @@ class NeighborSampler(RowSampler):
             Edges of weight 0 are never drawn and count as no neighbours, also for fanout -1: a node that has no others
             gets no edges. The column is read once, when the sampler is made; do not write to it in place afterwards.
             None: uniform.
-        edge_type: name of an edge column of integers: every node draws for each type on its own (and not for each
-            relation), and its edges are grouped by type, ascending.
         disjoint: True: every seed has a neighbourhood of its own, that of the seed sampled alone, which shares no row
             with the others'. ``Layer.context`` is the number of the seed in ``batch.seeds``; a node reached from two
             seeds is two rows, which draw on their own. What a seed draws depends on the seed, the epoch and the number
             of the batch, if it has one, and not on the other seeds. Seeds that repeat have one neighbourhood.
-        graph, direction, include_dst, reuse, edge_filter, weight, seed: see ``Sampler``.
+        graph, edge_type, direction, include_dst, reuse, edge_filter, weight, seed: see ``RowSampler``.
 
     Cost: proportional to the number of drawn edges, whatever the degrees (all edges for -1). With ``prob``, a draw
     reads one number of an alias table. Without replacement, the systematic method reads all edges of the node.
@@ -91,20 +88,12 @@ class NeighborSampler(RowSampler):
         *,
         replace: bool = False,
         prob: str | None = None,
-        edge_type: str | None = None,
         disjoint: bool = False,
-        **options: Unpack[SamplerOptions],
+        **options: Unpack[RowOptions],
     ) -> None:
-        by_kind = isinstance(fanouts, Sequence) and any(isinstance(f, Mapping) for f in fanouts)
-        numbered = edge_type is not None
-        self.fanouts: tuple[Fanout, ...] = (
-            check_fanouts(fanouts, numbered=numbered) if by_kind or numbered else self._checked(fanouts)
-        )
         self.replace, self.disjoint = as_flag(replace, "replace"), as_flag(disjoint, "disjoint")
-        self.prob, self.edge_type = prob, edge_type
-        largest = max(max(f.values(), default=0) if isinstance(f, dict) else f for f in self.fanouts)
-        if self.replace:
-            check_draws(largest, "fanouts with replacement")
+        self.fanouts = self._checked(fanouts, options.get("edge_type"))
+        self.prob = prob
         super().__init__(graph, len(self.fanouts), **options)
 
     @property
@@ -122,30 +111,21 @@ class NeighborSampler(RowSampler):
             draw = draw._replace(contexts=distinct)
         return super()._sample(seeds, draw, inputs, contexts)
 
-    def _checked(self, fanouts: Fanouts) -> tuple[int, ...]:
+    def _checked(self, fanouts: Fanouts, edge_type: str | None) -> tuple[Fanout, ...]:
         """Return the checked fanouts; a subclass may allow other values."""
-        return check_sizes(fanouts, "fanouts")
+        return check_fanouts(fanouts, edge_type=edge_type, repeated=self.replace)
 
     def read_graph(self) -> None:
         super().read_graph()
-        graph, reader = self.graph, self.reader
-        kinds = relations(graph, self.direction) if self.edge_type is None else types_in(graph, self.edge_type)
-        self._counts = [kinds.counts(fanout) for fanout in self.fanouts]
-        own = kinds.rows.restricted(graph.held.masters.numpy())
-        self.reader = reader._replace(edges=reader.edges.by_kind(kinds.of_edges, own=own, whole=kinds.rows))
+        self._counts = [self.kinds.numbers(fanout) for fanout in self.fanouts]
         self._proportional: Proportional | None = None
         if self.prob is not None:
-            column = edge_numbers(graph, self.prob, "prob", signed=False)
+            column = edge_numbers(self.graph, self.prob, "prob", signed=False)
             self._proportional = Proportional(self.reader.edges, column)
 
     def estimand(self) -> Tensor:
-        """Return the numbers of ``BoundSampler.estimand``, and 0 where ``prob`` or all fanouts of the type are 0."""
+        """Return the numbers of ``RowSampler.estimand``, and 0 where ``prob`` is 0."""
         number = super().estimand()
-        unused = np.all([counts == 0 for counts in self._counts], axis=0)
-        if unused.any():
-            edges = self.reader.edges
-            row = unused[edges.node_rows.kinds_of_rows()]
-            number[edges.parent_eid(np.flatnonzero(np.repeat(row, np.diff(edges.indptr))))] = 0
         if self._proportional is not None:
             number[torch.from_numpy(self._proportional.column == 0)] = 0
         return number
@@ -169,8 +149,7 @@ class NeighborSampler(RowSampler):
         if len(left_out):
             kernels.uniform.step_over(edges.indptr, rows.numbers, left_out, edges.indices, indptr, positions, src)
         inverse = None if (counts < 0).all() else lambda: inverse_rate(degree, indptr)
-        varies = bool(np.count_nonzero(counts) > 1)  # a node's edges of different types are drawn at different rates
-        return Drawn(indptr, positions, src, inverse, varies)
+        return Drawn(indptr, positions, src, inverse, False)
 
     def _draw_patched(self, edges: Edges, rows: DrawingRows, step: Step) -> Drawn:
         # uniform draws step over what is left out, at no cost in degrees; weighted ones need an excerpt

@@ -38,6 +38,12 @@ class SamplerOptions(LayerOptions, total=False):
     reuse: bool
 
 
+class RowOptions(SamplerOptions, total=False):
+    """The options of samplers in which every row draws on its own; see ``RowSampler``."""
+
+    edge_type: str | None
+
+
 class FullOptions(TypedDict, total=False):
     """The options of samplers that draw nothing: without ``seed``."""
 
@@ -58,7 +64,7 @@ class WalkOptions(TypedDict, total=False):
     seed: int
 
 
-_ORDER = ("direction", "include_dst", "reuse", "edge_filter", "weight", "seed")
+_ORDER = ("edge_type", "direction", "include_dst", "reuse", "edge_filter", "weight", "seed")
 
 
 def is_plain(value: object) -> bool:

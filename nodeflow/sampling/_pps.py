@@ -51,8 +51,8 @@ def list_probabilities(scores: Floats, size: int) -> Floats:
     """
     scores = scores * scale_of(scores)
     positive = scores > 0
-    prob = positive.astype(np.float64)
-    if int(np.count_nonzero(positive)) <= size:
+    prob = positive.astype(np.float64) * (size > 0)
+    if int(np.count_nonzero(prob)) <= size:
         return prob
     at = len(scores) - size
     top = np.sort(np.partition(scores, at)[at:])[::-1]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from itertools import pairwise
 from typing import Any, NoReturn, Unpack
 
 import numpy as np
@@ -10,15 +11,18 @@ import torch
 from torch import Tensor
 
 from nodeflow import _kernels as kernels
-from nodeflow._base.checks import Ints, as_count, as_flag, as_number
+from nodeflow._base.checks import Ints, as_count, as_flag, as_number, first_true
 from nodeflow._base.sizes import check_memory
 from nodeflow._base.types import Array, PerFlow
 from nodeflow._edges.edges import Edges
 from nodeflow._peers.routes import narrowed
+from nodeflow._schema.schema import Relation
 from nodeflow.graph import Graph
+from nodeflow.sampling._base import check_one_process
 from nodeflow.sampling._bound import Reader
 from nodeflow.sampling._choice import Choice
 from nodeflow.sampling._distributed import Arrays, ask_owners
+from nodeflow.sampling._kinds import relations
 from nodeflow.sampling._options import WalkOptions
 from nodeflow.sampling._sampler import Sampler, Step, check_draws, check_sizes
 
@@ -73,9 +77,17 @@ class RandomWalkSampler(Sampler):
         walk_length: steps of a walk.
         restart: probability of going back to the start, from 0 to 1. With 1 every step is a first step.
         normalize: which weights, see above.
+        metapath: relations of the graph's schema, by name or triple, in the order of a walk's edges; each begins where
+            the one before ends: with ``direction="in"`` a relation leads from its destinations to its sources. The path
+            ends at the type where it begins, unless there is one flow and one step. Seeds have this type; other nodes
+            have no walks. None: a step is any edge.
         graph, direction, include_dst, edge_filter, seed: see ``Sampler``; the filter says which edges walks may take.
         reuse: see ``Sampler``; flows then have no column "visits" (with ``normalize=False`` it is
             ``weight * num_walks * walk_length``).
+
+    With ``metapath``, a step is a whole pass of the path: an edge of its first relation, one of its second, and so on,
+    and only the node at its end is visited. A walk that finds no edge on the way goes back to its start, and visits
+    nothing in that step. So walks along author, paper, author visit authors (Dong, Chawla, Swami 2017, section 3.2).
 
     Walks that pass no node with an edge that ``without_edges`` leaves out stay as they were.
 
@@ -83,8 +95,9 @@ class RandomWalkSampler(Sampler):
     neighbours, and neither does one whose only edges are self-loops. On a graph that lies on several processes, a flow
     is ``4 * walk_length`` exchanges.
 
-    Raises ValueError for numbers below 1, a list that has not one entry per flow, a restart outside 0 to 1, or
-    ``num_walks * walk_length`` above 2**24; TypeError for arguments that are not numbers.
+    Raises ValueError for numbers below 1, a list that has not one entry per flow, a restart outside 0 to 1,
+    ``num_walks * walk_length`` above 2**24, a metapath that does not join, and seeds of another type than where it
+    begins; TypeError for arguments that are not numbers; KeyError for an unknown relation.
 
     >>> graph = Graph.from_edges([0, 1, 1, 2, 2, 3], [1, 0, 2, 1, 3, 2])  # a path, in both directions
     >>> flow = RandomWalkSampler(graph, num_flows=1, num_neighbors=2, seed=1)([0]).flows[0]
@@ -106,6 +119,7 @@ class RandomWalkSampler(Sampler):
         walk_length: int = 2,
         restart: float = 0.5,
         normalize: bool = True,
+        metapath: Sequence[str | Relation] | None = None,
         **options: Unpack[WalkOptions],
     ) -> None:
         self.num_neighbors = _limits(num_neighbors, as_count(num_flows, "num_flows", 1))
@@ -114,11 +128,53 @@ class RandomWalkSampler(Sampler):
         check_draws(self.num_walks * self.walk_length, "num_walks * walk_length")
         self.restart = as_number(restart, "restart", least=0, most=1)
         self.normalize = as_flag(normalize, "normalize")
+        if metapath is not None and (not isinstance(metapath, list | tuple) or not metapath):
+            raise TypeError(f"metapath must be a list of relations, as in ['writes', 'rev_writes'], got {metapath!r}")
+        self.metapath = None if metapath is None else tuple(metapath)
         super().__init__(graph, num_flows, **options)
+
+    def read_graph(self) -> None:
+        super().read_graph()
+        self._starts, self._path = range(self.graph.num_nodes), np.array([[0, 0, 1]])
+        if self.metapath is not None:
+            check_one_process(self.graph, "RandomWalkSampler(metapath=)")
+            self._read_path(self.metapath)
+
+    def _read_path(self, metapath: Sequence[str | Relation]) -> None:
+        """Set the nodes where walks may start, and how the row of a node is found for each relation of the path."""
+        if self.direction == "both":
+            raise ValueError(
+                "metapath goes with direction='in' or 'out': with 'both' a relation has no end to begin at"
+            )
+        schema, kinds = self.graph.schema, relations(self.graph, self.direction)
+        path = [schema.relation(name) for name in metapath]
+        begin, end = (2, 0) if self.direction == "in" else (0, 2)
+        for a, b in pairwise([*path, path[0]] if self.walk_length > 1 or self.num_flows > 1 else path):
+            if a[end] != b[begin]:
+                raise ValueError(
+                    f"metapath must join: {a} leads to {a[end]!r}, but {b} begins at {b[begin]!r} "
+                    f"(direction={self.direction!r} goes from {'destination to source' if begin else 'source on'})"
+                )
+        self._starts = schema.ids(path[0][begin])
+        self.reader = self.reader._replace(edges=kinds.lay_out(self.reader.edges, self.graph))
+        numbers = list(schema.relations)
+        # of relation k node v has the row ``first + (v - start) * count``, where its type begins at ``start``
+        starts = np.array([schema.ids(relation[begin]).start for relation in path])
+        first = kinds.rows.of_edges(starts, np.array([numbers.index(relation) for relation in path]))
+        self._path = np.stack([first, starts, kinds.rows.first(starts)[1]], axis=1)
 
     def choose(self, dst: Tensor, step: Step) -> Choice:
         starts = self._nodes_of(dst, step)
-        visited = self._visited(starts, step)
+        may_walk = (starts >= self._starts.start) & (starts < self._starts.stop)
+        if step.flow == self.num_flows - 1 and (i := first_true(~may_walk)) is not None:
+            ids = f"ids {self._starts.start} to {self._starts.stop - 1}"
+            raise ValueError(f"seeds must be nodes where the metapath begins ({ids}), but seeds[{i}] is {starts[i]}")
+        visited = self._visited(starts[may_walk], step)
+        if not may_walk.all():
+            every = np.empty((len(starts), *visited.shape[1:]), visited.dtype)
+            every[:] = starts[:, None, None]  # where a walk stays, nothing is visited
+            every[may_walk] = visited
+            visited = every
         indptr, src, visits = kernels.walk.most_visited(visited, starts, self.num_neighbors[step.flow])
         # with reuse the flows are prefixes of one structure, which has no columns
         columns = {} if self.reuse else {"visits": torch.from_numpy(visits)}
@@ -135,7 +191,7 @@ class RandomWalkSampler(Sampler):
         graph, edges, key, number = self.graph, self.reader.edges, np.uint64(step.random.key), self.num_walks
         # walks in a graph that this process holds are one compiled loop
         if graph.peers.size == 1:
-            arrays = edges.indptr, edges.indices, edges.left_out
+            arrays = edges.indptr, edges.indices, edges.left_out, self._path
             each = number * self.walk_length
             check_memory(
                 4 * each * len(dst), f"num_walks * walk_length of {len(dst)} nodes", "take fewer, or shorter ones"

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable
-from typing import Any, ClassVar, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar, NamedTuple, Self, Unpack
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
 from nodeflow import _kernels as kernels
 from nodeflow._base.checks import Ints, as_ids, check_indptr, check_length, describe
+from nodeflow._base.frozen import Lazy
 from nodeflow._base.types import Array
 from nodeflow._edges.edges import NOTHING, Edges, contains
+from nodeflow.graph import Graph
+from nodeflow.sampling._bound import Reader
 from nodeflow.sampling._choice import Choice
+from nodeflow.sampling._kinds import Kinds, relations, types_in
+from nodeflow.sampling._options import SamplerOptions
 from nodeflow.sampling._sampler import Sampler, Step
 
 
@@ -73,13 +79,21 @@ class Drawn(NamedTuple):
 class RowSampler(Sampler):
     """Base of the samplers in which every row draws on its own, whatever the others draw.
 
-    A subclass implements ``draw_rows``; a row is a node, or with edge types one node and type. This class turns what is
-    drawn into a ``Choice``: it handles edge filters, edges left out, several rows per node and the ``weight`` column.
+    A subclass implements ``draw_rows``. A row is a node, or in a graph of several relations (``Graph.typed``) a node
+    and a relation, or with ``edge_type`` a node and a type. This class turns what is drawn into a ``Choice``: it
+    handles edge filters, edges left out, several rows per node and the ``weight`` column.
 
     Key random numbers by ``rows.ident``, not by the index of a row in the call: then a row draws the same, whichever
     other rows draw with it.
 
     ``draw_rows`` is a good place for a compiled loop. ``BernoulliSampler`` is the shortest example in the package.
+
+    Args:
+        edge_type: name of an edge column of integers: every node draws for each type on its own (and not for each
+            relation), and its edges are grouped by type, ascending. None: for each relation.
+        graph, num_flows, direction, include_dst, reuse, edge_filter, weight, seed: see ``Sampler``, also for errors.
+
+    Raises TypeError for a column that does not hold integers, ValueError for one of very many types.
 
     >>> from nodeflow import Graph
     >>> class OneNeighbor(RowSampler):
@@ -105,6 +119,40 @@ class RowSampler(Sampler):
 
     by_row = True
     _is_ours: ClassVar[bool] = False
+    kinds: Kinds
+    """The kinds of edges, relations or types, of which each row has one."""
+    _counts: Sequence[NDArray[Any]] = ()
+    """For each flow how much each kind draws, 0 for nothing; none where a sampler does not say so."""
+
+    def __init__(
+        self, graph: Graph, num_flows: int, *, edge_type: str | None = None, **options: Unpack[SamplerOptions]
+    ) -> None:
+        self.edge_type = edge_type
+        super().__init__(graph, num_flows, **options)
+
+    def read_graph(self) -> None:
+        super().read_graph()
+        name, graph = self.edge_type, self.graph
+        self.kinds = relations(graph, self.direction) if name is None else types_in(graph, name)
+        self.reader = self.reader._replace(edges=self.kinds.lay_out(self.reader.edges, graph))
+
+    def with_reader(self, reader: Reader) -> Self:
+        # draws trust that rows are those of the kinds
+        if reader.edges.whole_rows.is_plain != self.kinds.rows.is_plain:
+            left_out, reader = reader.left_out, reader.intact()
+            reader = reader._replace(edges=self.kinds.lay_out(reader.edges, self.graph))
+            reader = reader if left_out is None else reader.without(left_out, self.graph.held)
+        return super().with_reader(reader)
+
+    def estimand(self) -> Tensor:
+        """Return the numbers of ``BoundSampler.estimand``, and 0 for edges of kinds that no flow draws."""
+        number = super().estimand()
+        unused = np.all([counts == 0 for counts in self._counts], axis=0)
+        if len(self._counts) and unused.any():
+            edges = self.reader.edges
+            row = unused[edges.node_rows.kinds_of(np.arange(edges.num_rows))]
+            number[edges.parent_eid(np.flatnonzero(np.repeat(row, np.diff(edges.indptr))))] = 0
+        return number
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -116,7 +164,7 @@ class RowSampler(Sampler):
     def note(self) -> str:
         """Return what ``fanouts`` draw for a seed, where a sampler has numbers of that name for all its edges."""
         fanouts = getattr(self, "fanouts", None)
-        if not fanouts or getattr(self, "edge_type", None) is not None or max(fanouts) < 0:
+        if not fanouts or len(self.kinds.names) > 1 or self.edge_type is not None or max(fanouts) < 0:
             return ""
         drawn = "all its neighbours" if fanouts[-1] < 0 else f"{'' if self.fixed_sizes else 'about '}{fanouts[-1]}"
         if min(fanouts) < 0 or not self.fixed_sizes:
@@ -130,33 +178,44 @@ class RowSampler(Sampler):
 
     def choose(self, dst: Tensor, step: Step) -> Choice:
         edges = self.reader.edges
-        nodes = self._nodes_of(dst, step)
-        ident, kinds, begins = edges.whole_rows.of(nodes)
-        places = edges.whole.rows_of(nodes)
-        index = ident if places is nodes else edges.node_rows.of(places)[0]
-        rows = DrawingRows(index, ident, None, kinds)
-        if step.contexts is not None:
-            contexts = edges.whole_rows.per_row(step.contexts.numpy(), begins)
-            root = contexts if step.roots is None else edges.whole_rows.per_row(step.roots.numpy(), begins)
-            rows = DrawingRows(index, ident + edges.whole_rows.num_rows * root, contexts, kinds)
+        rows, begins = self._rows_of(dst, step)
         draw = self.draw_rows if edges.patch is None else self._draw_patched
         drawn = draw(edges, rows, step)
         if not self._is_ours:
             _check_drawn(drawn, len(rows.numbers), len(edges.indices), edges.whole.num_nodes)
-        if not edges.whole_rows.is_plain:
-            drawn = drawn._replace(indptr=drawn.indptr[begins])
-        return self._choice(drawn)
+        return self._choice(drawn, rows, begins, step)
 
-    def _choice(self, drawn: Drawn) -> Choice:
+    def _rows_of(self, dst: Tensor, step: Step) -> tuple[DrawingRows, Ints]:
+        """The rows of the destinations, one after another, and where the rows of each begin, ``[num_dst + 1]``."""
+        edges, nodes = self.reader.edges, self._nodes_of(dst, step)
+        ident, kinds, begins = edges.whole_rows.of(nodes)
+        places = edges.whole.rows_of(nodes)
+        index = ident if places is nodes else edges.node_rows.of(places)[0]
+        if step.contexts is None:
+            return DrawingRows(index, ident, None, kinds), begins
+        contexts = edges.whole_rows.per_row(step.contexts.numpy(), begins)
+        root = contexts if step.roots is None else edges.whole_rows.per_row(step.roots.numpy(), begins)
+        return DrawingRows(index, ident + edges.whole_rows.num_rows * root, contexts, kinds), begins
+
+    def _choice(self, drawn: Drawn, rows: DrawingRows, begins: Ints, step: Step) -> Choice:
         """The edges drawn by each node as a Choice, with estimator weights: the ``weight`` column times ``inverse``."""
         reader, (indptr, positions, src, inverse, varies) = self.reader, drawn
+        relations: Lazy[Tensor] | None = None
+        if not reader.edges.whole_rows.is_plain:
+            # the rows of a node draw at rates of their own
+            if self.edge_type is None:
+                sizes, of_rows = np.diff(indptr), rows.kinds.astype(np.int32)
+                relations = Lazy(lambda: torch.from_numpy(np.repeat(of_rows, sizes)))
+            several = bool(np.count_nonzero(self._counts[step.flow]) > 1) if self._counts else None
+            indptr, varies = indptr[begins], varies or several
         if reader.weights is None and inverse is None:
-            return Choice.of_kernel(indptr, positions, src, None, needs_weight=False)
+            return Choice.of_kernel(indptr, positions, src, None, needs_weight=False, relations=relations)
 
         def weight() -> Tensor:
             return reader.estimator_weight(reader.weighted(positions, None if inverse is None else inverse()))
 
-        return Choice.of_kernel(indptr, positions, src, weight, needs_weight=varies if reader.weights is None else True)
+        varies = varies if reader.weights is None else True
+        return Choice.of_kernel(indptr, positions, src, weight, needs_weight=varies, relations=relations)
 
     def _draw_patched(self, edges: Edges, rows: DrawingRows, step: Step) -> Drawn:
         """Rows of which edges are left out draw from the copies in the patch, the others from the whole."""

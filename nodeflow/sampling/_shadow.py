@@ -16,9 +16,9 @@ from nodeflow.sampling._base import Call, Draw
 from nodeflow.sampling._bound import BoundSampler
 from nodeflow.sampling._choice import first_rows
 from nodeflow.sampling._distributed import with_rows_of
+from nodeflow.sampling._kinds import Fanout, as_fanout, of_kinds
 from nodeflow.sampling._neighbor import NeighborSampler
 from nodeflow.sampling._options import SubgraphOptions
-from nodeflow.sampling._sampler import check_size
 from nodeflow.sampling._subgraph import induced_subgraph
 
 
@@ -41,7 +41,8 @@ class ShadowSampler(BoundSampler):
     Args:
         num_flows: number of flows, L; any, whatever the depth.
         depth: hops from a seed to the border of its scope; 0 is the seed alone.
-        fanout: how many neighbours a node draws, uniformly; -1 takes all.
+        fanout: how many neighbours a node draws, uniformly; -1 takes all. A dict by relation as in
+            ``NeighborSampler``.
         replace: draw with replacement: scopes are then smaller, since nodes drawn again are in them once.
         graph, direction, edge_filter, weight, seed: see ``SubgraphSampler``.
 
@@ -67,13 +68,13 @@ class ShadowSampler(BoundSampler):
         graph: Graph,
         num_flows: int,
         depth: int,
-        fanout: int,
+        fanout: Fanout,
         *,
         replace: bool = False,
         **options: Unpack[SubgraphOptions],
     ) -> None:
         self.depth = as_count(depth, "depth")
-        self.fanout = check_size(fanout, "fanout")
+        self.fanout = of_kinds(fanout, "fanout", as_fanout, "relation")
         self.replace = as_flag(replace, "replace")
         super().__init__(graph, num_flows, **options)
 
@@ -81,7 +82,8 @@ class ShadowSampler(BoundSampler):
         super().read_graph()
         # a node draws when it is first reached: reuse
         options: dict[str, Any] = {"replace": self.replace, "direction": self.direction, "reuse": True}
-        self._hops = NeighborSampler(self.graph, [self.fanout] * max(self.depth, 1), **options)
+        hops = NeighborSampler(self.graph, [self.fanout] * max(self.depth, 1), **options)
+        self._hops = hops.with_reader(self.reader)
 
     def _draw_of(self, call: Call, ids: Ints, *identity: int) -> Draw:
         draw = super()._draw_of(call, ids, *identity)
@@ -93,7 +95,9 @@ class ShadowSampler(BoundSampler):
 
     def _sample(self, seeds: Ints, draw: Draw, inputs: Any) -> NodeFlow:
         size = self.graph.num_nodes
-        reached = self._hops.with_reader(self.reader).draw_layers(seeds, draw, inputs, distinct_in_order(seeds)[1])
+        left_out = self.reader.left_out
+        hops = self._hops if left_out is None else self._hops.without_edges(left_out)
+        reached = hops.draw_layers(seeds, draw, inputs, distinct_in_order(seeds)[1])
         back = reached.back
         rows = reached.front if self.depth > 0 else back.with_frame()
         assert rows.context is not None  # they were drawn with contexts

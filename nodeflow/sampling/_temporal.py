@@ -2,31 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Unpack
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from nodeflow import _kernels as kernels
-from nodeflow._base.checks import as_array, as_count, as_flag, as_number, check_one_of, describe, first_true
-from nodeflow._base.types import Array, NumbersLike, PerFlow, SeedsLike
-from nodeflow._edges.columns import check_edges, edge_column, edge_numbers
+from nodeflow._base.checks import as_count, as_flag, as_number, check_one_of
+from nodeflow._base.types import Array, Fanouts, SeedsLike
+from nodeflow._edges.columns import edge_numbers
 from nodeflow._edges.edges import Edges
 from nodeflow._peers.held import together
 from nodeflow.flow import NodeFlow
 from nodeflow.graph import Graph
 from nodeflow.random import hash_ids
 from nodeflow.sampling._base import Call
+from nodeflow.sampling._kinds import check_fanouts
 from nodeflow.sampling._neighbor import inverse_rate
-from nodeflow.sampling._options import SamplerOptions
+from nodeflow.sampling._options import RowOptions
 from nodeflow.sampling._pps import Proportional
 from nodeflow.sampling._rows import DrawingRows, Drawn, RowSampler
-from nodeflow.sampling._sampler import Step, check_sizes
-
-_KINDS = "integers or floats"
+from nodeflow.sampling._sampler import Step
+from nodeflow.sampling._times import NO_TIME, as_times, starts_of, times_of_edges
 
 
 class TemporalNeighborSampler(RowSampler):
@@ -50,9 +48,12 @@ class TemporalNeighborSampler(RowSampler):
 
     Args:
         fanouts: one number per flow **in flow order**: ``fanouts[-1]`` belongs to the seeds, ``fanouts[0]`` to the
-            inputs; -1 takes the whole past.
-        time: name of the edge column of times: integers (compared exactly, as int64) or finite floats (compared as
-            float64). It is read once, when the sampler is made.
+            inputs; -1 takes the whole past. Each may be a dict by relation or type, as in ``NeighborSampler``.
+        time: name of columns of times: integers (compared exactly, as int64) or floats (compared as float64). An edge
+            has the time in the column of all edges, or in that of its relation; else it is as old as the node that it
+            leads to, by the column of all nodes, or of their type. An edge without any of these is always in the past,
+            and so is one to a node whose time is NaN or the smallest int64. Columns are read once, when the sampler is
+            made.
         strategy: "uniform" or "recent".
         replace: draw with replacement ("uniform" only): a node with any past draws ``fanout`` times.
         prob: name of an edge column of numbers that draws are proportional to ("uniform" only), as in
@@ -61,9 +62,11 @@ class TemporalNeighborSampler(RowSampler):
         strict: True: only edges *before* the seed's time. False: also edges at that time. Pass True where an event must
             not see itself or other events of the same moment.
         since: the length of the window, at least 0, in the unit of the time column: an integer where the column holds
-            integers, else any number. An edge exactly that old is seen. None: the whole past.
-        graph, direction, include_dst, reuse, edge_filter, weight, seed: see ``Sampler``. With ``include_dst=False``
-            layers are sorted by time and then by parent id; with ``reuse`` a node draws once per time.
+            integers, else any number. An edge exactly that old is seen. A node whose edges (of a relation) all have no
+            time keeps them; else those without are before any window. None: the whole past.
+        graph, edge_type, direction, include_dst, reuse, edge_filter, weight, seed: see ``RowSampler``. With
+            ``include_dst=False`` layers are sorted by time and then by parent id; with ``reuse`` a node draws once per
+            time.
 
     A node with no more past edges than its fanout keeps all of them once, in the order of time (with replacement it
     still draws ``fanout`` of them); one without a past gets no edges.
@@ -71,9 +74,10 @@ class TemporalNeighborSampler(RowSampler):
     Cost of a call: a binary search among the edges of every node reached, and the drawn edges, whatever the degrees. Of
     making one: a sort of all edges and 16 bytes per edge (8 where the edges of every node are in order already).
 
-    Raises KeyError for an unknown column, TypeError for a column that does not hold numbers, ValueError for one that is
-    not finite or not one-dimensional, for an unknown strategy, for "recent" with ``replace``, and for a ``since`` below
-    0; TypeError for a ``since`` that is no integer against a column of integers.
+    Raises KeyError where neither edges nor nodes have the column, TypeError for one that does not hold numbers or where
+    some hold integers and others floats, ValueError for one that is not finite or not one-dimensional, for an unknown
+    strategy, for "recent" with ``replace``, and for a ``since`` below 0; TypeError for a ``since`` that is no integer
+    against integers.
 
     >>> graph = Graph.from_edges([1, 2, 3, 4], [0, 0, 0, 0], edata={"time": torch.tensor([10, 20, 30, 40])})
     >>> sampler = TemporalNeighborSampler(graph, [2], strategy="recent")
@@ -87,7 +91,7 @@ class TemporalNeighborSampler(RowSampler):
     def __init__(
         self,
         graph: Graph,
-        fanouts: PerFlow,
+        fanouts: Fanouts,
         *,
         time: str = "time",
         strategy: str = "uniform",
@@ -95,9 +99,9 @@ class TemporalNeighborSampler(RowSampler):
         prob: str | None = None,
         strict: bool = False,
         since: float | None = None,
-        **options: Unpack[SamplerOptions],
+        **options: Unpack[RowOptions],
     ) -> None:
-        self.fanouts = check_sizes(fanouts, "fanouts", repeated=replace)
+        self.fanouts = check_fanouts(fanouts, edge_type=options.get("edge_type"), repeated=replace is True)
         self.time = time
         check_one_of(strategy, "strategy", ("uniform", "recent"))
         self.strategy = strategy
@@ -106,35 +110,35 @@ class TemporalNeighborSampler(RowSampler):
         if strategy == "recent" and (self.replace or prob is not None):
             option = "replace=True" if self.replace else "prob="
             raise ValueError(f"strategy='recent' takes the latest edges, each once: {option} goes with 'uniform'")
-        if since is not None and edge_column(graph, time, "time").dtype.kind == "f":
-            since = as_number(since, "since", least=0)
-        elif since is not None and (since := as_count(since, "since")) > np.iinfo(np.int64).max:
-            raise ValueError(f"since must be below 2**63, got {since}; None is the whole past")
-        self.since = since
+        exact = isinstance(since, int | np.integer) or since is None
+        self.since = since if since is None else (as_count if exact else as_number)(since, "since", least=0)
         super().__init__(graph, len(self.fanouts), **options)
 
     takes_times = True
 
     def read_graph(self) -> None:
         super().read_graph()
-        column, edges = time_column(self.graph, self.time), self.reader.edges
-        stamps = edges.by_position(column)
+        self._counts = [self.kinds.numbers(fanout) for fanout in self.fanouts]
+        edges = self.reader.edges
+        stamps = times_of_edges(self.graph, edges, self.time)
+        if self.since is not None and stamps.dtype.kind == "i" and as_count(self.since, "since") >= 2**63:
+            raise ValueError(f"since must be below 2**63, got {self.since}; None is the whole past")
         falls = stamps[1:] < stamps[:-1]
         inner = edges.indptr[(edges.indptr > 0) & (edges.indptr < len(stamps))]
         falls[inner - 1] = False  # from one row to the next
         if falls.any():
-            edges = edges.sorted_by(column)
-            self.reader = self.reader._replace(edges=edges)
-        self._stamps: Array = np.array(edges.by_position(column))  # whoever made the column may write to it later
+            self.reader = self.reader._replace(edges=edges.sorted_by(stamps))
+            stamps = times_of_edges(self.graph, self.reader.edges, self.time)
+        self._stamps: Array = np.array(stamps)  # whoever made the column may write to it later
         self._prob = None if self.prob is None else edge_numbers(self.graph, self.prob, "prob", signed=False)
 
     def draw_batch(self, seeds: SeedsLike, call: Call) -> NodeFlow:
         integers = self._stamps.dtype.kind == "i"
         with together(self.graph, "seeds of a batch"):
             ids, shape = self._seeds(seeds)
-            stamps = _as_times(call.times, shape, integers)
+            stamps = as_times(call.times, shape, integers)
         distinct, contexts = np.unique(stamps, return_inverse=True)
-        whole = stamps if call.step is None else _as_times(call.step.times, self._seeds(call.step.ids)[1], integers)
+        whole = stamps if call.step is None else as_times(call.step.times, self._seeds(call.step.ids)[1], integers)
         draw = self._draw_of(call, ids, hash_ids(whole.view(np.int64)))
         # the inputs of steps are the call, with the distinct times of the seeds, ascending: a context each
         if call.step is not None:
@@ -146,19 +150,18 @@ class TemporalNeighborSampler(RowSampler):
         return batch
 
     def draw_rows(self, edges: Edges, rows: DrawingRows, step: Step) -> Drawn:
-        patch, fanout = self.reader.edges.patch, self.fanouts[step.flow]
+        patch, counts = self.reader.edges.patch, self._counts[step.flow]
         stamps = self._stamps if edges is self.reader.edges or patch is None else self._stamps[patch.positions]
         limits, which = step.inputs.times, rows.contexts
-        starts = limits[:0] if self.since is None else _starts(limits, self.since)
-        size, replace = (fanout, self.replace) if self._prob is None else (-1, False)
-        indptr, begin, num_past = kernels.uniform.plan_past(
-            edges.indptr, stamps, rows.numbers, limits, starts, which, size, replace, self.strict
-        )
+        starts = limits[:0] if self.since is None else starts_of(limits, self.since)
+        plan = edges.indptr, stamps, rows.numbers, limits, starts, stamps.dtype.type(NO_TIME[stamps.dtype.kind]), which
+        sizes, replace = (counts, self.replace) if self._prob is None else (np.full_like(counts, -1), False)
+        indptr, begin, num_past = kernels.uniform.plan_past(*plan, sizes, rows.kinds, replace, self.strict)
         if self._prob is not None:
             # tables of these rows' past alone: a table of all edges would also draw later ones
             positions = np.repeat(begin - indptr[:-1], num_past) + np.arange(indptr[-1])
             past = Edges._trusted(indptr, edges.indices[positions], edges.ids(positions))
-            rows, counts = rows._replace(numbers=np.arange(len(begin))), np.array([fanout], np.int64)
+            rows = rows._replace(numbers=np.arange(len(begin)))
             drawn = Proportional(past, self._prob).draw(past, rows, counts, step.random.key, replace=self.replace)
             return drawn._replace(positions=positions[drawn.positions])
         if self.strategy == "recent":
@@ -166,13 +169,12 @@ class TemporalNeighborSampler(RowSampler):
             begin, num_past = begin + num_past - latest, latest  # of which all are taken
         positions, src = np.empty(indptr[-1], edges.position_type), np.empty(indptr[-1], np.int64)
         key = np.uint64(step.random.key)
-        if self.replace and fanout >= 0:
-            counts = np.array([fanout], np.int64)
+        if self.replace and (counts >= 0).any():
             keys = edges.indices, rows.ident, key, counts, rows.kinds
             kernels.uniform.draw_with(begin, num_past, *keys, indptr, positions, src)
         else:
             kernels.uniform.draw_without(begin, num_past, edges.indices, rows.ident, key, indptr, positions, src)
-        whole = fanout < 0 or self.strategy == "recent"
+        whole = (counts < 0).all() or self.strategy == "recent"
         return Drawn(indptr, positions, src, None if whole else lambda: inverse_rate(num_past, indptr), False)
 
     def estimand(self, time: float | None = None) -> Tensor:
@@ -190,63 +192,12 @@ class TemporalNeighborSampler(RowSampler):
         if self._prob is not None:
             number[torch.from_numpy(self._prob == 0)] = 0
         if time is not None:
-            limit = _as_times([time], (1,), self._stamps.dtype.kind == "i")[0]
+            limit = as_times([time], (1,), self._stamps.dtype.kind == "i")[0]
             late = self._stamps >= limit if self.strict else self._stamps > limit
-            early = False if self.since is None else self._stamps < _starts(np.array([limit]), self.since)
-            number[self.reader.edges.parent_eid(np.flatnonzero(late | early))] = 0
+            edges, early = self.reader.edges, np.zeros(len(late), np.bool_)
+            if self.since is not None:
+                last = np.append(self._stamps, 0)[np.maximum(edges.indptr[1:] - 1, 0)]
+                timed = np.repeat(last > NO_TIME[last.dtype.kind], np.diff(edges.indptr))
+                early = timed & (self._stamps < starts_of(np.array([limit]), self.since))
+            number[edges.parent_eid(np.flatnonzero(late | early))] = 0
         return number
-
-
-def time_column(graph: Graph, name: str) -> Array:
-    """Return an edge column of times as int64 or float64 ``[num_edges]``, shared if it has this type already."""
-    column = edge_column(graph, name, "time")
-    if column.dtype.kind not in "iuf":
-        raise TypeError(f"time: the edge column {name!r} must hold integers or floats, got dtype {column.dtype}")
-    wrong, rule = _no_times(column, integers=True)
-    check_edges(graph, column, wrong, f"time: the edge column {name!r} must be {rule}")
-    return column.astype(np.float64 if column.dtype.kind == "f" else np.int64, copy=False)
-
-
-def _starts(limits: Array, since: float) -> Array:
-    """Start of the window before each limit, ``[n]``; integers saturate at the smallest int64."""
-    if limits.dtype.kind == "f":
-        return limits - since
-    # compare first: limits - since may wrap around, and those entries are replaced
-    smallest = np.iinfo(np.int64).min
-    return np.where(limits >= smallest + since, limits - np.int64(since), smallest)
-
-
-def _no_times(numbers: Array, *, integers: bool) -> tuple[NDArray[np.bool_], str]:
-    """A mask of numbers that are no times, and the rule for times; whole ones are compared as int64 if ``integers``."""
-    if numbers.dtype.kind == "f":
-        return ~np.isfinite(numbers), "finite"
-    if integers:
-        return numbers > np.iinfo(np.int64).max, "below 2**63"
-    return (numbers > 2**53) | (numbers < -(2**53)), "integers that float64 can tell apart (up to 2**53)"
-
-
-def _as_times(value: NumbersLike | None, shape: tuple[int, ...], integers: bool) -> Array:
-    """A time for each of the seeds of this shape, as int64 or float64: the kind of the column they are compared with.
-
-    A row of seeds may share one time.
-    """
-    if value is None:
-        raise TypeError("times is missing: pass a time for every seed, as in sampler(seeds, times=times)")
-    if not isinstance(value, Iterable) or isinstance(value, (str, bytes, dict, set, frozenset)):
-        raise TypeError(
-            f"times must be a tensor, an array or a list with a time per seed {shape}, got {describe(value)}; for one "
-            "time for all pass [time] * len(seeds)"
-        )
-    array = as_array(value, "times", _KINDS)
-    if array.shape not in (shape, shape[:1]):
-        raise ValueError(f"times must have an entry per seed or row of seeds {shape}, got shape {array.shape}")
-    if len(array) and array.dtype.kind not in ("iu" if integers else "iuf"):
-        # floats are not rounded here: float32 tells seconds since 1970 apart to two minutes only
-        rule = "integers, as the time column does" if integers else _KINDS
-        raise TypeError(f"times must hold {rule}, got dtype {array.dtype}")
-    array = array.reshape(-1) if array.shape == shape else np.repeat(array, shape[1])
-    wrong, rule = _no_times(array, integers=integers)
-    if (i := first_true(wrong)) is not None:
-        raise ValueError(f"times must be {rule}, but times[{i}] is {array[i]}")
-    # adding 0 makes -0.0 and 0.0, which are one time, one number
-    return array.astype(np.int64 if integers else np.float64) + 0

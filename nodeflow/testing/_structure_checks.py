@@ -12,7 +12,7 @@ from torch import Tensor
 
 from nodeflow.flow import Flow, NodeFlow
 from nodeflow.sampling import Sampler
-from nodeflow.sampling.base import BoundSampler, SamplerBase
+from nodeflow.sampling.base import BoundSampler, RowSampler, SamplerBase
 from nodeflow.testing._assertions import assert_valid
 from nodeflow.testing._foreign import ForeignSampler
 from nodeflow.testing._run import Skipped
@@ -155,18 +155,20 @@ def fanouts(case: SamplerCase) -> None:
 
 
 def fanouts_per_type(case: SamplerCase) -> None:
-    """No destination has more edges of a type than its fanout for that type."""
-    name, sizes = getattr(case.sampler, "edge_type", None), getattr(case.sampler, "fanouts", None)
-    if not isinstance(name, str) or sizes is None:
-        raise Skipped("it has no edge_type")
-    types = torch.as_tensor(case.graph.edata[name]).long()
+    """No destination has more edges of a relation, or of an edge type, than its fanout for that."""
+    sampler, sizes = case.sampler, getattr(case.sampler, "fanouts", None)
+    if not isinstance(sampler, RowSampler) or len(sampler.kinds.names) < 2 or sizes is None:
+        raise Skipped("it has no fanouts by relation or edge type")
+    if not sampler.fixed_sizes:
+        raise Skipped("its fanouts are means (fixed_sizes is False)")
+    kinds = torch.from_numpy(sampler.kinds.of_edges())
     for i, flow in flows_of(case):
-        kinds, nodes = types[flow.parent_eid], flow.dst_layer.parent_nid
-        for kind in kinds.unique().tolist():
-            size = sizes[i].get(kind, 0) if isinstance(sizes[i], dict) else sizes[i]
+        nodes = flow.dst_layer.parent_nid
+        for number, (name, size) in enumerate(zip(sampler.kinds.names, sampler.kinds.numbers(sizes[i]), strict=True)):
             if size >= 0:
-                counts = torch.bincount(flow.edges()[1][kinds == kind], minlength=flow.num_dst)
-                _at_first(counts > size, f"flow {i} has more than {size} edges of type {kind} at node", nodes)
+                own = flow.edges()[1][kinds[flow.parent_eid] == number]
+                counts = torch.bincount(own, minlength=flow.num_dst)
+                _at_first(counts > int(size), f"flow {i} has more than {size} edges of type {name} at node", nodes)
 
 
 def repeats(case: SamplerCase) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from hypothesis import strategies as st
 from torch import Tensor
 
 from _support.pages import ROOT
@@ -82,3 +83,34 @@ def below(arrays: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
 
 def types(frame: Mapping[str, Any]) -> dict[str, torch.dtype]:
     return {name: column.dtype for name, column in frame.items()}
+
+
+@st.composite
+def typed_graphs(draw: st.DrawFn) -> Graph:
+    """Return graphs of several node types and relations, some of them empty, with columns per type and of all nodes."""
+    names = [f"t{i}" for i in range(draw(st.integers(1, 4)))]
+    nodes: dict[str, Any] = {name: draw(st.integers(0, 5)) for name in names}
+    edges: dict[Any, Any] = {}
+    for i in range(draw(st.integers(0, 5))):
+        a, b = (draw(st.sampled_from(names)) for _ in range(2))
+        count = draw(st.integers(0, 8)) if nodes[a] and nodes[b] else 0
+        src, dst = ([draw(st.integers(0, nodes[of] - 1)) for _ in range(count)] for of in (a, b))
+        edges[a, draw(st.sampled_from(["r", f"r{i}"])), b] = (
+            src,
+            dst,
+            {"w": torch.rand(count), "kind": torch.arange(count)},
+        )
+    for i, name in enumerate(names):
+        if draw(st.booleans()):
+            own = filled(Graph.from_edges([], [], num_nodes=nodes[name]), sparse=True).ndata
+            nodes[name] = {**own, "wide": torch.rand(nodes[name], i + 1, dtype=torch.float64)}
+    return Graph.typed(nodes, edges, reverse=draw(st.booleans()))
+
+
+def assert_same_typed_graph(one: Graph, other: Graph) -> None:
+    """Fail unless types, ids, order of edges and the columns of all types are the same."""
+    assert one.schema == other.schema
+    assert ends(one) == ends(other)
+    for parts, others in ((one.nodes, other.nodes), (one.relations, other.relations)):
+        for name, part in parts.items():
+            assert_same_columns(part.data, others[name].data)

@@ -16,6 +16,7 @@ import torch
 def check(dgl: Any) -> None:
     """Fail unless the module ``dgl`` does what the converters rely on."""
     check_graphs(dgl)
+    check_types(dgl)
     check_blocks(dgl)
     assert dgl.NID == dgl.EID == "_ID"
     mixed = dgl.heterograph({("user", "buys", "item"): (torch.tensor([0]), torch.tensor([1]))})
@@ -47,6 +48,33 @@ def check_graphs(dgl: Any) -> None:
         raise AssertionError("a column of a wrong length was taken")
     empty = dgl.graph(([], []), num_nodes=0)
     assert (empty.num_nodes(), empty.num_edges(), [len(end) for end in empty.edges(order="eid")]) == (0, 0, [0, 0])
+
+
+def check_types(dgl: Any) -> None:
+    """Types are sorted by name, and each has its size, ids and columns; a relation without edges stays too."""
+    edges = {
+        ("user", "buys", "item"): (torch.tensor([2, 0, 2]), torch.tensor([1, 1, 0])),
+        ("user", "buys", "user"): (torch.tensor([], dtype=torch.int64), torch.tensor([], dtype=torch.int64)),
+        ("item", "is", "item"): (torch.tensor([3]), torch.tensor([0])),
+    }
+    graph = dgl.heterograph(edges, {"user": 3, "item": 4, "alone": 2, "none": 0})
+    assert (graph.ntypes, graph.canonical_etypes) == (["alone", "item", "none", "user"], sorted(edges))
+    assert [graph.num_nodes(name) for name in graph.ntypes] == [2, 4, 0, 3]
+    for relation, ends in edges.items():
+        for end, other in zip(graph.edges(order="eid", etype=relation), ends):  # noqa: B905 - DGL's Python may be older
+            assert end.dtype == torch.int64
+            assert torch.equal(end, other)
+        graph.edges[relation].data["w"] = torch.arange(len(ends[0]))
+    for name in graph.ntypes:
+        graph.nodes[name].data["x"] = torch.ones(graph.num_nodes(name), 2)
+    assert [len(dict(graph.edges[r].data)["w"]) for r in edges] == [3, 0, 1]
+    assert [len(dict(graph.nodes[name].data)["x"]) for name in graph.ntypes] == [2, 4, 0, 3]
+    plain = dgl.graph(([0], [1]), num_nodes=3)
+    assert (plain.ntypes, plain.canonical_etypes) == (["_N"], [("_N", "_E", "_N")])
+    same = dgl.heterograph({("_N", "_E", "_N"): (torch.tensor([0]), torch.tensor([1]))}, {"_N": 3})
+    assert same.is_homogeneous
+    same.ndata["x"], same.edata["x"] = torch.ones(3), torch.ones(1)
+    assert (list(same.nodes["_N"].data), list(same.edges["_N", "_E", "_N"].data)) == (["x"], ["x"])
 
 
 def check_blocks(dgl: Any) -> None:

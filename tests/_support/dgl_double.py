@@ -31,49 +31,85 @@ class DGLError(Exception):
     pass
 
 
+class OfType:
+    """What ``graph.nodes[name]`` and ``graph.edges[relation]`` return."""
+
+    def __init__(self, num_rows: int) -> None:
+        self.data = Frame(num_rows)
+
+
+class Edges(dict[Any, OfType]):
+    """``graph.edges``: by relation, and a function that returns the ends."""
+
+    ends: dict[Any, tuple[Tensor, Tensor]]
+
+    def __call__(self, order: str = "eid", etype: Any = None) -> tuple[Tensor, Tensor]:
+        assert order == "eid"
+        src, dst = self.ends[etype] if etype is not None else next(iter(self.ends.values()))
+        return src.clone(), dst.clone()
+
+
 class DGLGraph:
-    def __init__(self, ends: tuple[Any, Any], sizes: tuple[int, int], *, is_block: bool, is_homogeneous: bool) -> None:
-        self._ends = tuple(torch.as_tensor(end, dtype=torch.int64) for end in ends)
-        for end, size in zip(self._ends, sizes, strict=True):
-            if len(end) and int(end.max()) >= size:
-                raise DGLError(f"node {int(end.max())} of {size}")
-        self._sizes, self.is_block, self.is_homogeneous = sizes, is_block, is_homogeneous
-        self.srcdata = Frame(sizes[0])
-        self.dstdata = Frame(sizes[1]) if is_block else self.srcdata
-        self.edata = Frame(len(self._ends[0]))
+    def __init__(self, ends: dict[Any, tuple[Any, Any]], sizes: dict[str, int], *, is_block: bool = False) -> None:
+        self.ntypes, self.canonical_etypes, self.is_block = sorted(sizes), sorted(ends), is_block
+        self.nodes, self.edges = {name: OfType(sizes[name]) for name in self.ntypes}, Edges()
+        self.edges.ends = {r: tuple(torch.as_tensor(end, dtype=torch.int64) for end in ends[r]) for r in sorted(ends)}  # type: ignore[misc]
+        for relation, both in self.edges.ends.items():
+            self.edges[relation] = OfType(len(both[0]))
+            for end, name in zip(both, relation[::2], strict=True):
+                if len(end) and int(end.max()) >= sizes[name]:
+                    raise DGLError(f"node {int(end.max())} of {sizes[name]}")
+        self._sizes = sizes
+
+    @property
+    def is_homogeneous(self) -> bool:
+        return len(self.ntypes) == len(self.canonical_etypes) == 1
 
     @property
     def ndata(self) -> Frame:
-        return self.srcdata
+        return self.nodes[self.ntypes[0]].data
 
-    def edges(self, order: str = "eid") -> tuple[Tensor, Tensor]:
-        assert order == "eid"
-        return self._ends[0].clone(), self._ends[1].clone()
+    @property
+    def edata(self) -> Frame:
+        return self.edges[self.canonical_etypes[0]].data
 
-    def num_nodes(self) -> int:
-        return self._sizes[0]
+    @property
+    def srcdata(self) -> Frame:
+        return self.nodes[self.canonical_etypes[0][0]].data
+
+    @property
+    def dstdata(self) -> Frame:
+        return self.nodes[self.canonical_etypes[0][2]].data
+
+    def num_nodes(self, ntype: str | None = None) -> int:
+        return sum(self._sizes.values()) if ntype is None else self._sizes[ntype]
 
     def num_edges(self) -> int:
-        return len(self._ends[0])
+        return sum(len(src) for src, _ in self.edges.ends.values())
 
     def num_src_nodes(self) -> int:
-        return self._sizes[0]
+        return self._sizes[self.canonical_etypes[0][0]]
 
     def num_dst_nodes(self) -> int:
-        return self._sizes[1]
+        return self._sizes[self.canonical_etypes[0][2]]
 
 
 def graph(ends: tuple[Any, Any], *, num_nodes: int | None = None) -> DGLGraph:
     if num_nodes is None:
         num_nodes = max((int(torch.as_tensor(end).max()) + 1 for end in ends if len(end)), default=0)
-    return DGLGraph(ends, (num_nodes, num_nodes), is_block=False, is_homogeneous=True)
+    return DGLGraph({("_N", "_E", "_N"): ends}, {"_N": num_nodes})
 
 
 def create_block(ends: tuple[Any, Any], *, num_src_nodes: int, num_dst_nodes: int) -> DGLGraph:
-    return DGLGraph(ends, (num_src_nodes, num_dst_nodes), is_block=True, is_homogeneous=False)
+    return DGLGraph(
+        {("SRC/_N", "_E", "DST/_N"): ends}, {"SRC/_N": num_src_nodes, "DST/_N": num_dst_nodes}, is_block=True
+    )
 
 
-def heterograph(edges: dict[tuple[str, str, str], tuple[Any, Any]]) -> DGLGraph:
-    (ends,) = edges.values()
-    sizes = tuple(int(torch.as_tensor(end).max()) + 1 for end in ends)
-    return DGLGraph(ends, (sizes[0], sizes[1]), is_block=False, is_homogeneous=False)
+def heterograph(edges: dict[Any, tuple[Any, Any]], num_nodes_dict: dict[str, int] | None = None) -> DGLGraph:
+    sizes = {} if num_nodes_dict is None else num_nodes_dict
+    if num_nodes_dict is None:
+        for relation, ends in edges.items():
+            for end, name in zip(ends, relation[::2], strict=True):
+                sizes[name] = max([sizes.get(name, 0), *(torch.as_tensor(end) + 1).tolist()])
+    return DGLGraph(edges, sizes)

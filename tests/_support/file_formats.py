@@ -89,7 +89,7 @@ def read_history(place: Path) -> Iterable[Any]:
 
 def read_rows(place: Path) -> Iterable[Any]:
     rows = storage.open(place)
-    weight = torch.arange(float(rows.shape[1])).expand(2, -1)
+    weight = torch.arange(float(rows.shape[-1])).expand(2, -1)
     yield from (rows.shape, str(rows.dtype))
     yield rows.fetch(range(rows.shape[0])) @ weight.T.to(rows.dtype) if rows.shape[0] < 2**20 else None
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas
 import scipy.sparse
 import torch
 from calls.callables import DOORS
@@ -44,6 +45,7 @@ BASE = {
     "NodeFlowLoader": "NodeFlowLoader(sampler, [0, 1])",
     "RandomWalkSampler": "RandomWalkSampler(graph, 1)",
     "SaintSampler": "SaintSampler(graph, 1, 'node', 3)",
+    "SeedTable": "SeedTable(graph, None, [0, 1])",
     "ShadowSampler": "ShadowSampler(graph, 1, 1, 2)",
     "TemporalNeighborSampler": "TemporalNeighborSampler(graph, [2], time='t')",
     "Updater": "Updater(vr_model, history, feat)",
@@ -180,6 +182,7 @@ BASE = {
     "convert.from_pyg": "convert.from_pyg(None)",
     "convert.from_pyg_batch": "convert.from_pyg_batch(None)",
     "convert.from_scipy": "convert.from_scipy(matrix)",
+    "convert.from_tables": "convert.from_tables({'a': frame})",
     "convert.from_torch_sparse": "convert.from_torch_sparse(sparse)",
     "convert.pyg_loader": "convert.pyg_loader(loader_)",
     "convert.to_dgl": "convert.to_dgl(graph)",
@@ -296,6 +299,7 @@ def namespace(place: Path) -> dict[str, Any]:
         "structure": flow.structure,
         "batch": batch,
         "conv": conv,
+        "frame": pandas.DataFrame({"id": [1, 2], "to": [2, 9]}),
         "model": rooms["nn"].GCN(4, 4, 2),
         "mlp": torch.nn.Linear(4, 4),
         "rows": torch.ones(3, 4),

@@ -11,7 +11,16 @@ from typing import Any
 import pytest
 import torch
 from _support import dgl_contract, dgl_double
-from _support.conversions import assert_same_batch, assert_same_graph, below, ends, filled, stored
+from _support.conversions import (
+    assert_same_batch,
+    assert_same_graph,
+    assert_same_typed_graph,
+    below,
+    ends,
+    filled,
+    stored,
+    typed_graphs,
+)
 from _support.dgl_contract import check
 from hypothesis import HealthCheck, given, settings
 
@@ -53,6 +62,36 @@ def test_dgl_and_back_is_the_same_graph(graph: Graph) -> None:
     made = to_dgl(filled(graph, sparse=True))
     assert (made.num_nodes(), made.num_edges()) == (graph.num_nodes, graph.num_edges)
     assert_same_graph(from_dgl(made), graph)
+
+
+@ONCE
+@given(typed_graphs())
+def test_types_and_back_are_the_same_graph(graph: Graph) -> None:
+    back = from_dgl(to_dgl(graph))
+    assert list(back.schema.nodes) == sorted(graph.schema.nodes)
+    assert list(back.schema.relations) == sorted(graph.schema.relations)
+    nodes = {name: dict(back.nodes[name].data) or len(back.nodes[name]) for name in graph.schema.nodes}
+    edges: dict[Any, Any] = {}
+    for relation in graph.schema.relations:
+        part = back.relations[relation]
+        ends = back.find_edges(list(part.ids))
+        local = [back.nodes[of].to_local(end) for of, end in zip(relation[::2], ends, strict=True)]
+        edges[relation] = (*local, part.data)
+    assert_same_typed_graph(Graph.typed(nodes, edges), graph)
+
+
+def test_names_of_one_type_stay() -> None:
+    graph = Graph.typed({"user": 3}, {("user", "knows", "user"): ([0], [2], {"w": torch.ones(1)})})
+    graph.ndata["x"] = torch.ones(3)
+    assert_same_typed_graph(from_dgl(to_dgl(graph)), graph)
+    graph = Graph.typed({"a": 1, "b": {"x": torch.ones(2)}}, {("a", "to", "b"): ([0], [1])})
+    graph.ndata["all"], graph.edata["every"] = torch.arange(3), torch.ones(1)
+    back = from_dgl(to_dgl(graph))
+    assert (back.nodes["b"].data["all"].tolist(), back.nodes["a"].data["all"].tolist()) == ([1, 2], [0])
+    assert back.relations["to"].data["every"].tolist() == [1]
+    graph.ndata["x"] = torch.ones(3)
+    with pytest.raises(ValueError, match="column 'x' is one of 'b' and one of all types; delete one, or rename it"):
+        to_dgl(graph)
 
 
 @ONCE
@@ -119,8 +158,8 @@ def test_dgl_mistakes(monkeypatch: pytest.MonkeyPatch) -> None:
     block = dgl_double.create_block(([0], [0]), num_src_nodes=2, num_dst_nodes=1)
     with pytest.raises(TypeError, match=r"from_dgl_blocks makes a NodeFlow"):
         from_dgl(block)
-    with pytest.raises(TypeError, match=r"several types of nodes or edges; pass dgl.to_homogeneous\(graph\)"):
-        from_dgl(dgl_double.heterograph({("a", "to", "b"): ([0], [1])}))
+    with pytest.raises(TypeError, match="graph must be a graph of DGL, got list"):
+        from_dgl([])
     for wrong in ([], block, [dgl_double.graph(([0], [1]))]):
         with pytest.raises(TypeError, match="blocks must be a list of one or more blocks of DGL"):
             from_dgl_blocks(wrong)

@@ -61,7 +61,7 @@ def test_pyg_mistakes(monkeypatch: pytest.MonkeyPatch) -> None:
     data = pyg.Data(edge_index=torch.tensor([[0], [1]]), x=torch.ones(2), name="tiny")
     with pytest.raises(ValueError, match="data must have an edge_index"):
         from_pyg(pyg.Data(x=torch.ones(2)))
-    with pytest.raises(TypeError, match=r"one type of nodes, got HeteroData; pass data.to_homogeneous\(\)"):
+    with pytest.raises(ValueError, match="nodes must have a type at least"):
         from_pyg(pyg.HeteroData())
     with pytest.raises(TypeError, match=r"must be a torch_geometric.data.Data, got list"):
         from_pyg([])

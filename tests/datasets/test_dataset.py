@@ -54,6 +54,18 @@ def test_info_counts_by_hand() -> None:
     ]
 
 
+def test_info_lists_types_and_relations() -> None:
+    edges = {("user", "buys", "item"): ([0], [1], {"w": torch.ones(1), "t": torch.ones(1)})}
+    graph = Graph.typed({"user": 1_000, "item": {"x": torch.ones(2, 3)}}, edges)
+    assert small(graph=graph, train=[], val=[], test=[], num_classes=0).info().splitlines()[-5:] == [
+        "  node type       nodes  columns",
+        "  user            1,000",
+        "  item                2  x",
+        "  relation        edges  columns",
+        "  user buys item      1  w, t",
+    ]
+
+
 def test_info_of_several_labels_and_of_nothing() -> None:
     graph = Graph.from_edges([0], [1], num_nodes=3, ndata={"label": torch.tensor([[1.0, 1.0], [0.0, 1.0], [0.0, 0.0]])})
     words = "2, several per node, largest class 1 (2), smallest class 0 (1); 1 nodes without label"

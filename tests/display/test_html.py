@@ -133,6 +133,28 @@ def test_any_node_flow_is_shown(batch: Any) -> None:
         shown(thing)
 
 
+def test_types_and_relations_are_shown_with_their_sizes_and_columns() -> None:
+    edges = {("a", "r", "b"): ([0, 1], [0, 1], {"w": torch.ones(2)}), ("b", "s", "b"): ([0, 1], [1, 1])}
+    graph = Graph.typed({"a": {"x": torch.ones(3)}, "c": 1, "b": 2}, edges)
+    assert [row[:2] for row in cells(graph)] == [["a", "x"], ["a r b", "w"]]
+    batch = NeighborSampler(graph, [1, 2])(graph.nodes["b"].to_graph([1]))
+    batch.copy_from_parent({0: ["x"]}, {-1: ["w"]})
+    nodes, relations = list(batch.layers), list(batch.flows)
+    assert cells(batch)[:3] == [[name, *(str(len(each.of(name))) for each in nodes)] for name in ("a", "c", "b")]
+    # the next row is the head of the second table
+    assert cells(batch)[4:6] == [
+        [f"{a} {name} {b}", *(str(each.of(name).num_edges) for each in relations)] for a, name, b in edges
+    ]
+    assert [row[:2] for row in cells(batch)[7:]] == [["layer 0 a", "x"], ["flow 1 r", "w"]]
+    assert words(batch.flows[1]).endswith("(a r b 1, b s b 2)")
+    assert "(a 0, c 0, b 1)" in words(batch.back)
+    loose = create_node_flow(list(batch.flows))
+    assert "a r b" in words(loose) or not loose.layers[0].has_schema
+    many = Graph.typed({f"t{i}": 1 for i in range(60)}, {("t0", f"r{i}", "t1"): ([0], [0]) for i in range(60)})
+    for thing in (many, many.schema, NeighborSampler(many, [1, 1])([1])):
+        shown(thing)
+
+
 def test_layers_say_what_ids_they_have(graph: Graph) -> None:
     graph.edata["time"] = torch.arange(graph.num_edges)
     batch = TemporalNeighborSampler(graph, [1])([3], times=[9])

@@ -220,8 +220,6 @@ def test_types_of_ids(sizes: list[int], data: st.DataObject) -> None:
         convert.to_node_table,
         lambda graph: convert.to_networkx(graph),
         lambda graph: convert.to_networkx(FullSampler(graph, 1)([3])),
-        lambda graph: convert.to_pyg(graph),
-        lambda graph: convert.to_pyg(FullSampler(graph, 1)([3])),
         lambda graph: partitions.write_partitions(graph, "/nowhere", 2, progress=False),
         lambda graph: distributed.partition_graph(graph, "/nowhere", 2, progress=False),
     ],

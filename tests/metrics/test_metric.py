@@ -21,7 +21,7 @@ def f1(predicted: np.ndarray, wanted: np.ndarray) -> float:
 
 
 @settings(max_examples=30, deadline=None)
-@given(st.integers(1, 6), st.integers(1, 12), st.integers(0, 2**32 - 1))
+@given(st.integers(2, 6), st.integers(1, 12), st.integers(0, 2**32 - 1))
 def test_metrics_of_classes(classes: int, rows: int, seed: int) -> None:
     rng = np.random.default_rng(seed)
     scores = rng.integers(0, 3, (rows, classes)).astype(np.float32)  # ties, and classes that are nowhere
@@ -37,6 +37,32 @@ def test_metrics_of_classes(classes: int, rows: int, seed: int) -> None:
         "f1_macro": np.nanmean(each),
     }
     assert found == pytest.approx(wanted, rel=1e-12)
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    st.integers(1, 12),
+    st.booleans(),
+    st.booleans(),
+    st.sampled_from([torch.bool, torch.int64, torch.float32]),
+    st.data(),
+)
+def test_metrics_of_one_label(
+    rows: int, wide: bool, wide_targets: bool, kind: torch.dtype, data: st.DataObject
+) -> None:
+    """Scores and labels of shape [n] or [n, 1], in any combination and type."""
+    scores = np.array(data.draw(st.lists(st.integers(-2, 2), min_size=rows, max_size=rows))) / 2
+    targets = np.array(data.draw(st.lists(st.booleans(), min_size=rows, max_size=rows)))
+    outputs = torch.tensor(scores).view((rows, 1) if wide else (rows,))
+    wanted = torch.tensor(targets).to(kind).view((rows, 1) if wide_targets else (rows,))
+    predicted = scores > 0
+    assert metrics.named("accuracy")(outputs, wanted) == pytest.approx(np.mean(predicted == targets))
+    if (predicted | targets).any():
+        for name in ("f1_micro", "f1_macro"):
+            assert metrics.named(name)(outputs, wanted) == pytest.approx(f1(predicted, targets))
+    if 0 < targets.sum() < rows:
+        for name, value in (("average_precision", metrics.average_precision), ("auroc", metrics.auroc)):
+            assert metrics.named(name)(outputs, wanted) == pytest.approx(value(scores[targets], scores[~targets]))
 
 
 @settings(max_examples=30, deadline=None)

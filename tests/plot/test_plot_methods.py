@@ -80,6 +80,23 @@ def test_labels_colours_and_widths_are_columns_or_functions(graph: Graph) -> Non
     assert all(tuple(faces[i]) == tuple(faces[kinds.index(kind)]) for i, kind in enumerate(kinds))
 
 
+def test_types_have_colours_and_a_schema_is_drawn() -> None:
+    edges = {("a", "r", "b"): ([0, 1], [0, 1]), ("b", "s", "b"): ([0, 1], [1, 1]), ("b", "back", "a"): ([0], [2])}
+    graph = Graph.typed({"a": 3, "none": 0, "b": 2}, edges)
+    batch = NeighborSampler(graph, [-1])(graph.nodes["b"].to_graph([1, 0]))
+    assert legend(batch.plot(axes())) == ["the same node", "a", "b", "seeds"]
+    assert legend(graph.plot(axes(), seeds=[4])) == ["a", "b", "seeds", "self-loop"]
+    pooled = create_node_flow([flow_from_edges([0, 1], [0, 0], num_src=2, num_dst=1)], [[4, 3], None], parent=graph)
+    assert legend(pooled.plot(axes())) == ["b", "seeds"]
+    axis = graph.schema.plot(axes())
+    axis.figure.canvas.draw()
+    assert {text.get_text() for text in axis.texts if text.get_text()} == {"a 3", "none 0", "b 2\ns 2", "r 2\nback 1"}
+    assert len(arrow_widths(axis)) == 2
+    Graph.from_edges([], []).schema.plot(axes()).figure.canvas.draw()
+    many = Graph.typed({f"t{i}": 1 for i in range(12)}, {}).plot(axes())
+    assert [a.get_ylabel() for a in many.figure.axes[1:]] == ["type"]
+
+
 def test_numbers_on_a_scale_have_a_colour_bar_and_unknown_ones_are_grey(graph: Graph) -> None:
     batch = NeighborSampler(graph, [2])([3, 2])
     size = batch.layer_sizes[0]

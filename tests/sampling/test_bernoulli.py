@@ -178,7 +178,7 @@ def test_more_edges_than_expected_find_room():
         (
             {"rates": 0.5},
             TypeError,
-            r"rates must be a list with one number per flow, as in \[0.1, 0.5\], got float 0.5",
+            r"rates must be a list with one number per flow, as in \[0.1, 0.5\], or a dict of them by relation, got",
         ),
         ({"rates": "0.5"}, TypeError, "rates must be a list"),
         ({"rates": {0: 0.5}}, TypeError, "rates must be a list"),

@@ -167,9 +167,9 @@ def test_graph_without_edges():
         ([{0: 1.5}], TypeError, r"fanouts\[0\].* must be an integer, got float 1.5"),
         ([{"a": 1}], TypeError, r"an edge type in fanouts\[0\] must be an integer, got str 'a'"),
         ([{True: 1}], TypeError, r"an edge type in fanouts\[0\] must be an integer, got bool True"),
-        ({0: 1}, TypeError, r"fanouts must be a list with a number or a dict per flow, as in \[\{0: 5, 1: 10\}"),
-        (3, TypeError, "fanouts must be a list with a number or a dict per flow"),
-        ([], ValueError, "fanouts must have one entry per flow, got none"),
+        ({0: 1}, TypeError, r"fanouts must be a list with one number per flow, as in \[10, 25\], or a dict"),
+        (3, TypeError, "fanouts must be a list with one number per flow, .* or a dict of them by edge type"),
+        ([], ValueError, "fanouts must have one number per flow, got none"),
         ([[1]], TypeError, "must be an integer"),
     ],
 )

@@ -216,7 +216,12 @@ GRAPH = Graph.from_edges([0, 1], [1, 0], edata={"w": torch.tensor([1.0, -2.0])})
 @pytest.mark.parametrize(
     ("sizes", "options", "error", "words"),
     [
-        (5, {}, TypeError, r"layer_sizes must be a list with one number per flow, as in \[10, 25\], got int 5"),
+        (
+            5,
+            {},
+            TypeError,
+            r"layer_sizes must be a list with one number per flow, as in \[64, 64\], or a dict of them by node",
+        ),
         ([], {}, ValueError, "layer_sizes must have one number per flow, got none"),
         ([3, 0], {}, ValueError, r"layer_sizes\[1\] must be at least 1, got 0"),
         ([-1], {}, ValueError, r"layer_sizes\[0\] must be at least 1, got -1"),

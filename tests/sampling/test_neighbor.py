@@ -169,7 +169,7 @@ def test_bad_seeds(seeds, error, words):
         ([3, -2], ValueError, r"fanouts\[1\] must be -1 \(all neighbours\) or at least 1, got -2"),
         ([2**63], ValueError, r"fanouts\[0\]"),
         ([2**70], ValueError, r"fanouts\[0\]"),
-        (5, TypeError, r"fanouts must be a list with one number per flow, as in \[10, 25\], got int 5"),
+        (5, TypeError, r"fanouts must be a list with one number per flow, as in \[10, 25\], or a dict"),
         (np.int64(5), TypeError, "fanouts must be a list"),
         (np.array(5), TypeError, "fanouts must be a list"),
         (torch.tensor(5), TypeError, "fanouts must be a list"),

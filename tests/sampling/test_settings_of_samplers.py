@@ -171,7 +171,7 @@ SHARED = ["direction", "include_dst", "reuse", "edge_filter", "weight", "seed"]
 
 def test_signatures_have_all_options_once():
     parameters = inspect.signature(NeighborSampler).parameters
-    assert list(parameters) == ["graph", "fanouts", "replace", "prob", "edge_type", "disjoint", *SHARED]
+    assert list(parameters) == ["graph", "fanouts", "replace", "prob", "disjoint", "edge_type", *SHARED]
     assert parameters["direction"].default == "in"
     assert list(inspect.signature(RandomWalkSampler).parameters)[-5:] == [s for s in SHARED if s != "weight"]
     assert next(iter(inspect.signature(NeighborSampler(star(2), [1])).parameters)) == "seeds"  # that of a call

@@ -39,7 +39,7 @@ def test_a_window_is_a_setting():
         (torch.tensor([1, 2, 3, float("nan"), 5, 6, 7]), ValueError, "must be finite, but edge 3 has nan"),
         (torch.tensor([1, 2, 3, 4, 5, 6, float("inf")]), ValueError, "must be finite, but edge 6 has inf"),
         (np.array([1, 2, 2**63, 4, 5, 6, 7], np.uint64), ValueError, f"must be below 2**63, but edge 2 has {2**63}"),
-        (None, KeyError, "time: graph.edata has no column 'time'; it has w"),
+        (None, KeyError, "time: neither edges nor nodes have a column 'time'"),
     ],
 )
 def test_bad_columns(column, error, words):
@@ -104,7 +104,7 @@ def test_bad_times_for_floats(times, words):
         ({"fanouts": [2**31], "replace": True}, ValueError, "fanouts with replacement must be at most 16777216"),
         ({"fanouts": 3}, TypeError, "fanouts must be a list with one number per flow"),
         ({"fanouts": [0]}, ValueError, "fanouts[0] must be -1 (all neighbours) or at least 1, got 0"),
-        ({"time": 3}, TypeError, "time must be the name of a column of graph.edata, got int 3"),
+        ({"time": 3}, TypeError, "time must be the name of a column, got int 3"),
     ],
 )
 def test_bad_arguments(options, error, words):

@@ -14,22 +14,26 @@ _LAG = 64  # edges between the prefetch of a source and its use
 
 
 @njit(nogil=True, cache=True)
-def log_rejection(indptr, rows, fanout, rate):
+def log_rejection(indptr, rows, numbers, kind, are_rates):
     """Return ``(first position [n], degree [n], log(1 - p) [n])`` of n ``rows``; p = 1 gives -inf.
 
-    p is ``rate`` where that is positive. Else p is the probability that an edge is among ``fanout`` uniform draws with
-    replacement: log(1 - p) = ``fanout`` log(1 - 1 / degree). ``fanout`` -1 means p = 1.
+    ``numbers`` has one per kind of rows; the kind of row i is ``kind[i]``, which is not read where there is one. With
+    ``are_rates`` a number is p. Else p is the probability that an edge is among that number of uniform draws with
+    replacement: log(1 - p) = number * log(1 - 1 / degree); -1 means p = 1. A row whose number is 0 gets degree 0.
     """
-    n = rows.shape[0]
+    n, kinds = rows.shape[0], numbers.shape[0]
     begin, degree, rejection = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.float64)
     for i in range(n):
         prefetch_at(indptr, rows, i + _AHEAD)
         begin[i] = indptr[rows[i]]
         degree[i] = indptr[rows[i] + 1] - begin[i]
-        if rate > 0:
-            rejection[i] = math.log1p(-rate) if rate < 1 else -np.inf
+        number = numbers[0] if kinds == 1 else numbers[kind[i]]
+        if number == 0:
+            degree[i], rejection[i] = 0, -np.inf
+        elif are_rates:
+            rejection[i] = math.log1p(-number) if number < 1 else -np.inf
         else:
-            rejection[i] = fanout * math.log1p(-1.0 / degree[i]) if fanout > 0 and degree[i] > 1 else -np.inf
+            rejection[i] = number * math.log1p(-1.0 / degree[i]) if number > 0 and degree[i] > 1 else -np.inf
     return begin, degree, rejection
 
 

@@ -117,10 +117,13 @@ def sum_of_inverses(fanout, degree):
 
 @njit(nogil=True, cache=True)
 def labor0_rates(fanout, degree):
-    """Return ``_probability`` of every row: for the weights of Poisson draws, and as the first c of LABOR-i."""
+    """Return ``_probability`` of every row: for the weights of Poisson draws, and as the first c of LABOR-i.
+
+    ``fanout`` and ``degree`` have an entry per row, here and below; -1 takes all edges.
+    """
     rates = np.empty(degree.shape[0], np.float64)
     for i in range(degree.shape[0]):
-        rates[i] = _probability(fanout, degree[i])
+        rates[i] = _probability(fanout[i], degree[i])
     return rates
 
 
@@ -139,7 +142,7 @@ def draw_poisson(begin, degree, indices, fanout, keys, early, expected):
     w = 0
     for i in range(n):
         prefetch_at(indices, begin, i + _AHEAD)
-        first, d, rate = begin[i], degree[i], _probability(fanout, degree[i])
+        first, d, rate = begin[i], degree[i], _probability(fanout[i], degree[i])
         if rate == 1.0:
             positions, src = reserve(positions, w, d), reserve(src, w, d)
             for j in range(d):
@@ -172,12 +175,12 @@ def draw_poisson(begin, degree, indices, fanout, keys, early, expected):
 
 
 @njit(nogil=True, cache=True)
-def draw_smallest(begin, degree, indices, fanout, keys, early, again, copies, indptr, positions, src):
-    """Fill ``positions`` and ``src`` with the ``fanout`` edges of each row whose sources have the smallest numbers.
+def draw_smallest(begin, degree, indices, keys, early, again, copies, indptr, positions, src):
+    """Fill ``positions`` and ``src`` with the edges of each row whose sources have the smallest numbers.
 
-    They come in the order of the row. ``again`` are the positions (ascending) of edges whose source occurred before in
-    the row, and ``copies`` how often it did (see ``find_repeats``): such an edge has a number of its own. Rows are
-    shorter than 2**32.
+    They are as many as ``indptr`` says, and come in the order of the row. ``again`` are the positions (ascending) of
+    edges whose source occurred before in the row, and ``copies`` how often it did (see ``find_repeats``): such an edge
+    has a number of its own. Rows are shorter than 2**32.
     """
     # number << 32 | offset in the row, less 2**63, so that it fits int64 in the same order
     smallest = np.empty(_BLOCK, np.int64)

@@ -78,8 +78,9 @@ def solve(begin, degree, indices, fanout, pi, c, scratch):
 
     No c and no pi exceeds 1, so the equation is linear in 1 / c. (Every pi begins at 1 and is multiplied by c. With the
     old pi and c a row has ``sum(1 / (c pi)) == degree**2 / fanout``; every new pi is at least c pi, so the new c of the
-    row is at most 1.) Rows of at most ``fanout`` edges keep c = 1, and their sources pi = 1. ``scratch`` has an entry
-    per source, or is empty, which saves memory and costs a division per edge.
+    row is at most 1.) Rows of at most ``fanout`` edges keep c = 1, and their sources pi = 1. ``fanout`` and ``degree``
+    have an entry per row, here and below; a fanout of -1 takes all edges. ``scratch`` has an entry per source, or is
+    empty, which saves memory and costs a division per edge.
     """
     for t in range(scratch.shape[0]):
         scratch[t] = 1.0 / pi[t]
@@ -87,7 +88,7 @@ def solve(begin, degree, indices, fanout, pi, c, scratch):
     for i in range(c.shape[0]):
         prefetch_at(indices, begin, i + _AHEAD)
         d = degree[i]
-        if 0 <= fanout < d:
+        if 0 <= fanout[i] < d:
             # With 1 / pi of every source at hand the sum is a gather; else divisions are made in pieces, which the
             # compiler turns into vectors. Either way it is added up in the order of the edges.
             total = 0.0
@@ -102,7 +103,7 @@ def solve(begin, degree, indices, fanout, pi, c, scratch):
                     inverse[j] = 1.0 / inverse[j]
                 for j in range(part.shape[0]):
                     total += inverse[j]
-            c[i] = total / sum_of_inverses(fanout, d)
+            c[i] = total / sum_of_inverses(fanout[i], d)
 
 
 @njit(nogil=True, cache=True)
@@ -152,7 +153,7 @@ def keep_poisson(begin, degree, indices, nodes, fanout, keys, early, pi, codes, 
     for i in range(n):
         prefetch_at(indices, begin, i + _AHEAD)
         end = begin[i] + degree[i]
-        every, bound = fanout < 0 or degree[i] <= fanout, _code(c[i])
+        every, bound = fanout[i] < 0 or degree[i] <= fanout[i], _code(c[i])
         for first in range(begin[i], end, _PIECE):
             # The codes rule out most edges, without a branch: the next edge overwrites this one unless it counts.
             number = 0
@@ -181,11 +182,10 @@ def keep_smallest(begin, degree, indices, nodes, fanout, keys, early, pi, codes,
     n = begin.shape[0]
     indptr = np.zeros(n + 1, np.int64)
     for i in range(n):
-        indptr[i + 1] = indptr[i] + (degree[i] if fanout < 0 else min(degree[i], fanout))
+        indptr[i + 1] = indptr[i] + (degree[i] if fanout[i] < 0 else min(degree[i], fanout[i]))
     _fill(nodes, keys, early, pi, codes, scratch)
     # A heap holds the k + 1 smallest of a row, negated: at its root is the largest of these, tau, which is not kept.
-    heap = [(-_FAR, 0) for _ in range(max(fanout, 0) + 1)]
-    smallest = np.empty(len(heap), np.int64)
+    heap, smallest = [(-_FAR, 0)], np.empty(1, np.int64)
     # mark[t] is the last row with source t; or ~m, where source t is entry m of the repeated sources of a row
     mark = np.full(pi.shape[0], -1, np.int32)
     repeated, copies = np.empty(16, np.int64), np.empty(16, np.int64)
@@ -196,7 +196,9 @@ def keep_smallest(begin, degree, indices, nodes, fanout, keys, early, pi, codes,
             for j in range(k):
                 kept[w + j], inverse[w + j] = first + j, 1.0
             continue
-        for q in range(len(heap)):
+        if len(heap) != k + 1:
+            heap, smallest = [(-_FAR, 0) for _ in range(k + 1)], np.empty(k + 1, np.int64)
+        for q in range(k + 1):
             heap[q] = (-_FAR, 0)
         number, bound = 0, 255  # ``bound`` is the code of the root, beyond which no edge can enter the heap
         for p in range(first, end):

@@ -40,26 +40,46 @@ def node_of(rank, first, end, known, before, upto):
 
 
 @njit(nogil=True, cache=True)
-def draw_unknown(key, limits, upto, rows, indptr, known, before, drawn):
+def unknown_below(node, row, upto, indptr, known, before):
+    """The sum of the weights of the nodes below ``node`` that are not known in a row (see ``known_rows``)."""
+    first = indptr[row]
+    count = first_at_least(known, first, indptr[row + 1], node) - first
+    if upto.shape[0] == 0:
+        return node - count
+    if count == 0:
+        return upto[node]
+    last = known[first + count - 1]
+    return upto[node] - before[first + count - 1] - (upto[last + 1] - upto[last])
+
+
+@njit(nogil=True, cache=True)
+def totals(starts, limits, upto, rows, indptr, known, before):
+    """The sums of the weights of the nodes among which each row of ``draw_unknown`` draws, int64."""
+    sums = np.empty(rows.shape[0], np.int64)
+    for i in range(rows.shape[0]):
+        below = unknown_below(starts[i], rows[i], upto, indptr, known, before)
+        sums[i] = unknown_below(limits[i], rows[i], upto, indptr, known, before) - below
+    return sums
+
+
+@njit(nogil=True, cache=True)
+def draw_unknown(key, starts, limits, upto, rows, indptr, known, before, drawn):
     """Fill ``drawn`` ``[rows, count]`` with nodes, in proportion to their weights; row i has stream i.
 
-    Row i draws among the nodes 0 to ``limits[i] - 1`` that are not known in row ``rows[i]`` (see ``known_rows``).
-    Returns -1, or the first row without such a node of positive weight.
+    Row i draws among the nodes ``starts[i]`` to ``limits[i] - 1`` that are not known in row ``rows[i]`` (see
+    ``known_rows``). Returns -1, or the first row without such a node of positive weight.
     """
     even = upto.shape[0] == 0
     for i in range(drawn.shape[0]):
-        first = indptr[rows[i]]
-        end = first_at_least(known, first, indptr[rows[i] + 1], limits[i])
-        total = limits[i] if even else upto[limits[i]]
-        if end > first:
-            last = known[end - 1]
-            total -= end - first if even else before[end - 1] + upto[last + 1] - upto[last]
+        first, end = indptr[rows[i]], indptr[rows[i] + 1]
+        below = unknown_below(starts[i], rows[i], upto, indptr, known, before)
+        total = unknown_below(limits[i], rows[i], upto, indptr, known, before) - below
         if total <= 0:
             return i
         state = stream(key, i)
         for j in range(drawn.shape[1]):
             number, state = bounded(state, U64(total))
-            rank = int64(number)
+            rank = below + int64(number)
             if first < end:
                 drawn[i, j] = node_of(rank, first, end, known, before, upto)
             else:

@@ -40,25 +40,27 @@ def plan(indptr, rows, fanouts, kind, replace, left_out):
 
 
 @njit(nogil=True, cache=True)
-def plan_past(indptr, stamps, rows, limits, starts, context, fanout, replace, strict):
+def plan_past(indptr, stamps, rows, limits, starts, lowest, context, fanouts, kind, replace, strict):
     """Return ``(indptr of the draw [n + 1], first position [n], number of past edges [n])`` of n rows.
 
     The past edges of row ``rows[i]`` have a stamp of at most ``limits[context[i]]``, with ``strict`` a smaller one,
-    and of at least ``starts[context[i]]``, unless ``starts`` is empty. The row draws ``fanout`` of them (-1: all).
-    ``stamps`` ascend within a row.
+    and of at least ``starts[context[i]]``, unless ``starts`` is empty, or all stamps of the row are ``lowest``, which
+    stands for no time. ``stamps`` ascend within a row. ``fanouts`` and ``kind`` say how many of them a row draws, as in
+    ``plan``.
     """
-    n = rows.shape[0]
+    n, kinds = rows.shape[0], fanouts.shape[0]
     out_indptr, begin, past = np.zeros(n + 1, np.int64), np.empty(n, np.int64), np.empty(n, np.int64)
     for i in range(n):
         prefetch_at(indptr, rows, i + _AHEAD)
         limit = limits[context[i]]
         begin[i] = indptr[rows[i]]
         end = indptr[rows[i] + 1]
-        if len(starts):
+        if len(starts) and end > begin[i] and stamps[end - 1] > lowest:
             begin[i] = first_at_least(stamps, begin[i], end, starts[context[i]])
         now = first_at_least(stamps, begin[i], end, limit) if strict else first_above(stamps, begin[i], end, limit)
         past[i] = now - begin[i]
         number = past[i]
+        fanout = fanouts[0] if kinds == 1 else fanouts[kind[i]]
         if fanout >= 0 and (number > fanout or (replace and number > 0)):
             number = fanout
         out_indptr[i + 1] = out_indptr[i] + number

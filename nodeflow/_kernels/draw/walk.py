@@ -41,25 +41,30 @@ def _count_visit(table, u, seen, count, slots, distinct):
 
 
 @njit(nogil=True, cache=True)
-def walk(indptr, indices, left_out, dst, key, num_walks, length, restart):
+def walk(indptr, indices, left_out, path, dst, key, num_walks, length, restart):
     """Return the nodes where the walks of each destination are after every step, ``[n, length, num_walks]``.
 
     Args:
         indptr, indices: the graph's rows.
         left_out: positions of edges that do not count, ascending.
+        path: which rows a step passes, int64 ``[m, 3]``: with ``(first, start, count)`` the one of node v is
+            ``first + (v - start) * count``. A step is an edge of each in turn, and visits where the last one leads.
         dst: the destinations, where walks begin. All walks of a destination go in step, on one stream.
         key: the key of this flow and batch.
         num_walks, length: number of walks per destination, and of steps per walk.
         restart: probability to go back to the start before a step other than the first.
 
-    A walk that has come to a node without edges goes on from its start; at a start without edges walks stay.
+    A walk that has come to a node without edges of the path's first row goes on from its start; at a start without
+    them walks stay. One that finds no edge further on in a step is back at its start after it.
     """
+    first_row, first_node, rows_each = path[0]
     visited = np.empty((dst.shape[0], length, num_walks), indices.dtype)
     current, positions = np.empty(num_walks, np.int64), np.empty(num_walks, np.int64)
     for i in range(dst.shape[0]):
         prefetch_at(indptr, dst, i + _AHEAD)
         start = dst[i]
-        choices = _row_of(indptr, left_out, start)[1]
+        row = first_row + (start - first_node) * rows_each
+        choices = _row_of(indptr, left_out, row)[1]
         if choices == 0:
             visited[i] = start
             continue
@@ -72,18 +77,28 @@ def walk(indptr, indices, left_out, dst, key, num_walks, length, restart):
                     state += GOLDEN
                     if uniform(state) < restart:
                         current[w] = start
-                    prefetch(indptr, current[w])
+                    prefetch(indptr, first_row + (current[w] - first_node) * rows_each)
+            for j in range(path.shape[0]):
+                for w in range(num_walks):
+                    if j > 0 and positions[w] < 0:
+                        continue
+                    begin, degree, first, last = _row_of(
+                        indptr, left_out, path[j, 0] + (current[w] - path[j, 1]) * path[j, 2]
+                    )
+                    if degree == 0:
+                        if j > 0:
+                            positions[w], current[w] = -1, start
+                            continue
+                        begin, degree, first, last = _row_of(indptr, left_out, row)
+                    pick, state = bounded(state, U64(degree))
+                    positions[w] = begin + int64(pick)
+                    if last > first:
+                        positions[w] = step_past(left_out, first, last, positions[w])
+                    prefetch(indices, positions[w])
+                for w in range(num_walks):
+                    if positions[w] >= 0:
+                        current[w] = indices[positions[w]]
             for w in range(num_walks):
-                begin, degree, first, last = _row_of(indptr, left_out, current[w])
-                if degree == 0:
-                    begin, degree, first, last = _row_of(indptr, left_out, start)
-                pick, state = bounded(state, U64(degree))
-                positions[w] = begin + int64(pick)
-                if last > first:
-                    positions[w] = step_past(left_out, first, last, positions[w])
-                prefetch(indices, positions[w])
-            for w in range(num_walks):
-                current[w] = indices[positions[w]]
                 visited[i, step, w] = current[w]
     return visited
 

@@ -1,0 +1,231 @@
+"""Graphs from the tables of a database: a node per row, an edge per foreign key, columns as rows of numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from torch import from_numpy
+
+from nodeflow._base.calls import checked
+from nodeflow._base.checks import Ints, as_count, check_one_of, check_type, describe
+from nodeflow._base.types import Array
+from nodeflow.convert._columns import chosen, library
+from nodeflow.graph import Graph
+
+if TYPE_CHECKING:
+    import pandas
+
+_KINDS = {
+    **dict.fromkeys(("integer", "floating", "mixed-integer-float", "decimal", "empty"), "number"),
+    **dict.fromkeys(("date", "datetime", "datetime64"), "date"),
+    **dict.fromkeys(("string", "categorical", "boolean"), "category"),
+}
+"""How values are encoded, by what pandas calls them."""
+_CYCLES = {"year": 365.2425, "week": 7.0}
+"""Days after which a date is at the same place of a cycle."""
+
+
+@checked
+def from_tables(
+    tables: Mapping[str, pandas.DataFrame],
+    *,
+    keys: Mapping[str, str] | None = None,
+    links: Mapping[str, Mapping[str, str]] | None = None,
+    times: Mapping[str, str] | None = None,
+    cut: Any = None,
+    drop: Mapping[str, Sequence[str]] | None = None,
+    categories: int = 64,
+    text: Callable[[list[str]], Any] | None = None,
+    dangling: str = "error",
+    reverse: bool = True,
+) -> tuple[Graph, dict[str, list[str]]]:
+    """Return the graph of the tables of a database, and by table the names of the columns of its ``"x"``.
+
+    Every table is a node type with a node per row, every foreign key a relation such as ("results", "driverId",
+    "drivers"), with an edge from each row whose key is not missing. Each type has a column ``"x"``, float32 ``[rows,
+    width]``, and, where the table has a time, ``"time"``: int64 seconds since 1970, the smallest int64 where missing.
+    In ``"x"`` numbers become a column, minus the mean and divided by the deviation (0 where all are equal); dates, days
+    in the same way, with sine and cosine of the place in the year and in the week; strings, bools and categories of
+    pandas, a 0/1 column per value; strings of more than ``categories`` values, what ``text`` returns. A missing value,
+    or one that is not among the values, is 0. A column with missing values has one more 0/1 column, which marks them. A
+    table without columns has one of ones.
+
+    Args:
+        tables: pandas data frames by name, whose index is not read.
+        keys: the column with the primary key, of tables that others refer to.
+        links: per table its foreign keys: the column, and the table that it refers to.
+        times: the column that says when a row became known: dates, of UTC where they have no time zone, or seconds.
+        cut: a time. Means, deviations, values and marks of missing ones are those of rows up to it, and of tables
+            without times. None: of all rows.
+        drop: per table columns that are not encoded, besides keys and times.
+        categories: the largest number of values that get a column each.
+        text: a function from k strings to an array ``[k, width]``, called with the distinct strings of a column.
+        dangling: "error" refuses foreign keys without a row that they refer to, "drop" makes no edges of them.
+        reverse: add the relations back, such as ("drivers", "rev_driverId", "results").
+
+    Raises KeyError for tables and columns that are not there, TypeError for columns of other objects, such as lists,
+    ImportError without pandas, ValueError for primary keys that repeat or are missing, foreign keys without a row,
+    times that are none, infinite numbers and too many values.
+
+    >>> import pandas
+    >>> drivers = pandas.DataFrame({"id": [4, 7, 9], "country": ["FI", "FI", "GB"], "height": [None, 1.80, 1.74]})
+    >>> results = pandas.DataFrame({"driver": [9, 7, 9], "day": ["2024-03-02", "2024-03-09", "2024-03-09"]})
+    >>> keys, links = {"drivers": "id"}, {"results": {"driver": "drivers"}}
+    >>> tables = {"drivers": drivers, "results": results}  # or pandas.read_sql_query(f"select * from {name}", database)
+    >>> graph, names = from_tables(tables, keys=keys, links=links, times={"results": "day"}, cut="2024-03-05")
+    >>> graph.schema
+    Schema(drivers 3, results 3; results -driver-> drivers 3, drivers -rev_driver-> results 3)
+    >>> names["drivers"], graph.nodes["drivers"].data["x"][0]
+    (['country=FI', 'country=GB', 'height', 'height missing'], tensor([1., 0., 0., 1.]))
+    """
+    keys, links, times, drop = keys or {}, links or {}, times or {}, drop or {}
+    check_one_of(dangling, "dangling", ("error", "drop"))
+    _check_names(tables, {"keys": keys, "links": links, "times": times, "drop": drop})
+    categories = as_count(categories, "categories")
+    last = None if cut is None else _seconds(_pandas().Series([cut]), "cut")[0]
+    nodes, names = {}, {}
+    for table, frame in tables.items():
+        key, time = keys.get(table), times.get(table)
+        seconds = None if time is None else _seconds(frame[time], _where(table, time))
+        fitted = np.ones(len(frame), bool) if last is None or seconds is None else seconds <= last
+        left_out = {key, time, *links.get(table, ()), *drop.get(table, ())}
+        wanted = [name for name in frame.columns if name not in left_out]
+        encoded = [_encoded(frame[name], fitted, _where(table, name), categories, text) for name in wanted]
+        own = [name for new, _ in encoded for name in new]
+        names[table] = own or ["one"]
+        x = np.hstack([np.ones((len(frame), 0 if own else 1), np.float32), *(rows for _, rows in encoded)])
+        nodes[table] = {"x": from_numpy(x)} | ({} if seconds is None else {"time": from_numpy(seconds)})
+    index = {table: _index(tables[table][key], _where(table, key)) for table, key in keys.items()}
+    edges = {
+        (table, column, other): _ends(tables[table][column], index[other], _where(table, column), other, dangling)
+        for table, of_table in links.items()
+        for column, other in of_table.items()
+    }
+    return Graph.typed(nodes, edges, reverse=reverse), names
+
+
+def _check_names(tables: Any, named: Mapping[str, Any]) -> None:
+    """Check the tables, and that they have what other arguments, which are given by name, name."""
+    for argument, value in {"tables": tables, **named}.items():
+        check_type(value, argument, Mapping, "a dict by the names of tables")
+    for table, frame in tables.items():
+        check_type(frame, f"tables[{table!r}]", _pandas().DataFrame, "a data frame of pandas")
+        if not frame.columns.is_unique:
+            raise ValueError(f"table {table!r} has two columns named {frame.columns[frame.columns.duplicated()][0]!r}")
+    for argument, value in named.items():
+        for table, columns in value.items():
+            where = f"{argument}[{table!r}]"
+            _check_in(table, tables, f"{argument}: no table")
+            if argument == "links":
+                check_type(columns, where, Mapping, "a dict from columns to tables")
+            for name in [columns] if argument in ("keys", "times") else chosen(columns, (), where):
+                check_type(name, where, Hashable, "the name of one column; join several first")
+                _check_in(name, tables[table].columns, f"{argument}: table {table!r} has no column")
+                if argument == "links":
+                    _check_in(columns[name], named["keys"], f"{_where(table, name)} refers to a table without a key,")
+
+
+def _check_in(name: object, names: Collection[object], words: str) -> None:
+    if name not in names:
+        raise KeyError(f"{words} {name!r}; there are {', '.join(map(repr, names)) or 'none'}")
+
+
+def _encoded(column: Any, fitted: Array, where: str, most: int, text: Any) -> tuple[list[str], Array]:
+    """Return names and rows of what a column becomes, with what its ``fitted`` rows have in common."""
+    inferred, name = _pandas().api.types.infer_dtype(column, skipna=True), str(column.name)
+    known = column.notna().to_numpy(bool)
+    values = column[known]
+    if inferred not in _KINDS:
+        example = describe(values.iloc[0])
+        raise TypeError(f"{where} holds {inferred} values such as {example}; convert it, or name it in drop=")
+    if _KINDS[inferred] == "category":
+        names, rows = _categories(_plain(values), fitted[known], name, where, most, text)
+    else:
+        names, rows = _numbers(values, fitted[known], name, where, _KINDS[inferred] == "date")
+    if not np.isfinite(rows).all():
+        raise ValueError(f"{where} must hold finite numbers of the size of float32; replace others first")
+    out = np.zeros((len(column), len(names)), np.float32)
+    out[known] = rows
+    if known[fitted].all():
+        return names, out
+    return [*names, f"{name} missing"], np.column_stack([out, ~known])
+
+
+def _numbers(values: Any, fitted: Array, name: str, where: str, dates: bool) -> tuple[list[str], Array]:
+    numbers = _seconds(values, where) / 86400 if dates else _pandas().to_numeric(values).to_numpy(np.float64)
+    with np.errstate(all="ignore"):  # the caller refuses infinite numbers
+        seen, rows = numbers[fitted], 0 * numbers
+        if len(seen) and (low := seen.min()) != (high := seen.max()):
+            rows = (numbers - low) / (high - low)  # whose squares are no larger than floats can be
+            rows = (rows - rows[fitted].mean()) / rows[fitted].std()
+        columns = {name: rows}
+        for cycle, days in _CYCLES.items() if dates else ():
+            angle = numbers * (2 * np.pi / days)
+            columns |= {f"{name} sine of {cycle}": np.sin(angle), f"{name} cosine of {cycle}": np.cos(angle)}
+        return list(columns), np.column_stack([column.astype(np.float32) for column in columns.values()])
+
+
+def _categories(values: Any, fitted: Array, name: str, where: str, most: int, text: Any) -> tuple[list[str], Array]:
+    distinct = values[fitted].unique()
+    if len(distinct) <= most:
+        ordered = sorted(distinct, key=str)
+        codes = _pandas().Index(ordered).get_indexer(values)
+        return [f"{name}={value}" for value in ordered], codes[:, None] == np.arange(len(ordered))
+    if text is None or not isinstance(distinct[0], str):
+        words = f"{where} has {len(distinct)} different values, more than categories={most}"
+        raise ValueError(f"{words}; name it in drop=, raise categories=, or give text=, which makes numbers of strings")
+    codes, strings = values.factorize()
+    rows = np.asarray(text(list(strings)), np.float32)
+    if rows.ndim != 2 or len(rows) != len(strings):
+        raise ValueError(f"text must return [{len(strings)}, width] for strings of {where}, got {list(rows.shape)}")
+    return [f"{name}[{i}]" for i in range(rows.shape[1])], rows[codes]
+
+
+def _seconds(values: Any, where: str) -> Ints:
+    """Return dates, or numbers of seconds, as int64 seconds; the smallest int64 where they are missing."""
+    unit = "s" if _pandas().api.types.is_numeric_dtype(values) else None
+    try:
+        stamps = _pandas().to_datetime(values, utc=True, unit=unit)
+    except (TypeError, ValueError, OverflowError) as error:
+        words = str(error).splitlines()[0]
+        raise ValueError(f"{where} must hold dates or seconds, convert it with pandas.to_datetime; {words}") from None
+    seconds: Ints = stamps.dt.tz_localize(None).to_numpy().astype("datetime64[s]").astype(np.int64)
+    return seconds
+
+
+def _index(column: Any, where: str) -> Any:
+    """Return the index of a primary key, which finds rows."""
+    if missing := int(column.isna().sum()):
+        raise ValueError(f"{where} is a primary key, but {missing} rows have none")
+    index = _pandas().Index(_plain(column))
+    if not index.is_unique:
+        first = index[index.duplicated()].tolist()[0]
+        raise ValueError(f"{where} is a primary key, but {int((index == first).sum())} rows have {first!r}")
+    return index
+
+
+def _ends(column: Any, index: Any, where: str, other: str, dangling: str) -> tuple[Ints, Ints]:
+    """Return the rows that have a foreign key, and the rows that they refer to."""
+    to = index.get_indexer(_pandas().Index(column))
+    lost = (to < 0) & column.notna().to_numpy(bool)
+    if lost.any() and dangling == "error":
+        first, types = column[lost].tolist()[0], f"{column.dtype}, keys are {index.dtype}"
+        words = f"has {lost.sum()} foreign keys that no row of table {other!r} has, the first {first!r} ({types})"
+        raise ValueError(f"{where} {words}; dangling='drop' leaves them out")
+    rows = np.flatnonzero(to >= 0)
+    return rows, to[rows]
+
+
+def _plain(values: Any) -> Any:
+    """Return values, of which none is missing, as what their categories are."""
+    return values.astype(values.cat.categories.dtype) if values.dtype == "category" else values
+
+
+def _where(table: str, column: object) -> str:
+    return f"column {column!r} of table {table!r}"
+
+
+def _pandas() -> Any:
+    return library("pandas", "pandas")

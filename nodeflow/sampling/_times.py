@@ -1,0 +1,136 @@
+"""Times of edges and of seeds, as numbers that compare exactly: int64, or float64."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+from torch import Tensor
+
+from nodeflow._base.checks import as_array, check_type, describe, first_true
+from nodeflow._base.types import Array, NumbersLike
+from nodeflow._edges.columns import check_edges, edge_column
+from nodeflow._edges.edges import NOTHING, Edges
+from nodeflow._rows.rows import Rows, whole_column
+from nodeflow.graph import Graph
+
+_KINDS = "integers or floats"
+NO_TIME = {"i": np.iinfo(np.int64).min, "f": -np.inf}
+"""What stands for no time, by the kind of numbers: it is before all times."""
+
+
+def times_of_edges(graph: Graph, edges: Edges, name: str) -> Array:
+    """Return the time of every edge, by position, int64 or float64, from the columns ``name`` of edges and of nodes.
+
+    It is that in the column of all edges, or in that of its relation; else that of the node that the edge leads to, in
+    the column of all nodes, or of its type. What has neither has ``NO_TIME``, and so have nodes whose time is NaN.
+
+    Raises KeyError where there is no such column, TypeError and ValueError for one that does not hold times.
+    """
+    check_type(name, "time", str, "the name of a column")
+    if name in graph.edata:
+        return edges.by_position(time_column(graph, name))
+    of_edges = [(p.ids, _times_in(p.data[name], name)) for p in graph.relations.values() if name in p.data]
+    of_nodes = times_of_nodes(graph, name)
+    columns = [column for _, column in of_edges] + ([] if of_nodes is None else [of_nodes])
+    if not columns:
+        raise KeyError(f"time: neither edges nor nodes have a column {name!r}, of all of them or of a type")
+    kind = _one_kind(columns, name)
+    stamps = np.full(len(edges.indices), NO_TIME[kind]) if of_nodes is None else of_nodes[edges.indices]
+    eid = edges.whole.edge_ids_of(edges.ids(np.arange(len(stamps)))) if of_edges else NOTHING
+    for ids, column in of_edges:
+        own = (eid >= ids.start) & (eid < ids.stop)
+        stamps[own] = column[eid[own] - ids.start]
+    return stamps
+
+
+def times_of_nodes(graph: Graph, name: str) -> Array | None:
+    """Return the time of every node, int64 or float64 ``[num_nodes]``, from the column of all nodes, or those of types.
+
+    Nodes of types without the column have ``NO_TIME``. None: no type has it.
+    """
+    of_types = [(p.ids, p.data[name]) for p in graph.nodes.values() if name in p.data]
+    if name in graph.ndata:
+        of_types = [(range(graph.num_nodes), graph.ndata[name])]
+    columns = [_times_in(column, name) for _, column in of_types]
+    if not columns:
+        return None
+    times = np.full(graph.num_nodes, NO_TIME[_one_kind(columns, name)])
+    for (ids, _), column in zip(of_types, columns, strict=True):
+        times[ids.start : ids.stop] = column
+    return times
+
+
+def _one_kind(columns: Sequence[Array], name: str) -> str:
+    kinds = {column.dtype.kind for column in columns}
+    if len(kinds) > 1:
+        raise TypeError(f"time: all columns {name!r} must hold integers, or all of them floats; there are both")
+    return kinds.pop()
+
+
+def _times_in(column: Tensor | Rows, name: str) -> Array:
+    """Return a column of times of nodes, or of a relation, as int64 or float64 ``[n]``; NaN becomes ``NO_TIME``."""
+    array = as_array(whole_column(column), f"the column {name!r}", _KINDS)
+    if array.ndim != 1 or array.dtype.kind not in "iuf":
+        raise TypeError(f"time: the column {name!r} must hold an integer or a float per row, got {describe(array)}")
+    none = np.isnan(array) if array.dtype.kind == "f" else np.zeros(len(array), np.bool_)
+    wrong, rule = _no_times(array, integers=True)
+    if (i := first_true(wrong & ~none)) is not None:
+        raise ValueError(f"time: the column {name!r} must be {rule}, but row {i} has {array[i]}")
+    return np.where(none, -np.inf, array) if array.dtype.kind == "f" else array.astype(np.int64)
+
+
+def time_column(graph: Graph, name: str) -> Array:
+    """Return an edge column of times as int64 or float64 ``[num_edges]``, shared if it has this type already."""
+    column = edge_column(graph, name, "time")
+    if column.dtype.kind not in "iuf":
+        raise TypeError(f"time: the edge column {name!r} must hold integers or floats, got dtype {column.dtype}")
+    wrong, rule = _no_times(column, integers=True)
+    check_edges(graph, column, wrong, f"time: the edge column {name!r} must be {rule}")
+    return column.astype(np.float64 if column.dtype.kind == "f" else np.int64, copy=False)
+
+
+def starts_of(limits: Array, since: float) -> Array:
+    """Start of the window before each limit, ``[n]``; integers saturate at the smallest int64."""
+    if limits.dtype.kind == "f":
+        return limits - since
+    # compare first: limits - since may wrap around, and those entries are replaced
+    smallest = np.iinfo(np.int64).min
+    return np.where(limits >= smallest + since, limits - np.int64(since), smallest)
+
+
+def _no_times(numbers: Array, *, integers: bool) -> tuple[NDArray[np.bool_], str]:
+    """A mask of numbers that are no times, and the rule for times; whole ones are compared as int64 if ``integers``."""
+    if numbers.dtype.kind == "f":
+        return ~np.isfinite(numbers), "finite"
+    if integers:
+        return numbers > np.iinfo(np.int64).max, "below 2**63"
+    return (numbers > 2**53) | (numbers < -(2**53)), "integers that float64 can tell apart (up to 2**53)"
+
+
+def as_times(value: NumbersLike | None, shape: tuple[int, ...], integers: bool) -> Array:
+    """A time for each of the seeds of this shape, as int64 or float64: the kind of the column they are compared with.
+
+    A row of seeds may share one time.
+    """
+    if value is None:
+        raise TypeError("times is missing: pass a time for every seed, as in sampler(seeds, times=times)")
+    if not isinstance(value, Iterable) or isinstance(value, (str, bytes, dict, set, frozenset)):
+        raise TypeError(
+            f"times must be a tensor, an array or a list with a time per seed {shape}, got {describe(value)}; for one "
+            "time for all pass [time] * len(seeds)"
+        )
+    array = as_array(value, "times", _KINDS)
+    if array.shape not in (shape, shape[:1]):
+        raise ValueError(f"times must have an entry per seed or row of seeds {shape}, got shape {array.shape}")
+    if len(array) and array.dtype.kind not in ("iu" if integers else "iuf"):
+        # floats are not rounded here: float32 tells seconds since 1970 apart to two minutes only
+        rule = "integers, as the time column does" if integers else _KINDS
+        raise TypeError(f"times must hold {rule}, got dtype {array.dtype}")
+    array = array.reshape(-1) if array.shape == shape else np.repeat(array, shape[1])
+    wrong, rule = _no_times(array, integers=integers)
+    if (i := first_true(wrong)) is not None:
+        raise ValueError(f"times must be {rule}, but times[{i}] is {array[i]}")
+    # adding 0 makes -0.0 and 0.0, which are one time, one number
+    return array.astype(np.int64 if integers else np.float64) + 0

@@ -1,0 +1,189 @@
+"""SeedTable: rows of a task as seeds, against a walk through the rows; times, splits, workers, resumption, mistakes."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nodeflow import (
+    FullSampler,
+    Graph,
+    LinkSampler,
+    NeighborSampler,
+    NodeFlowLoader,
+    SeedTable,
+    TemporalNeighborSampler,
+)
+
+GRAPH = Graph.typed(
+    {"race": 6, "driver": {"age": torch.arange(4.0)}},
+    {
+        ("race", "has", "driver"): ([0, 1, 2, 3, 4, 5, 1], [0, 0, 1, 2, 3, 0, 3]),
+        ("driver", "in", "race"): ([0, 0, 1, 2, 3, 0], [0, 1, 2, 3, 4, 5]),
+    },
+)
+PARTS = ["train", "train", "val", "train", "test", "train"]
+
+
+def table(**options: Any) -> SeedTable:
+    data = {"target": torch.arange(6.0) / 10, "wide": np.arange(12).reshape(6, 2)}
+    return SeedTable(GRAPH, "driver", [3, 0, 0, 2, 1, 0], **{"split": PARTS, "data": data, **options})
+
+
+def rows_of(loader: NodeFlowLoader) -> list[list[float]]:
+    """Node and columns of every seed, batch after batch."""
+    rows = []
+    for batch in loader:
+        columns = [batch.seeds[batch.seed_index], *batch.seed_data.values()]
+        rows += torch.cat([column.double().view(len(column), -1) for column in columns], 1).tolist()
+    return rows
+
+
+@given(st.data())
+def test_batches_carry_the_rows_of_their_seeds(data: st.DataObject) -> None:
+    """Any types, parts and order, with repeated nodes: each batch has the columns of its own rows."""
+    sizes = data.draw(st.lists(st.integers(0, 4), min_size=1, max_size=3).filter(any))
+    graph = Graph.typed({f"t{i}": size for i, size in enumerate(sizes)}, {})
+    kind = data.draw(st.sampled_from([None, *(f"t{i}" for i, size in enumerate(sizes) if size)]))
+    first, count = (0, sum(sizes)) if kind is None else (graph.schema.ids(kind).start, len(graph.schema.ids(kind)))
+    ids = data.draw(st.lists(st.integers(0, count - 1), max_size=9))
+    parts = data.draw(st.lists(st.sampled_from(["train", "val", "test"]), min_size=len(ids), max_size=len(ids)))
+    columns = {"row": torch.arange(len(ids)), "target": torch.rand(len(ids), 2)}
+    whole = SeedTable(graph, kind, ids, split=parts, data=columns)
+    assert whole.splits == {name: parts.count(name) for name in set(parts)}
+    shuffle, size = data.draw(st.booleans()), data.draw(st.integers(1, 4))
+    for name in [None, *whole.splits]:
+        some = whole if name is None else whole[name]
+        wanted = [i for i, part in enumerate(parts) if name in (None, part)]
+        assert some.data["row"].tolist() == wanted
+        loader = NodeFlowLoader(NeighborSampler(graph, [1]), some, size, shuffle=shuffle)
+        found = []
+        for batch in loader:
+            rows = batch.seed_data["row"]
+            assert batch.seeds[batch.seed_index].tolist() == [first + ids[i] for i in rows]
+            assert torch.equal(batch.seed_data["target"], columns["target"][rows])
+            found += rows.tolist()
+        assert sorted(found) == wanted
+        assert shuffle or found == wanted
+
+
+def test_a_table_of_times_is_that_of_seeds_and_times() -> None:
+    graph = Graph.from_edges([1, 2, 3, 0], [0, 0, 0, 1], edata={"time": torch.tensor([10, 20, 30, 5])})
+    ids, when = [0, 0, 1, 0], torch.tensor([15, 35, 7, 15])
+    sampler = TemporalNeighborSampler(graph, [-1], time="time")
+    rows = SeedTable(graph, "node", ids, time=when, data={"y": torch.arange(4)})
+    for options in ({}, {"shuffle": True, "num_workers": 2}, {"weights": [1, 2, 3, 4]}):
+        loader = NodeFlowLoader(sampler, rows, 3, **options)
+        plain = NodeFlowLoader(sampler, ids, 3, times=when, **options)
+        assert loader.state_dict() == plain.state_dict()
+        for one, other in zip(loader, plain, strict=True):
+            assert torch.equal(one.flows[0].parent_eid, other.flows[0].parent_eid)
+            assert torch.equal(one.seed_data["time"], when[one.seed_data["y"]])
+            assert torch.equal(one.outputs["time"][one.seed_index], one.seed_data["time"])
+    # one node at two times has two rows, and the same row twice has one
+    batch = next(iter(NodeFlowLoader(sampler, rows)))
+    assert (batch.num_layers, batch.layer_sizes[-1], batch.seed_index.tolist()) == (2, 3, [0, 1, 2, 0])
+
+
+def test_columns_by_name_of_a_data_frame() -> None:
+    frame = pd.DataFrame(
+        {"driver": [3, 0, 2], "date": [5, 6, 7], "won": [1.0, np.nan, 0.0], "part": ["a", "b", "a"]}, index=[9, 1, 4]
+    )
+    by_name = SeedTable(GRAPH, "driver", "driver", time="date", split="part", data=frame)
+    arrays = {name: frame[name].to_numpy() for name in frame}
+    by_dict = SeedTable(GRAPH, "driver", "driver", time="date", split="part", data=arrays)
+    for each in (by_name, by_dict, pickle.loads(pickle.dumps(by_name)), copy.deepcopy(by_name)):
+        assert (list(each.data), each.splits, each.seeds.tolist()) == (["date", "won"], {"a": 2, "b": 1}, [9, 6, 8])
+        assert (each.time.tolist(), each["a"].time.tolist()) == ([5, 6, 7], [5, 7])
+        assert each["a"].data["won"].tolist() == [1, 0]
+    assert repr(by_name) == "SeedTable(3 rows: date, won; a 2, b 1)"
+    assert repr(by_name["a"]) == "SeedTable(2 rows: date, won)"
+    assert len(by_name) == 3
+    # a time of its own is a column "time"; one that data has stays
+    assert SeedTable(GRAPH, None, [1], time=[4]).data["time"].tolist() == [4]
+    assert SeedTable(GRAPH, None, [1], time=[4], data={"time": torch.tensor([3])}).data["time"].tolist() == [3]
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_workers_and_resumption_give_the_same_rows(workers: int) -> None:
+    def make() -> NodeFlowLoader:
+        return NodeFlowLoader(
+            NeighborSampler(GRAPH, [2]), table(), 2, shuffle=True, num_workers=workers, seed_data={"i": range_of(6)}
+        )
+
+    def range_of(size: int) -> torch.Tensor:
+        return torch.arange(size)
+
+    whole = rows_of(make())
+    assert sorted(row[-1] for row in whole) == list(range(6))
+    assert all(row[1] == pytest.approx(row[-1] / 10) for row in whole)
+    first = make()
+    batches = iter(first)
+    next(batches)
+    state = first.state_dict()
+    batches.close()
+    again = make()
+    again.load_state_dict(state)
+    assert rows_of(again) == whole[2:]
+
+
+def test_columns_travel_with_the_batch() -> None:
+    batch = next(iter(NodeFlowLoader(NeighborSampler(GRAPH, [2]), table()["train"])))
+    for each in (batch.to("cpu"), pickle.loads(pickle.dumps(batch)), copy.deepcopy(batch)):
+        assert torch.equal(each.seed_data["target"], torch.tensor([0.0, 0.1, 0.3, 0.5]))
+        assert each.seed_data["wide"].tolist() == [[0, 1], [2, 3], [6, 7], [10, 11]]
+
+
+def test_mistakes() -> None:
+    sampler = NeighborSampler(GRAPH, [1])
+    temporal = TemporalNeighborSampler(
+        Graph.from_edges([0], [1], num_nodes=10, edata={"time": torch.tensor([1])}), [1], time="time"
+    )
+    untimed = SeedTable(temporal.graph, None, [1])
+    cases: list[tuple[Any, type[Exception], str]] = [
+        (lambda: SeedTable(GRAPH, "driver", [4]), IndexError, r"nodes\[0\] is 4, but driver node ids go from 0 to 3"),
+        (lambda: SeedTable(GRAPH, "car", [0]), KeyError, "no node type 'car'; there are 'race', 'driver'"),
+        (lambda: SeedTable(GRAPH, "race", "id", data={"x": [1]}), KeyError, "nodes: no column 'id' in data; there are"),
+        (lambda: SeedTable(GRAPH, "race", [0], time=[1, 2]), ValueError, r"time must have one entry per seed \(1\)"),
+        (
+            lambda: SeedTable(GRAPH, "race", [0], data={"y": torch.ones(2)}),
+            ValueError,
+            r"data\['y'\] must have a row per",
+        ),
+        (lambda: SeedTable(GRAPH, "race", [0], data=[1]), TypeError, "data must be a dict from names to columns"),
+        (
+            lambda: SeedTable(GRAPH, "race", [0], split=[]),
+            ValueError,
+            r"split must have one name per row \(1\), got shape",
+        ),
+        (
+            lambda: SeedTable(GRAPH, "race", [0], time=pd.to_datetime(["2020-01-01"])),
+            TypeError,
+            "for seconds: times.as",
+        ),
+        (lambda: SeedTable(GRAPH, "race", [0.5]), TypeError, "nodes must hold integer race node ids"),
+        (lambda: SeedTable(sampler, "race", [0]), TypeError, "graph must be a nodeflow.Graph"),
+        (lambda: SeedTable(GRAPH, "race", [0], split=3), ValueError, r"one name per row \(1\), got shape \(\)"),
+        (lambda: table()[[0]], KeyError, r"no part \[0\] in the split"),
+        (lambda: table()["dev"], KeyError, "no part 'dev' in the split; there are 'test', 'train', 'val'"),
+        (lambda: table()["train"]["val"], KeyError, "no part 'val' in the split; there are none; pass split="),
+        (lambda: NodeFlowLoader(sampler, table(time=[1] * 6)), TypeError, "NeighborSampler takes no times, and would"),
+        (lambda: NodeFlowLoader(temporal, untimed), TypeError, "times is missing: .*SeedTable"),
+        (lambda: NodeFlowLoader(temporal, table()), ValueError, "the SeedTable is of other nodes"),
+        (lambda: NodeFlowLoader(LinkSampler(sampler), table()), TypeError, "but a seed of LinkSampler is an edge"),
+        (lambda: NodeFlowLoader(FullSampler(GRAPH, 1), table(), times=[1] * 6), TypeError, "takes no times"),
+        (lambda: NodeFlowLoader(sampler, table(), seed_data=[1]), TypeError, "seed_data must be a dict"),
+    ]
+    for call, error, words in cases:
+        with pytest.raises(error, match=words):
+            call()
+    assert NodeFlowLoader(temporal, SeedTable(temporal.graph, None, [1], time=[2]), times=[3]).times.tolist() == [3]
+    assert NodeFlowLoader(temporal, untimed, times=[3]).times.tolist() == [3]

@@ -1,0 +1,234 @@
+"""Samplers whose rows draw on their own, on graphs of several relations: each relation has a law of its own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from test_relations import RELATIONS, typed_graph
+
+from nodeflow import (
+    BernoulliSampler,
+    ControlVariateSampler,
+    FastGCNSampler,
+    Graph,
+    History,
+    LaborSampler,
+    NeighborSampler,
+    ShadowSampler,
+    TemporalNeighborSampler,
+)
+from nodeflow.sampling.base import Drawn, RowSampler
+from nodeflow.testing import CheckError, assert_reproducible, assert_unbiased, check_sampler
+
+FANOUTS: list[Any] = [
+    {("a", "x", "c"): 1, "w": 2, ("c", "y", "c"): -1},
+    {("a", "x", "c"): 2, "w": 1, ("c", "y", "c"): 3},
+]
+RATES: list[Any] = [{"w": 0.4, ("c", "y", "c"): 1.0}, {"w": 0.6, ("c", "y", "c"): 0.5}]
+SEEDS = [*range(0, 20, 3), 7]
+MAKE = {
+    "bernoulli": lambda graph, **options: BernoulliSampler(graph, FANOUTS, **options),
+    "rates": lambda graph, **options: BernoulliSampler(graph, rates=RATES, **options),
+    "labor": lambda graph, **options: LaborSampler(graph, FANOUTS, **options),
+    "labor, sequential": lambda graph, **options: LaborSampler(graph, FANOUTS, method="sequential", **options),
+    "labor, two rounds": lambda graph, **options: LaborSampler(graph, FANOUTS, iterations=2, **options),
+    "labor, both": lambda graph, **options: LaborSampler(graph, FANOUTS, iterations=1, method="sequential", **options),
+}
+
+
+def relations_of(graph: Graph, flow: Any) -> np.ndarray[Any, Any]:
+    return graph.schema.relations_of(flow.parent_eid.numpy())
+
+
+@pytest.mark.parametrize("direction", ["in", "out", "both"])
+@pytest.mark.parametrize("name", MAKE)
+def test_sums_of_the_relations_that_are_drawn_are_unbiased(name: str, direction: str) -> None:
+    graph = typed_graph(3, edges=25)
+    sampler = MAKE[name](graph, seed=5, direction=direction)
+    assert_unbiased(sampler, SEEDS)
+    assert_reproducible(sampler, SEEDS)
+    names = {i for i, relation in enumerate(RELATIONS) if relation[1] in ("x", "w", "z", "y")}
+    assert set(np.unique(relations_of(graph, sampler(SEEDS).flows[-1]))) <= names
+
+
+@pytest.mark.parametrize("name", MAKE)
+def test_edges_left_out_are_left_out_of_their_relation(name: str) -> None:
+    graph = typed_graph(4, edges=25)
+    sampler = MAKE[name](graph, seed=5)
+    left_out = torch.arange(0, graph.num_edges, 3)
+    assert not np.isin(sampler.without_edges(left_out)(SEEDS).flows[-1].parent_eid, left_out).any()
+    assert_unbiased(sampler.without_edges(left_out), SEEDS)
+
+
+@pytest.mark.parametrize("method", ["poisson", "sequential"])
+@pytest.mark.parametrize("iterations", [0, 1, 3])
+def test_each_relation_draws_what_it_draws_alone(iterations: int, method: str) -> None:
+    # a source has one number for all relations; with one row per source and relation, rounds do not mix them
+    graph, options = typed_graph(5), {"iterations": iterations, "method": method, "seed": 3}
+    alone = [LaborSampler(graph, [{relation: 2}], **options)(range(20)) for relation in RELATIONS]
+    every = LaborSampler(graph, [2], **options)(range(20))
+    drawn = torch.cat([batch.flows[0].parent_eid for batch in alone])
+    if iterations == 0:
+        assert torch.equal(every.flows[0].parent_eid.sort()[0], drawn.sort()[0])
+    else:  # the importance of a source is that of all its relations
+        assert every.layers[0].num_nodes <= len(torch.cat([b.layers[0].parent_nid for b in alone]).unique())
+
+
+def test_a_row_sampler_of_ones_own_draws_per_relation() -> None:
+    class First(RowSampler):
+        def draw_rows(self, edges: Any, rows: Any, step: Any) -> Drawn:
+            begin, end = edges.indptr[rows.numbers], edges.indptr[rows.numbers + 1]
+            some = np.flatnonzero(end > begin)
+            indptr = np.searchsorted(some, np.arange(len(begin) + 1))
+            return Drawn(indptr, begin[some], edges.indices[begin[some]].astype(np.int64), None)
+
+    graph = typed_graph(6)
+    flow = First(graph, 1)(range(20)).flows[0]
+    firsts: dict[tuple[int, int], int] = {}
+    dst = graph.find_edges(range(graph.num_edges))[1].tolist()
+    for edge, pair in enumerate(zip(dst, graph.schema.relations_of(np.arange(graph.num_edges)), strict=True)):
+        firsts.setdefault(pair, edge)
+    assert sorted(flow.parent_eid.tolist()) == sorted(firsts.values())
+
+
+# ---- times
+
+
+def timed(seed: int, *, of_nodes: bool) -> tuple[Graph, dict[int, float]]:
+    """A typed graph with times of types "a" and "c" only, or of two relations too; and the time of each edge."""
+    graph, rng = typed_graph(seed, edges=40), np.random.default_rng(seed)
+    for name in ("a", "c"):
+        graph.nodes[name].data["t"] = torch.from_numpy(rng.integers(0, 20, len(graph.nodes[name])))
+    if not of_nodes:
+        for name in (("a", "x", "c"), ("b", "x", "a")):
+            graph.relations[name].data["t"] = torch.from_numpy(rng.integers(0, 20, len(graph.relations[name])))
+    times = {}
+    src, _ = graph.find_edges(range(graph.num_edges))
+    for name, part in graph.relations.items():
+        for edge in part.ids:
+            source = graph.nodes[name[0]]
+            if "t" in part.data:
+                times[edge] = float(part.data["t"][edge - part.ids.start])
+            elif "t" in source.data:
+                times[edge] = float(source.data["t"][int(src[edge]) - source.ids.start])
+            else:
+                times[edge] = -np.inf
+    return graph, times
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"strategy": "recent"}, {"replace": True}, {"since": 5}, {"strict": True}], ids=str
+)
+@pytest.mark.parametrize("of_nodes", [True, False])
+@pytest.mark.parametrize("fanouts", [2, {("c", "y", "c"): 1, "w": -1, ("b", "x", "a"): 2, ("a", "x", "c"): 2}], ids=str)
+def test_nothing_is_later_than_the_seed(fanouts: Any, of_nodes: bool, options: dict[str, Any]) -> None:
+    for seed in range(3):
+        graph, times = timed(seed, of_nodes=of_nodes)
+        seeds, when = [*range(20), 8, 9], torch.arange(22) % 17
+        batch = TemporalNeighborSampler(graph, [fanouts, fanouts], time="t", seed=seed, **options)(seeds, times=when)
+        batch.validate()
+        for flow in batch.flows:
+            limit = flow.dst_layer.data["time"][flow.edges()[1]].tolist()
+            for edge, now in zip(flow.parent_eid.tolist(), limit, strict=True):
+                assert times[edge] < now if options.get("strict") else times[edge] <= now
+                assert times[edge] >= now - options.get("since", np.inf) or times[edge] == -np.inf
+            _check_counts(graph, times, flow, fanouts, limit, options)
+
+
+def _check_counts(
+    graph: Graph, times: dict[int, float], flow: Any, fanouts: Any, limit: list[float], options: Any
+) -> None:
+    """Every node has as many edges of each relation as its past allows."""
+    counts = [fanouts if isinstance(fanouts, int) else fanouts.get(r, fanouts.get(r[1], 0)) for r in RELATIONS]
+    dst = flow.dst_layer
+    for v, now, (begin, end) in zip(
+        dst.parent_nid.tolist(), dst.data["time"].tolist(), flow.indptr.unfold(0, 2, 1), strict=True
+    ):
+        drawn = flow.parent_eid[begin:end].numpy()
+        for i, count in enumerate(counts):
+            own = [e for e in graph.in_edges([v])[2].tolist() if graph.schema.relations_of(np.array([e]))[0] == i]
+            late = [e for e in own if (times[e] >= now if options.get("strict") else times[e] > now)]
+            early = [e for e in own if -np.inf < times[e] < now - options.get("since", np.inf)]
+            past = len(own) - len(late) - len(early)
+            most = past if count < 0 else count if options.get("replace") and past else min(past, count)
+            assert (graph.schema.relations_of(drawn) == i).sum() == most
+
+
+@pytest.mark.parametrize("options", [{}, {"replace": True}, {"since": 8}])
+def test_sums_over_the_past_are_unbiased(options: dict[str, Any]) -> None:
+    graph, _ = timed(1, of_nodes=True)
+    assert_unbiased(
+        TemporalNeighborSampler(graph, [{"w": 1, ("c", "y", "c"): 2}], time="t", **options), SEEDS, times=[12] * 8
+    )
+
+
+def test_a_node_without_a_time_is_always_there() -> None:
+    graph = Graph.typed({"v": {"t": torch.tensor([float("nan"), 3.0, 9.0])}}, {("v", "e", "v"): ([0, 1, 2], [1, 1, 1])})
+    sampler = TemporalNeighborSampler(graph, [-1], time="t")
+    assert sampler([1], times=[-1e300]).layers[0].parent_nid.tolist() == [1, 0]
+    assert sampler([1], times=[3.0]).layers[0].parent_nid.tolist() == [1, 0]
+    assert sampler([1], times=[9.0]).flows[0].parent_eid.tolist() == [0, 1, 2]
+
+
+@pytest.mark.parametrize(
+    ("columns", "error", "words"),
+    [
+        ({}, KeyError, "neither edges nor nodes have a column 't'"),
+        ({"a": [1] * 7, "c": [1.0] * 12}, TypeError, "all columns 't' must hold integers, or all of them floats"),
+        ({"a": [[1]] * 7}, TypeError, "the column 't' must hold an integer or a float per row"),
+        ({"c": [float("inf")] * 12}, ValueError, "the column 't' must be finite, but row 0 has inf"),
+    ],
+)
+def test_bad_times_of_nodes(columns: dict[str, Any], error: type[Exception], words: str) -> None:
+    graph = typed_graph(0)
+    for name, values in columns.items():
+        graph.nodes[name].data["t"] = torch.tensor(values)
+    with pytest.raises(error, match=words):
+        TemporalNeighborSampler(graph, [1], time="t")
+
+
+def test_scopes_grow_by_relation() -> None:
+    graph = typed_graph(2)
+    batch = ShadowSampler(graph, 2, depth=1, fanout={"w": 2, ("a", "x", "c"): 1})([7, 8])
+    scope = {"b": 0, "c": 0, "a": 0} | {name: batch.layers[0].of(name).data.num_rows for name in ("a", "b", "c")}
+    assert scope == {"a": 1, "b": 1, "c": 3}
+    with pytest.raises(KeyError, match="no relation 'q'"):
+        ShadowSampler(graph, 2, depth=1, fanout={"q": 2})
+    with pytest.raises(TypeError, match=r"fanout\['w'\] must be an integer"):
+        ShadowSampler(graph, 2, depth=1, fanout={"w": 2.5})
+
+
+def test_sums_with_history_are_unbiased_on_relations() -> None:
+    graph = typed_graph(3, edges=25)
+    history = History(graph, {1: 2})
+    sampler = ControlVariateSampler(graph, [2, 1], history)
+    assert_unbiased(sampler, SEEDS)
+    assert sampler(SEEDS).ldata[1]["h_1"].shape[1] == 2
+
+
+@pytest.mark.parametrize("name", ["bernoulli", "rates", "labor, sequential"])
+def test_checks_of_samplers_know_relations(name: str) -> None:
+    graph = typed_graph(3)
+    report = check_sampler(MAKE[name](graph), SEEDS, checks=["structure", "fanouts per type", "marginals", "pickles"])
+    assert report.passed
+
+
+def test_a_relation_with_more_edges_than_its_fanout_is_told() -> None:
+    class More(NeighborSampler):
+        def read_graph(self) -> None:
+            super().read_graph()
+            self._counts = [counts + 1 for counts in self._counts]
+
+    with pytest.raises(CheckError, match=r"flow 0 has more than 0 edges of type \('a', 'x', 'c'\)"):
+        check_sampler(More(typed_graph(3), [{"w": 1}]), SEEDS, checks=["fanouts per type"])
+
+
+def test_a_reader_without_kinds_is_laid_out_by_them() -> None:
+    graph = typed_graph(2)
+    plain = FastGCNSampler(graph, [1]).without_edges(range(0, 300, 7)).reader
+    sampler = NeighborSampler(graph, [{"w": -1, ("c", "y", "c"): 2}])
+    same = sampler.with_reader(plain)(range(20)).flows[0]
+    assert torch.equal(same.parent_eid, sampler.without_edges(range(0, 300, 7))(range(20)).flows[0].parent_eid)
