@@ -89,9 +89,10 @@ def read_history(place: Path) -> Iterable[Any]:
 
 def read_rows(place: Path) -> Iterable[Any]:
     rows = storage.open(place)
-    weight = torch.arange(float(rows.shape[-1])).expand(2, -1)
     yield from (rows.shape, str(rows.dtype))
-    yield rows.fetch(range(rows.shape[0])) @ weight.T.to(rows.dtype) if rows.shape[0] < 2**20 else None
+    if max(rows.shape) < 2**20:  # few numbers may be of a matrix of very many rows and columns
+        weight = torch.arange(float(rows.shape[-1])).expand(2, -1)
+        yield rows.fetch(range(rows.shape[0])) @ weight.T.to(rows.dtype)
 
 
 def write_table(place: Path) -> None:
@@ -142,9 +143,11 @@ def digest(values: Iterable[Any]) -> str:
     for value in values:
         if isinstance(value, tuple):
             value_hash.update(digest(value).encode())
+        elif isinstance(value, Tensor) and value.layout != torch.strided:
+            parts = value.crow_indices(), value.col_indices(), value.values()
+            value_hash.update(f"{list(value.shape)} {digest(parts)}".encode())
         elif isinstance(value, Tensor):
-            dense = value.to_dense() if value.layout != torch.strided else value
-            value_hash.update(f"{dense.dtype} {list(dense.shape)}".encode() + dense.contiguous().numpy().tobytes())
+            value_hash.update(f"{value.dtype} {list(value.shape)}".encode() + value.contiguous().numpy().tobytes())
         else:
             value_hash.update(value.tobytes() if isinstance(value, np.ndarray) else repr(value).encode())
     return value_hash.hexdigest()
