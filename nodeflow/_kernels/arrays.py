@@ -3,29 +3,37 @@
 import numpy as np
 from numba import njit
 
+_FEW = 16  # so many are compared one after another, without a branch that would often be predicted wrong
+
 
 @njit(inline="always")
 def first_at_least(values, first, end, bound):
     """The first i from ``first`` to ``end`` with ``values[i] >= bound``; ``end`` where there is none."""
-    while first < end:
-        middle = (first + end) // 2
+    while end - first > _FEW:
+        middle = (first + end) >> 1
         if values[middle] < bound:
             first = middle + 1
         else:
             end = middle
-    return first
+    place = first
+    for p in range(first, end):
+        place += np.int64(values[p] < bound)
+    return place
 
 
 @njit(inline="always")
 def first_above(values, first, end, bound):
     """The first i from ``first`` to ``end`` with ``values[i] > bound``; ``end`` where there is none."""
-    while first < end:
-        middle = (first + end) // 2
+    while end - first > _FEW:
+        middle = (first + end) >> 1
         if values[middle] > bound:
             end = middle
         else:
             first = middle + 1
-    return first
+    place = first
+    for p in range(first, end):
+        place += np.int64(values[p] <= bound)
+    return place
 
 
 @njit(inline="always")

@@ -87,6 +87,14 @@ def sort_by_destination(dst, num_nodes):
 
 
 @njit(nogil=True, cache=True)
+def add_to_rows(indptr, entries, values):
+    """Add ``values[i]`` to all entries of row i."""
+    for i in range(values.shape[0]):
+        for p in range(indptr[i], indptr[i + 1]):
+            entries[U64(p)] += values[i]
+
+
+@njit(nogil=True, cache=True)
 def by_kind(indptr, kinds, num_kinds):
     """Return ``(order, first [num_kinds + 1], indptrs [num_kinds, n + 1])`` of edges of n rows, grouped by kind.
 

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from nodeflow import _kernels as kernels
 from nodeflow._base.calls import checked
 from nodeflow._base.checks import Ints, as_array, as_ids, check_indptr, check_length, describe, first_true
 from nodeflow._base.frozen import Frozen, Lazy
@@ -305,7 +306,7 @@ class _Parts:
         check_choice(self.graph, self.edges, choice, dst, flow)
         src = choice.take_sources(self.edges)
         if context is not None:
-            src += np.repeat(context * self.graph.num_nodes, np.diff(choice.indptr))
+            kernels.csr.add_to_rows(choice.indptr, src, context * self.graph.num_nodes)
         return choice, src
 
     def layer(self, keys: Ints, choice: Choice | None = None) -> Layer:

@@ -9,6 +9,7 @@ from nodeflow._kernels.relabel import slot
 from nodeflow._kernels.rng import U64, bounded, stream
 
 _AHEAD = 16  # rows between the prefetch of an entry of indptr and its use
+_SOON = 8  # rows between the prefetch of a stamp and its use
 _LAG = 64  # edges between the prefetch of a source and its use
 _SCAN = 32  # up to this many picks, a search through all of them is faster than a hash set
 
@@ -52,6 +53,8 @@ def plan_past(indptr, stamps, rows, limits, starts, lowest, context, fanouts, ki
     out_indptr, begin, past = np.zeros(n + 1, np.int64), np.empty(n, np.int64), np.empty(n, np.int64)
     for i in range(n):
         prefetch_at(indptr, rows, i + _AHEAD)
+        if i + _SOON < n:  # where the search begins
+            prefetch(stamps, (indptr[rows[i + _SOON]] + indptr[rows[i + _SOON] + 1]) >> 1)
         limit = limits[context[i]]
         begin[i] = indptr[rows[i]]
         end = indptr[rows[i] + 1]
