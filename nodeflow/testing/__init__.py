@@ -21,9 +21,29 @@ from nodeflow.testing._foreign import as_sampler
 from nodeflow.testing._report import CheckError, Outcome, Report
 
 if TYPE_CHECKING:
-    from nodeflow.testing._strategies import fanouts, flows, frames, graphs, node_flows, seeds, temporal_graphs, triples
+    from nodeflow.testing._strategies import (
+        fanouts,
+        flows,
+        frames,
+        graphs,
+        node_flows,
+        seeds,
+        temporal_graphs,
+        triples,
+        typed_graphs,
+    )
 
-_STRATEGIES = ("fanouts", "flows", "frames", "graphs", "node_flows", "seeds", "temporal_graphs", "triples")
+_STRATEGIES = (
+    "fanouts",
+    "flows",
+    "frames",
+    "graphs",
+    "node_flows",
+    "seeds",
+    "temporal_graphs",
+    "triples",
+    "typed_graphs",
+)
 
 __all__ = [
     "CheckError",
@@ -45,6 +65,7 @@ __all__ = [
     "seeds",
     "temporal_graphs",
     "triples",
+    "typed_graphs",
 ]
 
 

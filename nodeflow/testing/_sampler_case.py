@@ -141,25 +141,45 @@ class SamplerCase:
         groups = np.tile(np.arange(len(src)), copies)
         random = np.random.default_rng(_PROBE)
         order = random.permutation(len(groups))
-        edata = self._columns(self.graph.edata, len(src), extra_columns(self.sampler, self.graph))
-        ndata = self._columns(self.graph.ndata, size)
-        graph = Graph.from_edges(
-            *whole[:, order],
-            num_nodes=size * copies,
-            edata={name: column[torch.from_numpy(groups[order])] for name, column in edata.items()},
-            ndata={name: column.repeat(copies, *[1] * (column.ndim - 1)) for name, column in ndata.items()},
-        )
-        limit = self.sampler.most_seeds
-        seeds = [i * size + s for i in range(copies) for s in (b, 2, a)] if self.sampler.seed_kind == "node" else [0, 1]
-        return self.other(graph, seeds[:limit], groups=groups[order])
+        group, copied = torch.from_numpy(groups[order]), torch.arange(size).repeat(copies)
+        graph = self._made(whole[:, order], (size, copied), (len(src), group))
+        limit, types = self.sampler.most_seeds, self.graph.schema.nodes
+        starts = range(0, graph.num_nodes, size * copies)[: len(types)]
+        seeds = [t + i * size + s for t in starts for i in range(copies) for s in (b, 2, a)]
+        # a relation has all of the edges, which are alike in it
+        groups = np.concatenate([group.numpy() + i * len(src) for i in range(len(self.graph.schema.relations))])
+        return self.other(graph, (seeds if self.sampler.seed_kind == "node" else [0, 1])[:limit], groups=groups)
 
     def hub(self, degree: int) -> SamplerCase:
         """Return the case on a node with many in-edges (out-edges, for a sampler along them)."""
         nodes, hub = np.arange(1, degree + 1), np.zeros(degree, np.int64)
         ends = (hub, nodes) if getattr(self.sampler, "direction", "in") == "out" else (nodes, hub)
-        edata = self._columns(self.graph.edata, degree, extra_columns(self.sampler, self.graph))
-        ndata = self._columns(self.graph.ndata, degree + 1)
-        return self.other(Graph.from_edges(*ends, num_nodes=degree + 1, edata=edata, ndata=ndata), [0])
+        every = (degree + 1, torch.arange(degree + 1)), (degree, torch.arange(degree))
+        graph = self._made(np.stack(ends), *every)
+        end = 0 if getattr(self.sampler, "direction", "in") == "out" else 2
+        first = [graph.schema.ids(relation[end]).start for relation in graph.schema.relations]
+        return self.other(graph, first[:1])
+
+    def _made(self, ends: Ints, nodes: tuple[int, Tensor], edges: tuple[int, Tensor]) -> Graph:
+        """A graph of the types of this one: each relation has the edges ``ends`` ``[2, E]`` between nodes of its types.
+
+        Columns are made of so many different rows, and an index of these for each node of a type, or edge.
+        """
+        schema, (num_rows, of_nodes), (num_groups, of_edges) = self.graph.schema, nodes, edges
+        graph = Graph.typed(
+            dict.fromkeys(schema.nodes, len(of_nodes)), dict.fromkeys(schema.relations, (ends[0], ends[1]))
+        )
+        extra = extra_columns(self.sampler, self.graph)
+        types, relations = len(schema.nodes), len(schema.relations)
+        parts = [(graph.ndata, self.graph.ndata, num_rows, of_nodes.repeat(types))]
+        parts += [(new.data, old.data, num_rows, of_nodes) for new, old in _pairs(graph.nodes, self.graph.nodes)]
+        old_relations = _pairs(graph.relations, self.graph.relations)
+        parts += [(new.data, old.data, num_groups, of_edges) for new, old in old_relations]
+        for frame, like, size, index in parts:
+            frame.update({name: column[index] for name, column in self._columns(like, size).items()})
+        columns = self._columns(self.graph.edata, num_groups, extra)
+        graph.edata.update({name: column[of_edges.repeat(relations)] for name, column in columns.items()})
+        return graph
 
     def _degree(self) -> int:
         """A degree of which the sampler draws about a half."""
@@ -279,7 +299,7 @@ def given_case(
     if times is not None:
         own = dict(zip(chosen, as_array(times, "times").tolist(), strict=True))
     elif subject.takes_times:
-        column = subject.graph.edata.get(str(getattr(subject, "time", "")))
+        column = _column_of_times(subject.graph, str(getattr(subject, "time", "")))
         if column is None:
             raise TypeError(f"{type(subject).__name__} takes times: pass times=, a time for every seed")
         moments = column.sort().values.tolist() or [0]
@@ -308,3 +328,13 @@ def _law_of(sampler: SamplerBase) -> str | None:
     plain = [getattr(sampler, name, None) for name in ("prob", "edge_type")] == [None, None]
     uniform = isinstance(sampler, (NeighborSampler, TemporalNeighborSampler)) and plain
     return "uniform" if uniform and getattr(sampler, "strategy", "uniform") == "uniform" else None
+
+
+def _pairs(new: Mapping[Any, Any], old: Mapping[Any, Any]) -> list[tuple[Any, Any]]:
+    return list(zip(new.values(), old.values(), strict=True))
+
+
+def _column_of_times(graph: Graph, name: str) -> Tensor | None:
+    """The first column of this name, of edges or of nodes."""
+    parts = (part.data for part in (*graph.relations.values(), *graph.nodes.values()))
+    return next((dense(frame)[name] for frame in (graph.edata, *parts, graph.ndata) if name in dense(frame)), None)

@@ -75,19 +75,34 @@ def _among(parts: Parts, ends: tuple[Ints, Ints], nodes: Sequence[int]) -> Parts
 
 def all_parts(graph: Graph, seeds: Sequence[int]) -> Parts:
     """Return the parts of a whole graph."""
-    names = list(dict.fromkeys([*dense(graph.edata), *dense(graph.ndata)]))
+    frames = graph.edata, graph.ndata, *(part.data for part in (*graph.nodes.values(), *graph.relations.values()))
+    names = list(dict.fromkeys(name for frame in frames for name in dense(frame)))
     return Parts(np.arange(graph.num_nodes), np.arange(graph.num_edges), list(seeds), names)
 
 
 def smaller_graph(graph: Graph, parts: Parts, extra: dict[str, Tensor] | None = None) -> Graph:
     """Return the graph of ``parts``, with its columns and the edge columns ``extra``."""
-    src, dst = (end.numpy()[parts.edges] for end in graph.edges())
-    of_edge, of_node = torch.from_numpy(parts.edges), torch.from_numpy(parts.nodes)
-    edata = {n: c[of_edge] for n, c in dense(graph.edata).items() if n in parts.columns}
-    edata |= {n: c[of_edge] for n, c in (extra or {}).items()}
-    ndata = {n: c[of_node] for n, c in dense(graph.ndata).items() if n in parts.columns}
-    ends = np.searchsorted(parts.nodes, src), np.searchsorted(parts.nodes, dst)
-    return Graph.from_edges(*ends, num_nodes=len(parts.nodes), edata=edata, ndata=ndata)
+    src, dst = (torch.from_numpy(np.searchsorted(parts.nodes, end.numpy()[parts.edges])) for end in graph.edges())
+    of_node, of_edge = torch.from_numpy(parts.nodes), torch.from_numpy(parts.edges)
+    sizes, first, edges = {}, {}, {}
+    for name, ids in graph.schema.nodes.items():
+        first[name], last = (int(np.searchsorted(parts.nodes, end)) for end in (ids.start, ids.stop))
+        sizes[name] = last - first[name]
+    for relation, ids in graph.schema.relations.items():
+        own = slice(*(int(np.searchsorted(parts.edges, end)) for end in (ids.start, ids.stop)))
+        edges[relation] = src[own] - first[relation[0]], dst[own] - first[relation[2]]
+    smaller = Graph.typed(sizes, edges)
+    pairs = [(smaller.ndata, graph.ndata, of_node), (smaller.edata, graph.edata, of_edge)]
+    for name, of_type in smaller.nodes.items():
+        own_nodes = of_node[first[name] : first[name] + sizes[name]]
+        pairs.append((of_type.data, graph.nodes[name].data, own_nodes - graph.nodes[name].ids.start))
+    for relation, part in smaller.relations.items():
+        whole = graph.relations[relation]
+        pairs.append((part.data, whole.data, of_edge[part.ids.start : part.ids.stop] - whole.ids.start))
+    for frame, columns, rows in pairs:
+        frame.update({n: c[rows] for n, c in dense(columns).items() if n in parts.columns})
+    smaller.edata.update({n: c[of_edge] for n, c in (extra or {}).items()})
+    return smaller
 
 
 def dense(frame: Mapping[str, Any]) -> dict[str, Tensor]:
@@ -99,12 +114,26 @@ def graph_code(graph: Graph) -> str:
     """Return a line of Python that makes a small graph again, with its columns; a large one is only described."""
     if graph.num_edges > LARGEST_SHOWN or graph.num_nodes > LARGEST_SHOWN:
         return f"graph = ...  # {graph}, as given"
-    src, dst = (end.tolist() for end in graph.edges())
-    code = f"graph = Graph.from_edges({src}, {dst}, num_nodes={graph.num_nodes}"
-    for word, frame in (("ndata", graph.ndata), ("edata", graph.edata)):
-        columns = [f"{name!r}: torch.tensor({c.tolist()}{_dtype(c)})" for name, c in dense(frame).items()]
-        code += f", {word}={{{', '.join(columns)}}}" if columns else ""
-    return code + ")"
+    frames = {"ndata": graph.ndata, "edata": graph.edata}
+    words = [f"{word}={_columns(frame)}" for word, frame in frames.items() if dense(frame)]
+    src, dst = graph.edges()
+    if len(graph.nodes) == len(graph.relations) == 1:
+        arguments = [str(src.tolist()), str(dst.tolist()), f"num_nodes={graph.num_nodes}", *words]
+        return f"graph = Graph.from_edges({', '.join(arguments)})"
+    nodes = {name: _columns(each.data) if dense(each.data) else len(each) for name, each in graph.nodes.items()}
+    edges = []
+    for name, part in graph.relations.items():
+        pairs = ((src, name[0]), (dst, name[2]))
+        ends = [str((e[part.ids.start : part.ids.stop] - graph.nodes[of].ids.start).tolist()) for e, of in pairs]
+        edges.append(f"{name}: ({', '.join([*ends, _columns(part.data)][: 2 + bool(dense(part.data))])})")
+    types = ", ".join(f"{name!r}: {value}" for name, value in nodes.items())
+    more = "".join(f"; graph.{word.replace('=', '.update(', 1)})" for word in words)
+    return f"graph = Graph.typed({{{types}}}, {{{', '.join(edges)}}}){more}"
+
+
+def _columns(frame: Mapping[str, Any]) -> str:
+    columns = [f"{name!r}: torch.tensor({c.tolist()}{_dtype(c)})" for name, c in dense(frame).items()]
+    return f"{{{', '.join(columns)}}}"
 
 
 def _dtype(column: Tensor) -> str:

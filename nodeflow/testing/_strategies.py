@@ -71,6 +71,39 @@ def graphs(
 
 
 @checked
+@st.composite
+def typed_graphs(
+    draw: st.DrawFn, max_types: int = 3, max_relations: int = 4, max_nodes: int = 4, max_edges: int = 8
+) -> Graph:
+    """Strategy for graphs of several node types and relations, some without nodes or edges.
+
+    Several relations may have one name. The types are "a", "b" and so on.
+
+    Args:
+        max_types, max_relations: bounds on the number of types and of relations.
+        max_nodes, max_edges: bounds on the number of nodes of a type, and of edges of a relation.
+
+    >>> from hypothesis import given
+    >>> @given(typed_graphs())
+    ... def test_ids_are_ranges(graph):
+    ...     assert sum(map(len, graph.schema.nodes.values())) == graph.num_nodes
+    >>> test_ids_are_ranges()
+    """
+    sizes = draw(st.lists(st.integers(0, max_nodes), min_size=1, max_size=max_types))
+    nodes = {chr(ord("a") + i): size for i, size in enumerate(sizes)}
+    of_type = st.sampled_from(list(nodes))
+    relations = st.lists(st.tuples(of_type, st.sampled_from("xyz"), of_type), max_size=max_relations, unique=True)
+    edges = {}
+    for relation in draw(relations):
+        most = [nodes[relation[end]] - 1 for end in (0, 2)]
+        pairs = st.lists(st.tuples(*(st.integers(0, max(last, 0)) for last in most)), max_size=max_edges)
+        drawn = draw(pairs) if min(most) >= 0 else []
+        edges[relation] = [u for u, _ in drawn], [v for _, v in drawn]
+    note(f"graph = Graph.typed({nodes}, {edges})")
+    return Graph.typed(nodes, edges)
+
+
+@checked
 def seeds(graph: Graph, min_size: int = 0, max_size: int = 8) -> st.SearchStrategy[list[int]]:
     """Strategy for seeds: lists of node ids of ``graph``, in any order, with repeats, possibly empty.
 

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from nodeflow.flow import Flow, NodeFlow
+from nodeflow.graph import Graph
 from nodeflow.sampling import Sampler
 from nodeflow.sampling.base import BoundSampler, RowSampler, SamplerBase
 from nodeflow.testing._assertions import assert_valid
@@ -243,14 +244,32 @@ def future(case: SamplerCase) -> None:
         raise Skipped("it takes no times")
     if not isinstance(name, str):
         raise Skipped("it has no attribute time, the name of the column of times")
-    times, strict = torch.as_tensor(case.graph.edata[name]), getattr(case.sampler, "strict", False)
+    strict = getattr(case.sampler, "strict", False)
     for seed in case.seeds:
         for epoch in range(_EPOCHS):
             for i, flow in enumerate(case.call([seed], epoch=epoch).flows):
-                eid = flow.parent_eid
-                late = times[eid] >= case.times[seed] if strict else times[eid] > case.times[seed]
+                eid, times = flow.parent_eid, _times(case.graph, name, flow)
+                late = times >= case.times[seed] if strict else times > case.times[seed]
                 words = f"seed {seed} at time {case.times[seed]} sees the future: in flow {i} edge"
                 _at_first(late, words, eid, " is later")
+
+
+def _times(graph: Graph, name: str, flow: Flow) -> Tensor:
+    """The time of every edge of a flow: its own, or that of the node it comes from; the smallest number without one."""
+    eid, nodes = flow.parent_eid, flow.src_layer.parent_nid[flow.edges()[0]]
+    columns = [(torch.arange(graph.num_nodes), graph.ndata, nodes), (torch.arange(graph.num_edges), graph.edata, eid)]
+    columns[1:1] = [(torch.tensor(part.ids), part.data, nodes) for part in graph.nodes.values()]
+    columns[-1:-1] = [(torch.tensor(part.ids), part.data, eid) for part in graph.relations.values()]
+    times: Tensor | None = None
+    for ids, frame, places in columns:
+        if name in frame:
+            column = torch.as_tensor(frame[name])
+            none = -torch.inf if column.is_floating_point() else torch.iinfo(torch.int64).min
+            times = column.new_full((len(eid),), none) if times is None else times
+            own = torch.isin(places, ids)
+            times[own] = column[places[own] - ids[0]]
+    assert times is not None, f"neither nodes nor edges have a column {name!r}"
+    return times
 
 
 def excluded(case: SamplerCase) -> None:

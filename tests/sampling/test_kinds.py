@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 from test_relations import RELATIONS, typed_graph
 
 from nodeflow import (
@@ -21,7 +23,7 @@ from nodeflow import (
     TemporalNeighborSampler,
 )
 from nodeflow.sampling.base import Drawn, RowSampler
-from nodeflow.testing import CheckError, assert_reproducible, assert_unbiased, check_sampler
+from nodeflow.testing import CheckError, assert_reproducible, assert_unbiased, check_sampler, seeds, typed_graphs
 
 FANOUTS: list[Any] = [
     {("a", "x", "c"): 1, "w": 2, ("c", "y", "c"): -1},
@@ -222,7 +224,7 @@ def test_a_relation_with_more_edges_than_its_fanout_is_told() -> None:
             super().read_graph()
             self._counts = [counts + 1 for counts in self._counts]
 
-    with pytest.raises(CheckError, match=r"flow 0 has more than 0 edges of type \('a', 'x', 'c'\)"):
+    with pytest.raises(CheckError, match=r"flow 0 has more than 1 edges of type \('c', 'w', 'b'\)"):
         check_sampler(More(typed_graph(3), [{"w": 1}]), SEEDS, checks=["fanouts per type"])
 
 
@@ -232,3 +234,53 @@ def test_a_reader_without_kinds_is_laid_out_by_them() -> None:
     sampler = NeighborSampler(graph, [{"w": -1, ("c", "y", "c"): 2}])
     same = sampler.with_reader(plain)(range(20)).flows[0]
     assert torch.equal(same.parent_eid, sampler.without_edges(range(0, 300, 7))(range(20)).flows[0].parent_eid)
+
+
+@given(typed_graphs(), st.data())
+def test_batches_have_all_edges_that_the_fanouts_allow(graph: Graph, data: st.DataObject) -> None:
+    nodes = data.draw(seeds(graph))
+    fanouts = data.draw(st.lists(st.sampled_from([-1, 1, 2]), min_size=1, max_size=2))
+    batch = NeighborSampler(graph, fanouts, seed=1)(nodes)
+    batch.validate()
+    relations = graph.schema.relations_of(np.arange(graph.num_edges))
+    for fanout, flow in zip(fanouts, batch.flows, strict=True):
+        for name, cut in ((name, flow.of(name)) for name in graph.schema.relations):
+            assert set(relations[cut.parent_eid.numpy()]) <= {list(graph.schema.relations).index(name)}
+            ids, nodes = set(graph.schema.relations[name]), flow.dst_layer.parent_nid.tolist()
+            own = [len(set(graph.in_edges([v])[2].tolist()) & ids) for v in nodes]
+            assert cut.in_degrees.tolist() == [n if fanout < 0 else min(n, fanout) for n in own]
+        assert sum(flow.of(name).num_edges for name in graph.schema.relations) == flow.num_edges
+    for layer in batch.layers:
+        assert sum(len(layer.of(name)) for name in graph.schema.nodes) == layer.num_nodes
+
+
+def test_a_graph_of_types_that_fails_is_printed_small() -> None:
+    class Less(NeighborSampler):
+        def draw_rows(self, edges: Any, rows: Any, step: Any) -> Drawn:
+            drawn = super().draw_rows(edges, rows, step)
+            return drawn._replace(inverse=None)
+
+    graph = typed_graph(3, edges=25)
+    graph.nodes["a"].data["t"] = torch.arange(7)
+    with pytest.raises(CheckError, match=r"Graph.typed\(\{") as error:
+        check_sampler(Less(graph, [1]), SEEDS, checks=["marginals"])
+    (line,) = [line.strip() for line in str(error.value).splitlines() if "graph = Graph.typed" in line][:1]
+    names: dict[str, Any] = {"Graph": Graph, "torch": torch}
+    exec(line, names)
+    assert list(names["graph"].schema.relations) == RELATIONS
+    assert 0 < names["graph"].num_edges < 40
+
+
+@pytest.mark.parametrize("of_nodes", [True, False])
+def test_checks_of_samplers_know_times_of_nodes(of_nodes: bool) -> None:
+    class Late(TemporalNeighborSampler):
+        def read_graph(self) -> None:
+            super().read_graph()
+            self._stamps = self._stamps - 1
+
+    graph, _ = timed(2, of_nodes=of_nodes)
+    sampler = TemporalNeighborSampler(graph, [2, 2], time="t")
+    report = check_sampler(sampler, SEEDS, checks=["structure", "future", "marginals"])
+    assert [outcome.status for outcome in report.outcomes] == ["passed"] * 3
+    with pytest.raises(CheckError, match="sees the future"):
+        check_sampler(Late(graph, [2, 2], time="t"), range(20), times=[7] * 20, checks=["future"])
