@@ -28,20 +28,33 @@ def example() -> Graph:
     return graph
 
 
-GRAPH = example()
+def typed_example() -> Graph:
+    draw = np.random.default_rng(1)
+    wide = torch.from_numpy(draw.poisson(0.5, (20, 3)).astype(np.float32)).to_sparse_csr()
+    nodes = {"a": {"x": torch.from_numpy(draw.random((9, 2))), "t": torch.arange(9)}, "b": 0, "c": {"x": wide}}
+    ends = [draw.integers(0, size, 30) for size in (9, 20, 20, 20)]
+    edges = {("a", "to", "c"): (ends[0], ends[1], {"w": torch.from_numpy(draw.random(30))}), ("c", "to", "c"): (ends[2], ends[3])}
+    return Graph.typed(nodes, edges, reverse=True)
+
+
+GRAPH, TYPED = example(), typed_example()
 
 
 def of_graph(graph: Graph) -> Iterable[Any]:
     yield from graph.csc()
     yield from graph.edges()
     yield from graph.out_edges(range(graph.num_nodes))
-    for frame in (graph.ndata, graph.edata):
+    yield repr(graph.schema)
+    own = [part.data for part in (*graph.nodes.values(), *graph.relations.values())]
+    for frame in (graph.ndata, graph.edata, *own):
         for name in frame:
             yield frame[name]
     for sampler in (FullSampler(graph, 2), NeighborSampler(graph, [3, 3], seed=1)):
         batch = sampler(range(0, graph.num_nodes, 3))
         yield from (layer.parent_nid for layer in batch.layers)
         yield batch.flows[0].aggregate(torch.ones(batch.layer_sizes[0], 2), "sum")
+        yield from (batch.flows[0].of(name).indices for name in graph.schema.relations)
+        yield from (batch.layers[0].of(name).rows for name in graph.schema.nodes)
 
 
 def read_graph(place: Path) -> Iterable[Any]:
@@ -109,6 +122,7 @@ def write_history(place: Path) -> None:
 
 FORMATS: dict[str, tuple[Callable[[Path], object], Callable[[Path], Iterable[Any]]]] = {
     "graph": (GRAPH.save, read_graph),
+    "graph of types": (TYPED.save, read_graph),
     "partitions": (
         lambda place: partitions.write_partitions(GRAPH, place, 4, train=range(9), progress=False),
         read_partitions,
