@@ -20,6 +20,8 @@ In the copy:
 
 - ``__init__`` names every argument and keeps it in an attribute of that name. Its signature then gives the settings:
   ``repr``, the comparison of loader states, and attributes that are set once.
+- Numbers by relation, such as fanouts, are checked by ``_kinds.check_fanouts``, and are ``self.kinds.numbers(...)`` of
+  each flow in ``read_graph``; ``rows.kinds`` says which of them is a row's.
 - ``draws_as`` is a new name: families of equal names share their random numbers.
 - ``read_graph`` reads columns and makes tables of them; draws read ``self.reader`` and what ``read_graph`` has set.
   Numbers of the whole graph, such as degrees, are those of ``self.reader.edges`` there: after the filter.

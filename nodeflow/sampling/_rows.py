@@ -164,7 +164,8 @@ class RowSampler(Sampler):
     def note(self) -> str:
         """Return what ``fanouts`` draw for a seed, where a sampler has numbers of that name for all its edges."""
         fanouts = getattr(self, "fanouts", None)
-        if not fanouts or len(self.kinds.names) > 1 or self.edge_type is not None or max(fanouts) < 0:
+        several = len(self.kinds.names) > 1 or self.edge_type is not None
+        if not fanouts or several or any(isinstance(each, dict) for each in fanouts) or max(fanouts) < 0:
             return ""
         drawn = "all its neighbours" if fanouts[-1] < 0 else f"{'' if self.fixed_sizes else 'about '}{fanouts[-1]}"
         if min(fanouts) < 0 or not self.fixed_sizes:

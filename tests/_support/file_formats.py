@@ -33,7 +33,10 @@ def typed_example() -> Graph:
     wide = torch.from_numpy(draw.poisson(0.5, (20, 3)).astype(np.float32)).to_sparse_csr()
     nodes = {"a": {"x": torch.from_numpy(draw.random((9, 2))), "t": torch.arange(9)}, "b": 0, "c": {"x": wide}}
     ends = [draw.integers(0, size, 30) for size in (9, 20, 20, 20)]
-    edges = {("a", "to", "c"): (ends[0], ends[1], {"w": torch.from_numpy(draw.random(30))}), ("c", "to", "c"): (ends[2], ends[3])}
+    edges = {
+        ("a", "to", "c"): (ends[0], ends[1], {"w": torch.from_numpy(draw.random(30))}),
+        ("c", "to", "c"): (ends[2], ends[3]),
+    }
     return Graph.typed(nodes, edges, reverse=True)
 
 

@@ -19,6 +19,7 @@ from nodeflow import (
     History,
     LaborSampler,
     NeighborSampler,
+    RandomWalkSampler,
     ShadowSampler,
     TemporalNeighborSampler,
 )
@@ -284,3 +285,23 @@ def test_checks_of_samplers_know_times_of_nodes(of_nodes: bool) -> None:
     assert [outcome.status for outcome in report.outcomes] == ["passed"] * 3
     with pytest.raises(CheckError, match="sees the future"):
         check_sampler(Late(graph, [2, 2], time="t"), range(20), times=[7] * 20, checks=["future"])
+
+
+@pytest.mark.parametrize(
+    ("make", "number", "by_name"),
+    [
+        (NeighborSampler, [2, 1], [{"edge": 2}, 1]),
+        (lambda graph, rates: BernoulliSampler(graph, rates=rates), [0.5, 1.0], [{"edge": 0.5}, 1.0]),
+        (LaborSampler, [2, 1], [{"edge": 2}, {("node", "edge", "node"): 1}]),
+        (lambda graph, fanout: ShadowSampler(graph, 2, 1, fanout), 2, {"edge": 2}),
+        (lambda graph, path: RandomWalkSampler(graph, 2, metapath=path), None, ["edge"]),
+    ],
+)
+def test_a_graph_without_types_has_one_relation(make: Any, number: Any, by_name: Any) -> None:
+    graph = Graph.from_edges(*np.random.default_rng(0).integers(0, 9, (2, 50)), num_nodes=9)
+    samplers = make(graph, number), make(graph, by_name)
+    batch, same = (sampler([1, 2, 8]) for sampler in samplers)
+    for flow, other in zip(batch.flows, same.flows, strict=True):
+        assert torch.equal(flow.indices, other.indices)
+        assert torch.equal(flow.weight, other.weight)
+    assert all(repr(sampler) and sampler._repr_html_() for sampler in samplers)
