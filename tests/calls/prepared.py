@@ -239,6 +239,7 @@ BASE = {
     "testing.flows": "testing.flows()",
     "testing.frames": "testing.frames(3)",
     "testing.temporal_graphs": "testing.temporal_graphs()",
+    "testing.typed_graphs": "testing.typed_graphs()",
     "testing.triples": "testing.triples()",
     "building.build_graph": "building.build_graph(file, folder)",
     "building.node_names": "building.node_names(folder)",
