@@ -20,7 +20,7 @@ from nodeflow._base.checks import Ints, as_array, as_ids, as_int, check_one_of, 
 from nodeflow._base.types import EdgeFilter, IdsLike, NumbersLike
 from nodeflow._edges.columns import edge_mask, edge_numbers
 from nodeflow._rows.rows import concat_rows, take_rows, whole_column, zero_rows
-from nodeflow.graph import Frame, Graph
+from nodeflow.graph import Frame, Graph, with_types_of
 from nodeflow.random import Random, derive_key
 
 __all__ = [
@@ -199,16 +199,16 @@ def subgraph(graph: Graph, nodes: IdsLike) -> Graph:
 
     Args:
         graph: the graph.
-        nodes: ids of nodes, each once, in any order; for a mask pass ``mask.nonzero().flatten()``.
+        nodes: ids of nodes, each once, in any order, type after type; for a mask pass ``mask.nonzero().flatten()``.
 
-    Raises ValueError for a node that occurs twice, IndexError for an id that is not a node.
+    Raises ValueError for a node that occurs twice, and for types in another order, IndexError for an id that is not a
+    node.
 
     >>> graph = Graph.from_edges([0, 1, 2, 2], [1, 2, 0, 1])
     >>> part = subgraph(graph, [2, 1])
     >>> part.edges(), part.ndata["parent_nid"], part.edata["parent_eid"]
     ((tensor([1, 0]), tensor([0, 1])), tensor([2, 1]), tensor([1, 3]))
     """
-    graph.schema.check_one_type("subgraph")
     ids = as_ids(nodes, "nodes", graph.num_nodes)
     local = np.full(graph.num_nodes, -1, np.int64)
     local[ids] = np.arange(len(ids))
@@ -218,7 +218,8 @@ def subgraph(graph: Graph, nodes: IdsLike) -> Graph:
     kept = np.flatnonzero((src >= 0) & (dst >= 0))
     ndata = _chosen(graph.ndata, "parent_nid", ids)
     edata = _chosen(graph.edata, "parent_eid", kept)
-    return Graph.from_edges(src[kept], dst[kept], num_nodes=len(ids), ndata=ndata, edata=edata)
+    part = Graph.from_edges(src[kept], dst[kept], num_nodes=len(ids), ndata=ndata, edata=edata)
+    return with_types_of(part, graph, ids, kept)
 
 
 @checked
@@ -240,14 +241,14 @@ def filter_edges(graph: Graph, mask: EdgeFilter) -> Graph:
     >>> filter_edges(graph, lambda edata: edata["kind"] == 0).edata["parent_eid"]
     tensor([0, 2])
     """
-    graph.schema.check_one_type("filter_edges")
     checked = edge_mask(graph, mask)
     if checked is None:
         raise TypeError("mask must be one bool per edge, the name of an edge column or a function, got None")
     kept = np.flatnonzero(checked.mask)
     src, dst = (end.numpy()[kept] for end in graph.edges())
     edata = _chosen(graph.edata, "parent_eid", kept)
-    return Graph.from_edges(src, dst, num_nodes=graph.num_nodes, ndata=graph.ndata, edata=edata)
+    part = Graph.from_edges(src, dst, num_nodes=graph.num_nodes, ndata=graph.ndata, edata=edata)
+    return with_types_of(part, graph, np.arange(graph.num_nodes), kept)
 
 
 @checked
@@ -257,13 +258,12 @@ def reorder(graph: Graph, order: IdsLike) -> Graph:
     Edge ids stay, edge columns are shared. ``ndata["parent_nid"]``, int64, holds the ids in ``graph``, that is,
     ``order``. Nodes that are used together can be given ids that lie together in memory.
 
-    Raises ValueError for an ``order`` that is not a permutation of the node ids.
+    Raises ValueError for an ``order`` that is not a permutation of the node ids, or not type after type.
 
     >>> graph = Graph.from_edges([0, 1], [1, 2])
     >>> reorder(graph, graph.in_degrees().argsort(descending=True, stable=True)).edges()
     (tensor([2, 0]), tensor([0, 1]))
     """
-    graph.schema.check_one_type("reorder")
     ids = as_ids(order, "order", graph.num_nodes)
     new = np.full(graph.num_nodes, -1, np.int64)
     new[ids] = np.arange(len(ids))
@@ -271,7 +271,8 @@ def reorder(graph: Graph, order: IdsLike) -> Graph:
         raise ValueError(f"order must hold each of the {graph.num_nodes} nodes once, got {len(ids)} ids")
     src, dst = (new[end.numpy()] for end in graph.edges())
     ndata = _chosen(graph.ndata, "parent_nid", ids)
-    return Graph.from_edges(src, dst, num_nodes=graph.num_nodes, ndata=ndata, edata=graph.edata)
+    ordered = Graph.from_edges(src, dst, num_nodes=graph.num_nodes, ndata=ndata, edata=graph.edata)
+    return with_types_of(ordered, graph, ids, np.arange(graph.num_edges))
 
 
 @checked

@@ -13,7 +13,7 @@ from nodeflow._base.checks import Ints, as_count, as_flag, as_ids, check_pairs, 
 from nodeflow._base.frozen import Frozen
 from nodeflow._base.types import ColumnsLike, IdsLike
 from nodeflow._edges.stored import integers
-from nodeflow._rows.rows import Rows
+from nodeflow._rows.rows import Rows, take_rows
 from nodeflow._schema.schema import REVERSE, Relation, Schema, sizes
 from nodeflow.graph._frame import Frame, GraphFrame
 
@@ -150,6 +150,34 @@ def own_frames(graph: Graph) -> dict[str, Frame]:
     frames = {columns_of("nodes", i): part.data for i, part in enumerate(graph.nodes.values())}
     frames |= {columns_of("edges", i): part.data for i, part in enumerate(graph.relations.values())}
     return {name: frame for name, frame in frames.items() if frame is not graph.ndata and frame is not graph.edata}
+
+
+def with_types_of(graph: Graph, whole: Graph, nodes: Ints, edges: Ints) -> Graph:
+    """Return ``graph``, which has these nodes and edges (ascending) of another, with the types of that and their rows.
+
+    Raises ValueError for nodes of a type that do not follow each other in the order of the types.
+    """
+    schema, types = whole.schema, whole.schema.types_of(nodes)
+    if (np.diff(types) < 0).any():
+        names = ", ".join(map(repr, schema.nodes))
+        raise ValueError(f"nodes must come type after type, {names}, since a type is a range of ids")
+    sizes = np.bincount(types, minlength=len(schema.nodes)).tolist()
+    counts = np.bincount(schema.relations_of(edges), minlength=len(schema.relations)).tolist()
+    own = Schema(dict(zip(schema.nodes, sizes, strict=True)), dict(zip(schema.relations, counts, strict=True)))
+    parts: dict[str, tuple[list[OfType], list[range], Ints]] = {
+        "nodes": (list(whole.nodes.values()), list(own.nodes.values()), nodes),
+        "edges": (list(whole.relations.values()), list(own.relations.values()), edges),
+    }
+
+    def frame(kind: str, number: int, num_rows: int) -> Frame:
+        of_type, ids = parts[kind][0][number], parts[kind][1][number]
+        rows = parts[kind][2][ids.start : ids.stop] - of_type.ids.start
+        if np.array_equal(rows, np.arange(len(of_type))):  # no new rows: columns are shared
+            return GraphFrame(num_rows, of_type.data)
+        taken = torch.from_numpy(rows)
+        return GraphFrame(num_rows, {name: take_rows(of_type.data[name], taken) for name in of_type.data})
+
+    return graph._trusted(graph.csc(), graph.ndata, graph.edata, Types.of(own, graph.ndata, graph.edata, frame))
 
 
 class TypedParts(NamedTuple):

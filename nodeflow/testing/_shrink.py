@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from nodeflow._base.checks import Ints
-from nodeflow.graph import Graph
+from nodeflow.graph import Frame, Graph, with_types_of
 
 _T = TypeVar("_T")
 LARGEST_SHOWN = 150  # edges of a graph that is printed as code
@@ -75,34 +75,27 @@ def _among(parts: Parts, ends: tuple[Ints, Ints], nodes: Sequence[int]) -> Parts
 
 def all_parts(graph: Graph, seeds: Sequence[int]) -> Parts:
     """Return the parts of a whole graph."""
-    frames = graph.edata, graph.ndata, *(part.data for part in (*graph.nodes.values(), *graph.relations.values()))
-    names = list(dict.fromkeys(name for frame in frames for name in dense(frame)))
+    names = list(dict.fromkeys(name for frame in _frames(graph) for name in dense(frame)))
     return Parts(np.arange(graph.num_nodes), np.arange(graph.num_edges), list(seeds), names)
 
 
 def smaller_graph(graph: Graph, parts: Parts, extra: dict[str, Tensor] | None = None) -> Graph:
     """Return the graph of ``parts``, with its columns and the edge columns ``extra``."""
-    src, dst = (torch.from_numpy(np.searchsorted(parts.nodes, end.numpy()[parts.edges])) for end in graph.edges())
+    src, dst = (np.searchsorted(parts.nodes, end.numpy()[parts.edges]) for end in graph.edges())
+    smaller = Graph.from_edges(src, dst, num_nodes=len(parts.nodes))
+    smaller = with_types_of(smaller, graph, parts.nodes, parts.edges)
     of_node, of_edge = torch.from_numpy(parts.nodes), torch.from_numpy(parts.edges)
-    sizes, first, edges = {}, {}, {}
-    for name, ids in graph.schema.nodes.items():
-        first[name], last = (int(np.searchsorted(parts.nodes, end)) for end in (ids.start, ids.stop))
-        sizes[name] = last - first[name]
-    for relation, ids in graph.schema.relations.items():
-        own = slice(*(int(np.searchsorted(parts.edges, end)) for end in (ids.start, ids.stop)))
-        edges[relation] = src[own] - first[relation[0]], dst[own] - first[relation[2]]
-    smaller = Graph.typed(sizes, edges)
-    pairs = [(smaller.ndata, graph.ndata, of_node), (smaller.edata, graph.edata, of_edge)]
-    for name, of_type in smaller.nodes.items():
-        own_nodes = of_node[first[name] : first[name] + sizes[name]]
-        pairs.append((of_type.data, graph.nodes[name].data, own_nodes - graph.nodes[name].ids.start))
-    for relation, part in smaller.relations.items():
-        whole = graph.relations[relation]
-        pairs.append((part.data, whole.data, of_edge[part.ids.start : part.ids.stop] - whole.ids.start))
-    for frame, columns, rows in pairs:
-        frame.update({n: c[rows] for n, c in dense(columns).items() if n in parts.columns})
-    smaller.edata.update({n: c[of_edge] for n, c in (extra or {}).items()})
+    smaller.ndata.update({n: c[of_node] for n, c in dense(graph.ndata).items()})
+    smaller.edata.update({n: c[of_edge] for n, c in {**dense(graph.edata), **(extra or {})}.items()})
+    for frame in _frames(smaller):
+        for name in set(frame) - {*parts.columns, *(extra or {})}:
+            del frame[name]
     return smaller
+
+
+def _frames(graph: Graph) -> list[Frame]:
+    """The frames of all edges and nodes, and of each type."""
+    return [graph.edata, graph.ndata, *(p.data for p in (*graph.nodes.values(), *graph.relations.values()))]
 
 
 def dense(frame: Mapping[str, Any]) -> dict[str, Tensor]:

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given
@@ -16,6 +17,7 @@ from hypothesis import strategies as st
 
 from nodeflow import FullSampler, Graph, convert, distributed, partitions, transform
 from nodeflow.graph import Schema
+from nodeflow.testing import typed_graphs
 
 WRITES, CITES, REVIEWS = ("author", "writes", "paper"), ("paper", "cites", "paper"), ("author", "reviews", "paper")
 
@@ -213,9 +215,6 @@ def test_types_of_ids(sizes: list[int], data: st.DataObject) -> None:
         transform.reverse,
         transform.add_reverse_edges,
         transform.add_self_loops,
-        lambda graph: transform.subgraph(graph, [0]),
-        lambda graph: transform.filter_edges(graph, [True] * graph.num_edges),
-        lambda graph: transform.reorder(graph, range(graph.num_nodes)),
         convert.to_edge_table,
         convert.to_node_table,
         lambda graph: convert.to_networkx(graph),
@@ -230,3 +229,37 @@ def test_what_would_lose_types_is_refused(lose: Callable[[Graph], object]) -> No
     plain = typed()
     plain = Graph(plain.indptr, plain.indices, edge_ids=plain.stored_edge_ids)  # what the message says
     assert transform.reverse(plain).num_edges == 7
+
+
+@given(typed_graphs(), st.data())
+def test_parts_of_a_graph_keep_its_types(graph: Graph, data: st.DataObject) -> None:
+    for part in (*graph.nodes.values(), *graph.relations.values()):
+        part.data["place"] = torch.arange(len(part))
+    kept = np.array(data.draw(st.lists(st.booleans(), min_size=graph.num_edges, max_size=graph.num_edges)), bool)
+    nodes = sorted(data.draw(st.sets(st.sampled_from(range(graph.num_nodes))) if graph.num_nodes else st.just(set())))
+    order = torch.cat([torch.tensor(ids).flip(0).long() for ids in graph.schema.nodes.values()])
+    for part in (
+        transform.filter_edges(graph, kept),
+        transform.subgraph(graph, nodes),
+        transform.reorder(graph, order),
+    ):
+        of_nodes = part.ndata["parent_nid"] if "parent_nid" in part.ndata else torch.arange(graph.num_nodes)
+        of_edges = part.edata["parent_eid"] if "parent_eid" in part.edata else torch.arange(graph.num_edges)
+        for name, of_type in part.nodes.items():
+            whole = graph.nodes[name].to_local(of_nodes[of_type.ids.start : of_type.ids.stop])
+            assert torch.equal(of_type.data["place"], whole)
+        for name, edges in part.relations.items():
+            whole = graph.relations[name].to_local(of_edges[edges.ids.start : edges.ids.stop])
+            assert torch.equal(edges.data["place"], whole)
+        if part.num_edges == graph.num_edges:
+            rows = zip(part.relations.values(), graph.relations.values(), strict=True)
+            assert all(new.data["place"].data_ptr() == old.data["place"].data_ptr() for new, old in rows)
+        ends = (of_nodes[end] for end in part.edges())
+        assert all(torch.equal(end, old[of_edges]) for end, old in zip(ends, graph.edges(), strict=True))
+
+
+def test_types_in_another_order_are_refused() -> None:
+    graph = typed()
+    with pytest.raises(ValueError, match="nodes must come type after type, 'author', 'venue', 'paper'"):
+        transform.subgraph(graph, [graph.num_nodes - 1, 0])
+    assert list(transform.subgraph(Graph.typed({"v": 3}, {}), [2, 0]).schema.nodes) == ["v"]
