@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save as to_safetensors
-from torch import Tensor
+from torch import Tensor, nn
 
 from nodeflow._base.checks import as_count, as_number, check_type
 from nodeflow._base.files import is_file
@@ -127,6 +127,17 @@ def _decoded(value: Any, tensors: Mapping[str, Tensor]) -> Any:
     if form == "items":
         return {key: _decoded(each, tensors) for key, each in content}
     return tuple(_decoded(item, tensors) for item in content)
+
+
+def load_weights(network: nn.Module, weights: Mapping[str, Tensor]) -> None:
+    """Put saved weights into a network; raises RuntimeError where they do not fit, ValueError if one is no number.
+
+    A run stops at the first loss that is no number, so it has no such weights.
+    """
+    network.load_state_dict(weights)
+    for name, parameter in network.named_parameters():
+        if not parameter.isfinite().all():
+            raise ValueError(f"its weight {name!r} holds NaN or infinity, which no run saves")
 
 
 STATE = "state.safetensors"

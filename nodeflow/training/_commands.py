@@ -20,7 +20,7 @@ from nodeflow.building import build_graph
 from nodeflow.datasets import Dataset, has_label, load_array
 from nodeflow.partitions import write_partitions
 from nodeflow.plot import plot_curves
-from nodeflow.training._checkpoints import read_tensors
+from nodeflow.training._checkpoints import load_weights, read_tensors
 from nodeflow.training._data import PARTS, read_dataset, split_edges
 from nodeflow.training._folder import CHECKPOINT, LOG, RESULT, SETTINGS, Run, check_checkpoint, read_log, read_result
 from nodeflow.training._graph import directed, stays_in_file, with_columns
@@ -120,7 +120,9 @@ def _best(options: argparse.Namespace) -> tuple[Trainer, Dataset]:
             f"meant to be measured on that, give --data {run.data}"
         )
     try:
-        trainer.network.load_state_dict(weights)
+        load_weights(trainer.network, weights)
+    except ValueError as error:
+        raise ValueError(f"{folder / CHECKPOINT}: {error}") from error
     except RuntimeError as error:
         reason = str(error).splitlines()[-1].strip()  # of one of its tensors
         raise ValueError(f"the model in {folder} does not fit data set {dataset.name!r}: {reason}") from error

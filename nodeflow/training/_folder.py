@@ -29,7 +29,7 @@ from nodeflow._peers.present import present
 from nodeflow._text.table import rows_of_words
 from nodeflow.datasets import Dataset
 from nodeflow.plot import plot_curves
-from nodeflow.training._checkpoints import STATE, Checkpoints, check_same_run, read_tensors, write_tensors
+from nodeflow.training._checkpoints import STATE, Checkpoints, check_same_run, load_weights, read_tensors, write_tensors
 from nodeflow.training._data import read_dataset, read_parts
 from nodeflow.training._fields import check_text
 from nodeflow.training._models import ModelFacts, build_model
@@ -344,7 +344,7 @@ def load_model(checkpoint: Path | str, *, model: str | None = None) -> Network:
             raise ValueError("its model was made by its user: make it again, and load the tensors of the file")
         with OwnRandom(0, torch.device("cpu")).inside():  # the weights drawn here are replaced
             network = _network(settings, how)
-        network.load_state_dict(weights)
+        load_weights(network, weights)
     except (TypeError, KeyError, ValueError, AttributeError, RuntimeError) as error:
         raise ValueError(f"{path}: the model that it holds cannot be made: {error}") from error
     return network.eval()

@@ -14,6 +14,7 @@ import pytest
 from _support.cli_tools import Cli, status
 
 from nodeflow.training import load_model, open_trainer
+from nodeflow.training._checkpoints import read_state, read_tensors, write_state, write_tensors
 from nodeflow.training._folder import read_log
 
 
@@ -157,3 +158,22 @@ def test_readers_in_python_name_what_is_no_file(tmp_path: Path) -> None:
         open_trainer(tmp_path)
     with pytest.raises(OSError, match=r"c\.safetensors must be a file, but it is a FIFO"):
         load_model(tmp_path / "c.safetensors")
+
+
+@pytest.mark.parametrize("number", [float("nan"), float("inf")])
+def test_weights_that_are_no_numbers_are_refused_by_name(number: float, run: Path, cli: Cli) -> None:
+    # files whose checksums are right
+    facts, weights = read_tensors(run / "checkpoint.safetensors")
+    name = next(name for name, weight in weights.items() if weight.is_floating_point() and weight.numel())
+    weights[name].view(-1)[0] = number
+    write_tensors(run / "checkpoint.safetensors", weights, facts)
+    words = f"its weight {name!r} holds NaN or infinity"
+    with pytest.raises(ValueError, match=words):
+        load_model(run / "checkpoint.safetensors")
+    shown = cli.failure("evaluate", run)
+    assert words in shown
+    assert f"{run / 'checkpoint.safetensors'}" in shown
+    state = read_state(run / "state.safetensors")
+    state["network"][name].view(-1)[0] = number
+    write_state(run / "state.safetensors", state)
+    assert f"{run / 'state.safetensors'} cannot be gone on from: {words}" in cli.failure("train", "--resume", run)
