@@ -130,14 +130,28 @@ def _decoded(value: Any, tensors: Mapping[str, Tensor]) -> Any:
 
 
 def load_weights(network: nn.Module, weights: Mapping[str, Tensor]) -> None:
-    """Put saved weights into a network; raises RuntimeError where they do not fit, ValueError if one is no number.
+    """Put saved weights into a network; raises RuntimeError where they do not fit, ValueError for NaN and infinity.
 
-    A run stops at the first loss that is no number, so it has no such weights.
+    A run stops at the first loss that is no number, so it saves no such weights.
     """
     network.load_state_dict(weights)
-    for name, parameter in network.named_parameters():
-        if not parameter.isfinite().all():
-            raise ValueError(f"its weight {name!r} holds NaN or infinity, which no run saves")
+    for name, weight in network.named_parameters():
+        _check_finite(weight, f"weight {name!r}")
+
+
+def load_tensors(network: nn.Module, optimizer: torch.optim.Optimizer, state: Mapping[str, Any]) -> None:
+    """Put a saved state into a network and its optimizer; raises as ``load_weights``, and what the optimizer raises."""
+    load_weights(network, state["network"])
+    optimizer.load_state_dict(state["optimizer"])
+    for number, of_weight in optimizer.state_dict()["state"].items():
+        for name, value in of_weight.items():
+            if isinstance(value, Tensor):
+                _check_finite(value, f"{name!r} of weight {number} in the optimizer")
+
+
+def _check_finite(tensor: Tensor, what: str) -> None:
+    if not tensor.isfinite().all():
+        raise ValueError(f"its {what} holds NaN or infinity, which no run saves")
 
 
 STATE = "state.safetensors"

@@ -22,7 +22,7 @@ from nodeflow.datasets import Dataset
 from nodeflow.flow import NodeFlow
 from nodeflow.metrics import Metric, TopLinks
 from nodeflow.random import derive_key
-from nodeflow.training._checkpoints import Checkpoints, check_same_parts, check_same_run, load_weights
+from nodeflow.training._checkpoints import Checkpoints, check_same_parts, check_same_run, load_tensors
 from nodeflow.training._data import PARTS
 from nodeflow.training._links import LinkTask, TopLinkOptions
 from nodeflow.training._nodes import Loss, NodeTask
@@ -312,9 +312,8 @@ class Trainer:
         epochs = self.settings.run.epochs
         if epochs < state["epoch"]:
             raise ValueError(f"epochs must be at least {state['epoch']}, those of the state, got {epochs}")
-        load_weights(self.network, state["network"])
+        load_tensors(self.network, self.optimizer, state)
         self._last_weights = None
-        self.optimizer.load_state_dict(state["optimizer"])
         self.scheduler.load_state_dict(state["scheduler"])
         self.task.method.load_state_dict(state["task"])
         self._random.states = state["random"]

@@ -177,3 +177,7 @@ def test_weights_that_are_no_numbers_are_refused_by_name(number: float, run: Pat
     state["network"][name].view(-1)[0] = number
     write_state(run / "state.safetensors", state)
     assert f"{run / 'state.safetensors'} cannot be gone on from: {words}" in cli.failure("train", "--resume", run)
+    state["network"][name].view(-1)[0] = 0
+    state["optimizer"]["state"][0]["exp_avg"].view(-1)[0] = number
+    write_state(run / "state.safetensors", state)
+    assert "its 'exp_avg' of weight 0 in the optimizer holds NaN" in cli.failure("train", "--resume", run)
