@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -57,9 +56,7 @@ def shuffled(tables: dict[str, Any], times: dict[str, str], now: int, rng: np.ra
 def predictions(tables: dict[str, Any], database: Database, now: int, table: str, nodes: Any, sampler: str) -> Any:
     """Return the outputs of a model with random weights for nodes at a time; it reads ages of all rows."""
     keys = {name: "id" for name, frame in tables.items() if "id" in frame}
-    graph, names = convert.from_tables(
-        tables, keys=keys, links=database[1], times=database[2], cut=now, categories=500
-    )
+    graph, names = convert.from_tables(tables, keys=keys, links=database[1], times=database[2], cut=now, categories=500)
     torch.manual_seed(0)
     encoder = nn.TypedLinear({name: len(columns) for name, columns in names.items()}, 16)
     convs = [nn.TypedConv({relation: nn.SAGEConv(16, 16) for relation in graph.schema.relations}) for _ in range(2)]
