@@ -246,3 +246,25 @@ def test_the_model_of_a_cluster_prints_its_tables() -> None:
     text = run("cluster_model.py", *options)
     assert "no node drawn twice" in text
     assert [row[:3] for row in rows_of(text) if row[0] == "1e+09"] == [["1e+09", "5e+07", "4"]]
+
+
+def test_typed_tasks_print_scores(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    edges = {"edge/paper/by/author": rng.integers(0, 20, (2, 80)).astype(np.int32), "y/author": np.arange(20) % 2}
+    sizes = {"num/author": 20, "num/paper": 20, "num/term": 3, "x/paper": rng.random((20, 4))}
+    matrix = scipy.sparse.random(20, 9, 0.3, "csr", rng=rng)
+    sparse = {f"x/author/{name}": getattr(matrix, name) for name in ("indptr", "indices", "data", "shape")}
+    parts = {f"split60/{part}": np.arange(20)[i::3] for i, part in enumerate(("train", "val", "test"))}
+    races = {"results/driver->drivers": rng.integers(-1, 9, 300), "results/status": rng.integers(-1, 5, 300)}
+    numbers = {"results/points": rng.random(300).astype(np.float32), "results/time": rng.integers(0, 9 * 10**8, 300)}
+    task = {"driver": rng.integers(0, 9, 90), "time": np.arange(90) * 10**7, "label": np.arange(90) % 2}
+    ints = {name: column.astype(np.int32) for name, column in races.items()}
+    tables = {"drivers/rows": 9, "val_time": 3 * 10**8, "test_time": 6 * 10**8, **ints, **numbers}
+    files = {"dblp_typed/typed": {**edges, **sizes, **sparse, **parts}, "relational_f1/tables": tables}
+    files["relational_f1/driver_dnf"] = {**task, "split": np.arange(90) // 30}
+    for name, columns in files.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        np.savez(tmp_path / name, **columns)
+    rows = rows_of(run("typed_tasks.py", tmp_path, "--tasks", "dblp", "dnf", "--seeds", 2, "--epochs", 2))[1:]
+    assert [row[0] for row in rows] == ["dblp, micro-F1", "dnf, AUROC"]
+    assert all(0 <= float(row[i]) <= 1 for row in rows for i in (1, 3, 4))
