@@ -152,6 +152,14 @@ def own_frames(graph: Graph) -> dict[str, Frame]:
     return {name: frame for name, frame in frames.items() if frame is not graph.ndata and frame is not graph.edata}
 
 
+def with_frames(graph: Graph, ndata: ColumnsLike, edata: ColumnsLike) -> Graph:
+    """Return a graph of the same edges, types and columns of types, with other columns of all nodes and edges."""
+    own = {"nodes": list(graph.nodes.values()), "edges": list(graph.relations.values())}
+    nodes, edges = GraphFrame(graph.num_nodes, ndata), GraphFrame(graph.num_edges, edata)
+    types = Types.of(graph.schema, nodes, edges, lambda kind, i, num_rows: GraphFrame(num_rows, own[kind][i].data))
+    return type(graph)._trusted(graph.csc(), nodes, edges, types)
+
+
 class TypedParts(NamedTuple):
     """What a graph is made of: its schema, the columns of each type, and the ends of its edges in ids of the graph."""
 
