@@ -134,8 +134,8 @@ class Dataset:
         Args:
             target: the node type; "" takes the only one with labels, and leaves a set that has ``ndata["label"]``.
 
-        Raises KeyError for a node type that is not there, ValueError for labels of several types without a ``target``,
-        and for columns that are no labels or masks.
+        Raises TypeError for no string, KeyError for a type that is not there, ValueError for labels of several types
+        without a ``target``, and for columns that are no labels or masks.
 
         >>> import nodeflow
         >>> papers = {"y": torch.tensor([0, 1, 1]), "train": torch.tensor([True, True, False])}
@@ -144,6 +144,7 @@ class Dataset:
         >>> data.train, data.graph.ndata["label"]
         (tensor([2, 3]), tensor([-1, -1,  0,  1,  1]))
         """
+        check_type(target, "target", str, "the name of a node type")
         graph = self.graph
         if "label" in graph.ndata and target in ("", self.target):
             return self

@@ -163,7 +163,7 @@ def directed(graph: Graph, direction: str, edge_type: str = "") -> Graph:
     """
     if graph.peers.size > 1:
         return graph
-    several = len(graph.schema.relations) > 1
+    several = _has_types(graph)
     if direction == "out":
         return _reversed(graph, keep=False) if several else reverse(graph)
     if direction == "in" or is_symmetric(graph):
@@ -173,6 +173,10 @@ def directed(graph: Graph, direction: str, edge_type: str = "") -> Graph:
         types = graph.edata[column].long()
         both.edata[column] = torch.cat([types, both.edata[column][graph.num_edges :].long() + int(types.max()) + 1])
     return both
+
+
+def _has_types(graph: Graph) -> bool:
+    return max(len(graph.schema.nodes), len(graph.schema.relations)) > 1
 
 
 def _reversed(graph: Graph, *, keep: bool) -> Graph:
@@ -246,7 +250,7 @@ def relations_of(graph: Graph, edge_type: str) -> tuple[str, int]:
     """
     with graph.peers.together("types of edges", exchanges=1):
         column = edge_types(graph, edge_type)
-        if column is None and len(graph.schema.relations) > 1:
+        if column is None and _has_types(graph):
             return "", 0
         if column is None:
             raise ValueError("model 'rgcn' needs an edge column with types from 0: name it with edge_type")

@@ -141,6 +141,8 @@ def test_messages_go_along_relations_and_their_reverses() -> None:
         assert torch.equal(one.edata["weight"][start:], graph.edata["weight"])
         assert torch.equal(one.relations["rev_cites"].data["year"], graph.relations["cites"].data["year"])
         assert torch.equal(one.nodes["author"].data["x"], graph.nodes["author"].data["x"])
+    # one relation between two types
+    assert len(directed(Graph.typed({"a": 2, "b": 2}, {("a", "x", "b"): ([0], [1])}), "both").schema.relations) == 2
     # a relation that has its reverse gets no other one
     some = Graph.typed(
         {"a": 2, "b": 2},
@@ -198,3 +200,26 @@ def test_features_must_be_finite_and_targets_known() -> None:
         Trainer(Dataset("papers", graph), SHORT)
     with pytest.raises(KeyError, match="no node type 'book'; there are 'author', 'venue', 'paper'"):
         Trainer(data(), SHORT.replace(target="book"))
+
+
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("direction", ["in", "both"])
+def test_one_relation_between_two_types(model: str, direction: str) -> None:
+    nodes: dict[str, Any] = {"a": 3, "b": {"y": torch.tensor([0, 1, 0, 1]), "x": torch.rand(4, 2)}, "empty": 0}
+    graph = Graph.typed(nodes, {("a", "to", "b"): ([0, 1, 2], [0, 1, 2])})
+    result = Trainer(Dataset("small", graph), SHORT.replace(model=model, target="", direction=direction)).run()
+    assert set(result.scores["test"]) == {"accuracy", "f1_macro"}
+
+
+@pytest.mark.parametrize("change", [{}, {"storage": "lookahead"}, {"inputs": "both", "embedding": 4}], ids=str)
+def test_several_relations_of_one_node_type(change: dict[str, Any], tmp_path: Path) -> None:
+    label, (src, dst) = np.arange(60) % 2, np.random.default_rng(0).integers(0, 60, (2, 240))
+    same = label[src] == label[dst]
+    edges: dict[Any, Any] = {("n", "same", "n"): (src[same], dst[same]), ("n", "other", "n"): (src[~same], dst[~same])}
+    noisy = (label[:, None] + np.random.default_rng(1).normal(0, 1, (60, 2))).astype(np.float32)
+    Graph.typed({"n": {"label": label, "feat": noisy}}, edges).save(tmp_path / "g")
+    settings = Settings({name: value for name, value in SHORT.chosen.items() if name not in ("embedding", "target")})
+    result = Trainer(read_folder(tmp_path / "g"), settings.replace(model="rgcn", epochs=10, **change)).run()
+    assert result.test_score > 0.85
+    with pytest.raises(ValueError, match=r"task .link. does not go with several relations: .* LinkSampler"):
+        Trainer(read_folder(tmp_path / "g"), Settings(task="link"))
