@@ -145,13 +145,10 @@ EXCLUDED: tuple[tuple[Condition, str], ...] = (
 
 def facts_of_graph(graph: Graph) -> dict[str, str]:
     """Return which facts hold of the columns and the schema of a graph."""
-    columns, nodes = features_of(graph), graph.schema.nodes
+    columns, nodes = features_of(graph), len(graph.schema.nodes)
+    features = FEATURES if len(columns) == nodes else SOME_FEATURES if columns else NO_FEATURES
     relations = SEVERAL_RELATIONS if len(graph.schema.relations) > 1 else ONE_TYPE
-    some = SOME_FEATURES if columns else NO_FEATURES
-    return {
-        "features": FEATURES if len(columns) == len(nodes) else some,
-        "types": SEVERAL_TYPES if len(nodes) > 1 else relations,
-    }
+    return {"features": features, "types": SEVERAL_TYPES if nodes > 1 else relations}
 
 
 def where_read(name: str, group: str = "") -> str:
