@@ -208,7 +208,8 @@ def _size(value: object, name: str) -> int:
     """Return the number of nodes of a type that is given by its size or its columns."""
     if not isinstance(value, Mapping) and not hasattr(value, "items"):
         return as_count(value, name)
-    sizes = {key: len(column) if not isinstance(column, Rows) else column.shape[0] for key, column in value.items()}
+    by_shape = {key: isinstance(x, Rows) or type(x).__module__.startswith("scipy.sparse") for key, x in value.items()}
+    sizes = {key: column.shape[0] if by_shape[key] else len(column) for key, column in value.items()}
     if not sizes:
         raise ValueError(f"{name} has no columns, so it does not say how many nodes there are; give their number")
     if len(set(sizes.values())) > 1:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import scipy.sparse
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
@@ -230,3 +231,8 @@ def test_what_would_lose_types_is_refused(lose: Callable[[Graph], object]) -> No
     plain = typed()
     plain = Graph(plain.indptr, plain.indices, edge_ids=plain.stored_edge_ids)  # what the message says
     assert transform.reverse(plain).num_edges == 7
+
+
+def test_a_sparse_column_says_how_many_nodes_there_are() -> None:
+    graph = Graph.typed({"a": {"x": scipy.sparse.eye_array(3, 5, format="csr")}}, {})
+    assert (graph.num_nodes, graph.nodes["a"].data["x"].shape) == (3, (3, 5))
