@@ -2,27 +2,34 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from nodeflow._base.calls import checked
-from nodeflow._base.checks import as_count, as_ids, check_type
+from nodeflow._base.checks import Ints, as_count, as_ids, check_type
 from nodeflow._base.types import FileLike
 from nodeflow._disk.folders import new_folder
 from nodeflow._disk.streams import stream_array
 from nodeflow._disk.texts import write_texts
-from nodeflow.graph import NAMES, Graph, write_graph
+from nodeflow._rows.rows import Rows
+from nodeflow.datasets._files import has_label, label_column, labelled_split
+from nodeflow.graph import NAMES, Frame, Graph, with_frames, write_graph
 from nodeflow.transform import is_symmetric
 
 FACTS = "dataset"
 """Key of a data set in the manifest of a graph folder."""
 
-_FACTS = ("name", "num_classes", "class_names", "description", "feature_names")
+LABELS = ("label", "y")
+"""Names of columns of labels, the usual one first."""
+_NONE = torch.zeros(0, dtype=torch.int64)
+_FACTS = ("name", "num_classes", "class_names", "description", "feature_names", "target")
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -36,7 +43,7 @@ class Dataset:
             ``[num_nodes, num_classes]`` of zeros and ones where a node has several, or float32 ``[num_nodes]`` of
             numbers to predict, NaN where a node has none. A set may lack either. In a knowledge graph
             ``edata["relation"]`` holds the relation of each edge, and ``edata["split"]`` its part: 0 train, 1 val,
-            2 test.
+            2 test. Features of a node type are ``graph.nodes[name].data["feat"]``, or ``"x"``.
         train, val, test: parent ids of the nodes of each part (any may be empty); kept as int64 tensors.
         num_classes: width of a classifier's output: the largest label + 1, or the number of label columns; 0 without
             labels and where labels are numbers to predict. Some classes may have no nodes.
@@ -45,6 +52,7 @@ class Dataset:
         node_names, feature_names: name of each node and of each feature column, or None.
         category_names: for edge columns that hold numbers of categories, the name of each number, by column.
         unread_files: names of the data files in the folder that were not read.
+        target: the node type that labels and split are of, or "" for all nodes; see ``of_type``.
 
     Raises TypeError or IndexError for parts of the split that are not ids of nodes, ValueError for a wrong number of
     names, KeyError for names of an edge column that is not there.
@@ -60,22 +68,26 @@ class Dataset:
 
     name: str
     graph: Graph
-    train: Tensor
-    val: Tensor
-    test: Tensor
-    num_classes: int
+    train: Tensor = _NONE
+    val: Tensor = _NONE
+    test: Tensor = _NONE
+    num_classes: int = 0
     class_names: tuple[str, ...] | None = None
     description: str = ""
     node_names: Sequence[str] | None = None
     feature_names: tuple[str, ...] | None = None
     category_names: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     unread_files: tuple[str, ...] = ()
+    target: str = ""
 
     def __post_init__(self) -> None:
         check_type(self.name, "name", str, "a str")
         check_type(self.graph, "graph", Graph, "a nodeflow.Graph")
+        check_type(self.target, "target", str, "the name of a node type")
+        nodes = self.graph.nodes[self.target].ids if self.target else range(self.graph.num_nodes)
         for part in ("train", "val", "test"):
-            ids = as_ids(getattr(self, part), part, self.graph.num_nodes)
+            what = f"{self.target} node".lstrip()
+            ids = as_ids(getattr(self, part), part, nodes.stop, what, lower=nodes.start)
             object.__setattr__(self, part, torch.from_numpy(ids))
         for one, other in (("train", "val"), ("train", "test"), ("val", "test")):
             shared = np.intersect1d(getattr(self, one).numpy(), getattr(self, other).numpy())
@@ -103,6 +115,63 @@ class Dataset:
     def splits(self) -> dict[str, Tensor]:
         """The three parts by name: ``{"train": ..., "val": ..., "test": ...}``, int64 ids of nodes."""
         return {"train": self.train, "val": self.val, "test": self.test}
+
+    @property
+    def target_ids(self) -> Tensor:
+        """Ids of the nodes of type ``target``, of all without one, int64."""
+        ids = self.graph.nodes[self.target].ids if self.target else range(self.graph.num_nodes)
+        return torch.from_numpy(np.arange(ids.start, ids.stop))
+
+    @checked
+    def of_type(self, target: str = "") -> Dataset:
+        """Return the data set with labels and split of one node type, those in columns of its own.
+
+        In ``graph.nodes[target].data`` these are ``label`` or ``y`` (as above; integers ``[k, 1]`` are classes too)
+        and masks ``train``, ``val``, ``test``, or ``train_mask`` and so on, bool ``[k]``. Without these the split is
+        that of this set or, where it is empty, drawn as by ``read_folder``. The labels become ``ndata["label"]``, with
+        none for nodes of other types, in a graph that shares the rest.
+
+        Args:
+            target: the node type; "" takes the only one with labels, and leaves a set that has ``ndata["label"]``.
+
+        Raises TypeError for no string, KeyError for a type that is not there, ValueError for labels of several types
+        without a ``target``, and for columns that are no labels or masks.
+
+        >>> import nodeflow
+        >>> papers = {"y": torch.tensor([0, 1, 1]), "train": torch.tensor([True, True, False])}
+        >>> graph = nodeflow.Graph.typed({"author": 2, "paper": papers}, {("author", "writes", "paper"): ([0], [2])})
+        >>> data = Dataset("tiny", graph).of_type("paper")
+        >>> data.train, data.graph.ndata["label"]
+        (tensor([2, 3]), tensor([-1, -1,  0,  1,  1]))
+        """
+        check_type(target, "target", str, "the name of a node type")
+        graph = self.graph
+        if "label" in graph.ndata and target in ("", self.target):
+            return self
+        labels = {name: _first_of(part.data, LABELS) for name, part in graph.nodes.items()}
+        labelled = [name for name, column in labels.items() if column]
+        if not target and len(labelled) > 1:
+            raise ValueError(f"nodes of several types have labels, {', '.join(labelled)}: name one as the target")
+        if not target and not labelled:
+            return self
+        target = graph.schema.node_type(target or labelled[0])
+        part, same, ndata, num_classes = graph.nodes[target], self.target in ("", target), dict(graph.ndata), 0
+        if labels[target] or "label" in ndata:
+            own = part.data[labels[target]] if labels[target] else ndata["label"][part.ids.start : part.ids.stop]
+            own = own[:, 0] if own.ndim == 2 and own.shape[1] == 1 and not own.is_floating_point() else own
+            label, num_classes = label_column(own, f"the labels of {target!r} in data set {self.name!r}")
+            none = 0 if label.ndim == 2 else math.nan if label.is_floating_point() else -1
+            ndata["label"] = label.new_full((graph.num_nodes, *label.shape[1:]), none)
+            ndata["label"][part.ids.start : part.ids.stop] = label
+        masks = [_first_of(part.data, (name, f"{name}_mask")) for name in self.splits]
+        parts = [ids.numpy() for ids in self.splits.values()] if same and any(map(len, self.splits.values())) else None
+        if any(masks):
+            parts = [_masked(part.data, name) + part.ids.start for name in masks]
+        where = f"the split of {target!r} in data set {self.name!r}"
+        split: Any = zip(self.splits, labelled_split(parts, where, ndata.get("label"), graph.num_nodes), strict=True)
+        graph, names = with_frames(graph, ndata, graph.edata), self.class_names if same else None
+        count = max(num_classes, self.num_classes if same else 0)
+        return replace(self, graph=graph, num_classes=count, class_names=names, target=target, **dict(split))
 
     @property
     def relation_names(self) -> tuple[str, ...] | None:
@@ -151,11 +220,10 @@ class Dataset:
         return "\n".join([*lines, *_schema_table(self.graph)])
 
     def __repr__(self) -> str:
-        graph, features = self.graph, self.graph.ndata.get("feat")
-        width = 0 if features is None else features.shape[-1]
+        graph, features = self.graph, " + ".join(str(x.shape[-1]) for x in features_of(self.graph).values()) or "0"
         sizes = "/".join(str(len(ids)) for ids in self.splits.values())
         return (
-            f"Dataset({self.name}: {graph.num_nodes} nodes, {graph.num_edges} edges, {width} features, "
+            f"Dataset({self.name}: {graph.num_nodes} nodes, {graph.num_edges} edges, {features} features, "
             f"{self.num_classes} classes, train/val/test {sizes})"
         )
 
@@ -188,11 +256,17 @@ class Dataset:
         )
 
 
-def has_label(labels: Tensor) -> Tensor:
-    """Return whether each node has a label, bool ``[num_nodes]``."""
-    if labels.ndim == 2:
-        return (labels > 0).any(1)
-    return ~labels.isnan() if labels.is_floating_point() else labels >= 0
+def _first_of(frame: Frame, names: Sequence[str]) -> str:
+    """Return the first of some names that a frame has a tensor of, or ""."""
+    return next((name for name in names if isinstance(frame.get(name), Tensor)), "")
+
+
+def _masked(frame: Frame, name: str) -> Ints:
+    """Return the rows that a mask marks; none without a name."""
+    mask = frame[name] if name else torch.zeros(0, dtype=torch.bool)
+    if mask.dtype != torch.bool or mask.ndim != 1:
+        raise ValueError(f"column {name!r} must be a mask, bool [nodes], got {mask.dtype} {list(mask.shape)}")
+    return np.flatnonzero(mask.numpy())
 
 
 def _count_row(numbers: Tensor, least: int, what: str, names: tuple[str, ...] | None, of: str, note: str = "") -> str:
@@ -255,10 +329,16 @@ def _spread(degrees: Tensor) -> str:
     return f"min {int(degrees.min()):,}, mean {float(degrees.double().mean()):.2f}, max {int(degrees.max()):,}"
 
 
+def features_of(graph: Graph) -> dict[str, Tensor | Rows]:
+    """Return the features of each node type that has some, the column "feat" or "x"."""
+    columns = ((name, part.data.get("feat", part.data.get("x"))) for name, part in graph.nodes.items())
+    return {name: x for name, x in columns if x is not None}
+
+
 def _feature_row(graph: Graph) -> str:
     features = graph.ndata.get("feat")
     if features is None:
-        return "none"
+        return " + ".join(" x ".join(map(str, x.shape)) for x in features_of(graph).values()) or "none"
     sparse = features.layout == torch.sparse_csr
     filled = len(features.values()) if sparse else int(torch.count_nonzero(features))
     shape = " x ".join(f"{size:,}" for size in features.shape)

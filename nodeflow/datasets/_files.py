@@ -16,7 +16,6 @@ from nodeflow._base.checks import LARGEST, Ints, first_true
 from nodeflow._base.sizes import check_memory
 from nodeflow._base.types import Array, FileLike
 from nodeflow._text.table import reading
-from nodeflow.datasets._dataset import has_label
 
 
 def existing_folder(path: FileLike, layout: str) -> Path:
@@ -167,6 +166,24 @@ def labelled_split(
         node = bare[0] if names is None else repr(names[bare[0]])
         raise ValueError(f"{where} holds node {node} for training, which has no label; take it out")
     return [torch.from_numpy(part) for part in parts]
+
+
+def has_label(labels: Tensor) -> Tensor:
+    """Return whether each node has a label, bool ``[num_nodes]``."""
+    if labels.ndim == 2:
+        return (labels > 0).any(1)
+    return ~labels.isnan() if labels.is_floating_point() else labels >= 0
+
+
+def label_column(label: Tensor, where: str) -> tuple[Tensor, int]:
+    """Return a column of labels in the types of ``Dataset``, and the number of classes; ValueError for another one."""
+    if label.layout != torch.strided or label.ndim not in (1, 2) or label.is_complex():
+        raise ValueError(f"{where} must have one number, or one row, per node")
+    if label.ndim == 2:
+        return label.float(), label.shape[1]
+    if label.is_floating_point():
+        return label.float(), 0
+    return class_column(label.long().numpy(), where)
 
 
 def class_column(numbers: Ints, where: str) -> tuple[Tensor, int]:

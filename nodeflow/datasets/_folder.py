@@ -26,6 +26,7 @@ from nodeflow.datasets._files import (
     existing_folder,
     ids_below,
     integers,
+    label_column,
     labelled_split,
     load_array,
     load_arrays,
@@ -293,11 +294,9 @@ def _read_graph_folder(folder: Path, *, labels: bool) -> Dataset:
     facts = manifest.facts.get(FACTS, {})
     if not isinstance(facts, dict):
         raise ValueError(f"{folder} is damaged: its manifest says nothing readable of the data set")
-    if labels and "label" not in graph.ndata:
-        raise FileNotFoundError(f"{folder} has no node column 'label'; labels=False reads a graph without labels")
     num_classes = 0
     if "label" in graph.ndata:
-        graph.ndata["label"], num_classes = _label(folder, graph.ndata["label"])
+        graph.ndata["label"], num_classes = label_column(graph.ndata["label"], f"{folder}: the node column 'label'")
     stored = {part: map_array(folder, manifest.arrays[part]) for part in SPLIT if part in manifest.arrays}
     none = np.zeros(0, np.int64)
     arrays = {f"{folder}, split {part!r},": np.array(stored.get(part, none)) for part in SPLIT}
@@ -306,7 +305,7 @@ def _read_graph_folder(folder: Path, *, labels: bool) -> Dataset:
     try:
         words = {name: facts.get(name) for name in ("class_names", "feature_names")}
         names: dict[str, Any] = {name: None if own is None else tuple(own) for name, own in words.items()}
-        return Dataset(
+        dataset = Dataset(
             name=facts.get("name", folder.resolve().name),
             graph=graph,
             train=train,
@@ -316,17 +315,12 @@ def _read_graph_folder(folder: Path, *, labels: bool) -> Dataset:
             description=facts.get("description", ""),
             node_names=map_texts(folder, manifest.arrays, NAMES),
             category_names={name: tuple(words) for name, words in facts.get("category_names", {}).items()},
+            target=facts.get("target", ""),
             **names,
         )
     except (TypeError, ValueError, KeyError, AttributeError) as error:
         raise ValueError(f"{folder}: what its manifest says of the data set does not fit the graph: {error}") from None
-
-
-def _label(folder: Path, label: Tensor) -> tuple[Tensor, int]:
-    if label.layout != torch.strided or label.ndim not in (1, 2) or label.is_complex():
-        raise ValueError(f"{folder}: the node column 'label' must have one number, or one row, per node")
-    if label.ndim == 2:
-        return label.float(), label.shape[1]
-    if label.is_floating_point():
-        return label.float(), 0
-    return class_column(label.long().numpy(), str(folder))
+    dataset = dataset.of_type() if labels else dataset
+    if labels and "label" not in dataset.graph.ndata:
+        raise FileNotFoundError(f"{folder} has no node column 'label'; labels=False reads a graph without labels")
+    return dataset

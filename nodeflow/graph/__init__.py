@@ -23,6 +23,7 @@ from nodeflow.graph._graph import Graph
 from nodeflow.graph._names import NodeNames
 from nodeflow.graph._types import OfType
 from nodeflow.graph._types import Types as Types
+from nodeflow.graph._types import with_frames as with_frames
 from nodeflow.graph._types import with_types_of as with_types_of
 
 __all__ = ["Frame", "Graph", "NodeNames", "OfType", "Schema"]

@@ -180,6 +180,14 @@ def with_types_of(graph: Graph, whole: Graph, nodes: Ints, edges: Ints) -> Graph
     return graph._trusted(graph.csc(), graph.ndata, graph.edata, Types.of(own, graph.ndata, graph.edata, frame))
 
 
+def with_frames(graph: Graph, ndata: ColumnsLike, edata: ColumnsLike) -> Graph:
+    """Return a graph of the same edges, types and columns of types, with other columns of all nodes and edges."""
+    own = {"nodes": list(graph.nodes.values()), "edges": list(graph.relations.values())}
+    nodes, edges = GraphFrame(graph.num_nodes, ndata), GraphFrame(graph.num_edges, edata)
+    types = Types.of(graph.schema, nodes, edges, lambda kind, i, num_rows: GraphFrame(num_rows, own[kind][i].data))
+    return type(graph)._trusted(graph.csc(), nodes, edges, types)
+
+
 class TypedParts(NamedTuple):
     """What a graph is made of: its schema, the columns of each type, and the ends of its edges in ids of the graph."""
 
@@ -228,7 +236,8 @@ def _size(value: object, name: str) -> int:
     """Return the number of nodes of a type that is given by its size or its columns."""
     if not isinstance(value, Mapping) and not hasattr(value, "items"):
         return as_count(value, name)
-    sizes = {key: len(column) if not isinstance(column, Rows) else column.shape[0] for key, column in value.items()}
+    by_shape = {key: isinstance(x, Rows) or type(x).__module__.startswith("scipy.sparse") for key, x in value.items()}
+    sizes = {key: column.shape[0] if by_shape[key] else len(column) for key, column in value.items()}
     if not sizes:
         raise ValueError(f"{name} has no columns, so it does not say how many nodes there are; give their number")
     if len(set(sizes.values())) > 1:

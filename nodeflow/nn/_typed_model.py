@@ -121,7 +121,7 @@ class TypedModel(FlowModel):
     Normalisation, activation and dropout follow every convolution, also the last. All types share them.
 
     Args:
-        encoder: makes the rows of the inputs.
+        encoder: makes the rows of the inputs; or their width, where calls give them.
         convs: convolutions such as ``TypedConv``, ``RGCNConv`` and ``HGTConv``, from and to rows of that width.
         out_features: width of the outputs.
         dropout, activation, norm, residual: see ``FlowModel``, also for the errors.
@@ -139,7 +139,7 @@ class TypedModel(FlowModel):
 
     def __init__(
         self,
-        encoder: TypedLinear,
+        encoder: TypedLinear | int,
         convs: list[nn.Module],
         out_features: int,
         dropout: float = 0.0,
@@ -148,17 +148,18 @@ class TypedModel(FlowModel):
         norm: str | None = None,
         residual: bool = False,
     ) -> None:
-        check_type(encoder, "encoder", TypedLinear, "a TypedLinear")
-        width = encoder.out_features
+        check_type(encoder, "encoder", TypedLinear | int, "a TypedLinear, or the width of the rows that calls give")
+        width = encoder.out_features if isinstance(encoder, TypedLinear) else as_count(encoder, "encoder", 1)
         widths = [width] * (len(convs) + 1)
         super().__init__(convs, dropout, widths=widths, activation=activation, norm=norm, residual=residual)
         if norm is not None and self.norms is not None:
             self.norms.append(NORMS[norm](width))
-        self.encoder, self.head = encoder, linear_map(width, out_features, bias=True)
+        self.encoder = encoder if isinstance(encoder, TypedLinear) else None
+        self.head = linear_map(width, out_features, bias=True)
 
     def forward(self, batch: NodeFlow, h: Tensor | None = None) -> Tensor:
         """Return the outputs of the seeds; ``h``: the rows of the inputs, None: those that the encoder makes."""
-        return super().forward(batch, self.encoder(batch) if h is None else h)
+        return super().forward(batch, self._maker(batch) if h is None else h)
 
     def convolve(self, i: int, flow: Flow, h: Tensor, *, dropout: float = 0.0) -> Tensor:
         out = super().convolve(i, flow, h, dropout=dropout)
@@ -171,4 +172,10 @@ class TypedModel(FlowModel):
     ) -> Tensor:
         """Return the outputs of all nodes, or of some, see ``FlowModel.inference``; ``h`` as for a call."""
         whole = graph.graph if isinstance(graph, Propagation) else graph
-        return super().inference(graph, EncodedRows(self.encoder, whole) if h is None else h, **options)
+        return super().inference(graph, EncodedRows(self._maker, whole) if h is None else h, **options)
+
+    @property
+    def _maker(self) -> TypedLinear:
+        if self.encoder is None:
+            raise TypeError("h must be the rows of the inputs, because this model has no encoder")
+        return self.encoder

@@ -58,7 +58,8 @@ class Lookahead:
     of the loader, bit for bit; ``set_epoch``, ``state_dict`` and ``load_state_dict`` are the loader's own,
     without the rows in memory.
 
-    It plans those node columns of the loader (``ndata``) that are ``Rows``; tensors are copied as always.
+    It plans those node columns of the loader (``ndata``) that are ``Rows``; tensors are copied as always. Columns of
+    single node types cannot be ``Rows``.
 
     Args:
         loader: what training iterates over.
@@ -223,8 +224,19 @@ def _divided(loader: NodeFlowLoader) -> tuple[dict[int, list[str]], dict[int, li
     graph = loader.sampler.graph
     planned: dict[int, list[str]] = {}
     rest: dict[int, list[str]] = {}
-    for i, names in node_columns(empty_node_flow(graph, loader.sampler.num_flows), loader.ndata):
+    empty = empty_node_flow(graph, loader.sampler.num_flows)
+    for i, names in node_columns(empty, loader.ndata):
         fetched = [name for name in names if not isinstance(graph.ndata[name], Tensor)]
         planned |= {i: fetched} if fetched else {}
         rest |= {i: [name for name in names if name not in fetched]}
+    empty.copy_from_parent(loader.ndata)
+    for i, layer in enumerate(empty.layers):
+        for node_type, frame in layer.typed_frames().items():
+            for name in frame:
+                if not isinstance(graph.nodes[node_type].data[name], Tensor):
+                    raise TypeError(
+                        f"column {name!r} of {node_type!r} is fetched by id, and only columns of all nodes are "
+                        "planned: use storage.Cached, which keeps hot rows of a type"
+                    )
+            rest[i] = list(dict.fromkeys([*rest.get(i, ()), *frame]))
     return planned, rest

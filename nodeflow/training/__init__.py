@@ -15,7 +15,7 @@ settings, and no other module uses any of them.
 
 from nodeflow.training._checkpoints import Checkpoints
 from nodeflow.training._folder import load_model, open_trainer, save
-from nodeflow.training._network import Inputs, LinkNetwork, Network
+from nodeflow.training._network import Inputs, LinkNetwork, Network, TypedInputs
 from nodeflow.training._predictions import write_predictions, write_top_links
 from nodeflow.training._result import EpochRecord, Result, Stopped
 from nodeflow.training._settings import Settings
@@ -31,6 +31,7 @@ __all__ = [
     "Settings",
     "Stopped",
     "Trainer",
+    "TypedInputs",
     "load_model",
     "open_trainer",
     "save",

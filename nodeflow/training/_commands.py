@@ -100,7 +100,7 @@ def _best(options: argparse.Namespace) -> tuple[Trainer, Dataset]:
         )
     facts, weights = read_tensors(folder / CHECKPOINT)
     check_checkpoint(folder / CHECKPOINT, facts, run)
-    dataset = run.dataset() if options.data is None else read_dataset(options.data)
+    dataset = run.dataset() if options.data is None else read_dataset(options.data).of_type(run.settings.run.target)
     storage = run.settings.storage.kind if stays_in_file(dataset.graph) else "memory"
     settings = run.settings.replace(
         task=facts["task"],
@@ -138,7 +138,7 @@ def _for_outputs(dataset: Dataset, facts: Mapping[str, Any]) -> Dataset:
         label = torch.zeros(graph.num_nodes, dtype=torch.int64) if one_each else torch.zeros(graph.num_nodes, width)
         graph = with_columns(graph, {"label": label})
     if len(train) == 0:
-        train = next((nodes for nodes in dataset.splits.values() if len(nodes)), torch.arange(graph.num_nodes))[:1]
+        train = next((nodes for nodes in dataset.splits.values() if len(nodes)), dataset.target_ids)[:1]
     result = replace(dataset, graph=graph, num_classes=max(dataset.num_classes, width))
     # the node may be in another part too, which a data set refuses; nothing trains on it
     object.__setattr__(result, "train", train)
@@ -147,13 +147,13 @@ def _for_outputs(dataset: Dataset, facts: Mapping[str, Any]) -> Dataset:
 
 def _nodes(which: str, dataset: Dataset) -> torch.Tensor:
     if which == "all":
-        return torch.arange(dataset.graph.num_nodes)
+        return dataset.target_ids
     if which in dataset.splits:
         return dataset.splits[which]
     if which == "unlabelled":
         if "label" not in dataset.graph.ndata:
-            return torch.arange(dataset.graph.num_nodes)
-        return (~has_label(dataset.graph.ndata["label"])).nonzero().flatten()
+            return dataset.target_ids
+        return dataset.target_ids[~has_label(dataset.graph.ndata["label"][dataset.target_ids])]
     path = Path(which)
     if path.suffix != ".npy":
         raise ValueError(f"nodes must be all, train, val, test, unlabelled or a file .npy of ids, got {which!r}")

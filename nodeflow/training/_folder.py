@@ -33,7 +33,7 @@ from nodeflow.training._checkpoints import STATE, Checkpoints, check_same_run, l
 from nodeflow.training._data import read_dataset, read_parts
 from nodeflow.training._fields import check_text
 from nodeflow.training._models import ModelFacts, build_model
-from nodeflow.training._network import Inputs, LinkNetwork, Network
+from nodeflow.training._network import Inputs, LinkNetwork, Network, TypedInputs
 from nodeflow.training._nodes import NodeTask
 from nodeflow.training._processes import OwnRandom
 from nodeflow.training._result import EpochRecord, Result
@@ -127,9 +127,10 @@ class Run:
         return replace(self, settings=self.settings.replace(batch_size=size), processes=processes)
 
     def dataset(self) -> Dataset:
-        """Read the data set: its parts in several processes, where settings name them."""
+        """Read the data set, with labels of the target: its parts in several processes, where settings name them."""
         parts, links = self.settings.storage.partitions, self.settings.run.task == "link"
-        return read_parts(parts, links=links) if self.is_of_parts else read_dataset(self.data)
+        dataset = read_parts(parts, links=links) if self.is_of_parts else read_dataset(self.data)
+        return dataset.of_type(self.settings.run.target)
 
 
 def check_checkpoint(path: Path, facts: Mapping[str, Any], run: Run) -> None:
@@ -351,7 +352,7 @@ def load_model(checkpoint: Path | str, *, model: str | None = None) -> Network:
 
 
 def _network(settings: Settings, how: Mapping[str, Any]) -> Network:
-    inputs = Inputs(**how["inputs"])
+    inputs = (TypedInputs if "sizes" in how["inputs"] else Inputs)(**how["inputs"])
     num_layers = len(settings.sampler.fanouts)
     model = None if how["model"] is None else build_model(settings.model, num_layers, ModelFacts(**how["model"]))
     if "decoder" in how:

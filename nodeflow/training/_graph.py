@@ -26,12 +26,14 @@ from nodeflow._rows.rows import (
     is_sparse,
     layout_of,
     slice_rows,
+    take_rows,
     to_arrays,
     whole_column,
 )
-from nodeflow.datasets import Dataset
+from nodeflow._schema.schema import REVERSE
+from nodeflow.datasets import Dataset, features_of
 from nodeflow.distributed import DistributedGraph, DistributedRows
-from nodeflow.graph import Graph
+from nodeflow.graph import Graph, with_frames
 from nodeflow.random import derive_key, hash_ids, hash_pieces
 from nodeflow.storage import Rows, opened
 from nodeflow.transform import DEGREES, add_reverse_edges, is_symmetric, reverse
@@ -94,11 +96,11 @@ class Beside(RowsBase):
 
 def stays_in_file(graph: Graph) -> bool:
     """Return whether the features of a graph can stay in a file."""
-    x = graph.ndata.get("feat")
-    return x is not None and (not isinstance(x, Tensor) or opened(x) is not None)
+    columns = features_of(graph).values()
+    return bool(columns) and all(not isinstance(x, Tensor) or opened(x) is not None for x in columns)
 
 
-def check_features(dataset: Dataset, x: Tensor | FeatureRows) -> None:
+def check_features(dataset: Dataset, node_type: str, x: Tensor | Rows) -> None:
     """Raise ValueError for features that are no rows, or not finite; collective where several processes hold them."""
     name, peers, what = dataset.name, dataset.graph.peers, "check of features"
     if len(x.shape) != 2:
@@ -113,7 +115,8 @@ def check_features(dataset: Dataset, x: Tensor | FeatureRows) -> None:
             bad = next((start + row for start, row in wrong if row is not None), None)
         if bad is not None:
             node = int(dataset.graph.held.masters[bad])
-            raise ValueError(f"the features of data set {name!r} must be finite, but row {node} has NaN or inf")
+            of = f" of type {node_type!r}" if len(dataset.graph.nodes) > 1 else ""
+            raise ValueError(f"the features{of} of data set {name!r} must be finite, but row {node} has NaN or inf")
         peers.gather(what, [])
 
 
@@ -160,39 +163,71 @@ def directed(graph: Graph, direction: str, edge_type: str = "") -> Graph:
     """
     if graph.peers.size > 1:
         return graph
+    several = _has_types(graph)
     if direction == "out":
-        return reverse(graph)
+        return _reversed(graph, keep=False) if several else reverse(graph)
     if direction == "in" or is_symmetric(graph):
         return graph
-    both, column = add_reverse_edges(graph), edge_types(graph, edge_type)
+    both, column = _reversed(graph, keep=True) if several else add_reverse_edges(graph), edge_types(graph, edge_type)
     if column is not None and graph.num_edges:
         types = graph.edata[column].long()
         both.edata[column] = torch.cat([types, both.edata[column][graph.num_edges :].long() + int(types.max()) + 1])
     return both
 
 
+def _has_types(graph: Graph) -> bool:
+    return max(len(graph.schema.nodes), len(graph.schema.relations)) > 1
+
+
+def _reversed(graph: Graph, *, keep: bool) -> Graph:
+    """Return the graph with the reverses of its relations: in their place, or with ``keep`` of those without one."""
+    (src, dst), edges, back, kept = graph.edges(), {}, {}, []
+    for (relation, part), paired in zip(graph.relations.items(), graph.schema.reversals() >= 0, strict=True):
+        ids = slice(part.ids.start, part.ids.stop)
+        ends = [graph.nodes[end].to_local(nodes[ids]) for end, nodes in ((relation[0], src), (relation[2], dst))]
+        if keep:
+            edges[relation] = (*ends, part.data)
+        if not (keep and paired):
+            back[relation[2], REVERSE + relation[1], relation[0]] = (*reversed(ends), part.data)
+            kept.append(torch.arange(ids.start, ids.stop))
+    sizes = {name: len(part) for name, part in graph.nodes.items()}
+    both = Graph.typed(sizes, {**edges, **back})
+    rows = torch.cat([torch.arange(graph.num_edges if keep else 0), *kept])
+    edata = {name: take_rows(column, rows) for name, column in graph.edata.items()}
+    for name, part in graph.nodes.items():
+        both.nodes[name].data.update(part.data)
+    return with_frames(both, graph.ndata, edata)
+
+
 def with_features(graph: Graph, storage: str, dtype: torch.dtype) -> Graph:
-    """Return the graph with features of a type; ``FeatureRows`` where they stay in a file, as ``storage`` says."""
-    x = graph.ndata.get("feat")
-    if x is None:
+    """Return the graph with features of a type as "feat"; ``FeatureRows`` where they stay in a file."""
+    columns = {name: _as_read(x, storage, dtype) for name, x in features_of(graph).items()}
+    if all(x is graph.nodes[name].data.get("feat") for name, x in columns.items()):
         return graph
+    ready = with_columns(graph, {})
+    for name, x in columns.items():
+        ready.nodes[name].data["feat"] = x
+    return ready
+
+
+def _as_read(x: Tensor | Rows, storage: str, dtype: torch.dtype) -> Tensor | Rows:
+    """Return a column of features in the form that a run with ``storage`` reads."""
+    if not isinstance(x, Tensor):
+        return FeatureRows(x, dtype)
+    rows = None if storage == "memory" else opened(x)  # read without the map
+    if rows is not None:
+        return FeatureRows(rows, dtype)
     # training reads partitions, and the rest of a run the features of the data set where they lie
-    stay = stays_in_file(graph) if storage == "partitions" else storage != "memory"
-    if not isinstance(x, Tensor) or stay:
-        rows = opened(x) if isinstance(x, Tensor) else x  # read without the map
-        if rows is None:
-            raise ValueError(
-                f"storage {storage!r} needs features in a file, and those of the data set are in memory: save it as a "
-                "graph folder with Dataset.save(folder) or nodeflow build, and train on the folder"
-            )
-        return with_columns(graph, {"feat": FeatureRows(rows, dtype)})
+    if storage not in ("memory", "partitions"):
+        raise ValueError(
+            f"storage {storage!r} needs features in a file, and those of the data set are in memory: save it as a "
+            "graph folder with Dataset.save(folder) or nodeflow build, and train on the folder"
+        )
     sparse = is_sparse(x)
     # where a quarter or more are not zero, dense products are faster, in about the same memory
     if sparse and (x.ndim != 2 or 4 * x.values().numel() < x.numel() or x.numel() == 0):
-        return graph  # sparse products convert their values
-    if x.dtype == dtype and not sparse:
-        return graph
-    return with_columns(graph, {"feat": (x.to_dense() if sparse else x).to(dtype)})
+        return x  # sparse products convert their values
+    return (x.to_dense() if sparse else x).to(dtype)
 
 
 def edge_types(graph: Graph, name: str) -> str | None:
@@ -209,9 +244,14 @@ def edge_types(graph: Graph, name: str) -> str | None:
 
 
 def relations_of(graph: Graph, edge_type: str) -> tuple[str, int]:
-    """Return the column of edge types and their number, for a relational model; reversed edges have their own."""
+    """Return the column of edge types and their number, for a relational model; reversed edges have their own.
+
+    "" and 0 without a column in a graph of several relations: these are the types.
+    """
     with graph.peers.together("types of edges", exchanges=1):
         column = edge_types(graph, edge_type)
+        if column is None and _has_types(graph):
+            return "", 0
         if column is None:
             raise ValueError("model 'rgcn' needs an edge column with types from 0: name it with edge_type")
         types = whole_column(graph.held.edata[column])
@@ -236,8 +276,7 @@ def with_columns(graph: Graph, columns: Mapping[str, Tensor | Rows], edata: Mapp
         same.edata.clear()
         same.edata.update(edata)
         return same
-    indptr, indices, edge_ids = graph.csc()
-    return Graph(indptr, indices, edge_ids=edge_ids, ndata=ndata, edata=edata, copy=False)
+    return with_frames(graph, ndata, edata)
 
 
 def with_mean_weights(graph: DistributedGraph, name: str) -> Graph:

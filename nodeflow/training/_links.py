@@ -252,9 +252,8 @@ class LinkTask(Task):
     # ---- state
 
     def fingerprint(self) -> str:
-        x: Any = self.graph.ndata.get("feat") if self.features is None else self.features
-        held_here = x is not None and self.graph.peers.size == 1
-        return f"{derive_key(*map(hash_of, [*self.triples.values(), *([x] if held_here else [])])):016x}"
+        held_here: list[Any] = [*self.features.values()] if self.graph.peers.size == 1 else []
+        return f"{derive_key(*map(hash_of, [*self.triples.values(), *held_here])):016x}"
 
     def network_facts(self) -> dict[str, Any]:
         facts = {"num_relations": self.num_relations, "width": self.decoder.width}

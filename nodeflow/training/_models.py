@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from nodeflow import nn as layers
 from nodeflow._base.checks import check_one_of, describe
+from nodeflow._schema.schema import Schema
 from nodeflow.nn import DECODERS, Decoder
 from nodeflow.training._fields import ComputedDefault, Group, count, flag, number, one_of, setting, table
 
@@ -25,6 +26,7 @@ class Kind:
         sparse: whether the model takes sparse features.
         symmetric: whether the form with a history takes sums with symmetric normalisation and self-loops, else means.
         typed: whether the model reads the types of edges.
+        by_schema: whether the model also takes ``schema``, and rows of width ``hidden``.
         own: whether it is a factory of the user's.
     """
 
@@ -34,7 +36,22 @@ class Kind:
     with_history: Callable[..., nn.Module] | None = None
     symmetric: bool = False
     typed: bool = False
+    by_schema: bool = False
     own: bool = False
+
+
+def _of_schema(make: Callable[..., nn.Module]) -> Kind:
+    """Return the model whose convolutions are ``make(width, schema, ...)``."""
+
+    def model(width: int, hidden: int, out: int, num_layers: int, *, schema: Schema, **options: Any) -> nn.Module:
+        between = {name: options.pop(name) for name in ("dropout", "norm", "residual") if name in options}
+        return layers.TypedModel(width, [make(width, schema, **options) for _ in range(num_layers)], out, **between)
+
+    return Kind(model, sparse=False, by_schema=True)
+
+
+def _sage_by_relation(width: int, schema: Schema, *, reduce: str = "sum", **options: Any) -> nn.Module:
+    return layers.TypedConv({name: layers.SAGEConv(width, width, **options) for name in schema.relations}, reduce)
 
 
 MODELS = {
@@ -44,6 +61,8 @@ MODELS = {
     "gat": Kind(layers.GAT),
     "gatv2": Kind(layers.GATv2),
     "rgcn": Kind(layers.RGCN, typed=True),
+    "hgt": _of_schema(lambda width, schema, **options: layers.HGTConv(width, width, schema, **options)),
+    "typed": _of_schema(_sage_by_relation),
     "none": Kind(nn.Identity, sparse=False),
 }
 """The models by the setting ``model``; an entry here adds one."""
@@ -121,7 +140,10 @@ class ModelSettings(Group):
 
 @dataclass(frozen=True)
 class ModelFacts:
-    """Arguments of a model that come from data and batches; ``weighted``: whether edges have different weights."""
+    """Arguments of a model that come from data and batches.
+
+    ``weighted``: whether edges have different weights. ``schema``: ``graph.schema.to_json()``, for models that read it.
+    """
 
     in_features: int
     out_features: int
@@ -129,6 +151,7 @@ class ModelFacts:
     history: bool = False
     num_relations: int = 0
     edge_type: str = ""
+    schema: dict[str, Any] | None = None
 
 
 def build_model(settings: ModelSettings, num_layers: int, facts: ModelFacts) -> nn.Module:
@@ -141,8 +164,11 @@ def build_model(settings: ModelSettings, num_layers: int, facts: ModelFacts) -> 
         options["residual"] = True
     if facts.weighted:
         options |= kind.weighted
+    schema = None if facts.schema is None else Schema.from_json(facts.schema)
     if kind.typed:
-        options |= {"num_relations": facts.num_relations, "edge_type": facts.edge_type}
+        options |= {"num_relations": schema or facts.num_relations, "edge_type": facts.edge_type}
+    if kind.by_schema:
+        options["schema"] = schema
     make = kind.with_history if facts.history and kind.with_history else kind.make
     shape = facts.in_features, settings.hidden, facts.out_features, num_layers
     with _explained(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -12,10 +14,10 @@ from nodeflow._rows.rows import as_dense, whole_column
 from nodeflow.datasets import Dataset
 from nodeflow.flow import NodeFlow
 from nodeflow.graph import Graph
-from nodeflow.nn import Decoder
+from nodeflow.nn import Decoder, EncodedRows, TypedLinear
 from nodeflow.storage import Rows
 from nodeflow.training._answers import AnswerBatch
-from nodeflow.training._graph import Beside, FeatureRows, check_features
+from nodeflow.training._graph import Beside, check_features
 from nodeflow.training._models import ModelSettings, kind_of
 
 
@@ -48,6 +50,7 @@ class Inputs(nn.Module):
         self.facts = {"num_nodes": num_nodes, "features": features, "embedding": embedding, "dense": dense}
         self.features, self.width = features, features + embedding
         self.dense = dense or bool(features and embedding)
+        self.learns = embedding > 0
         self.table = nn.Parameter(torch.empty(num_nodes, embedding)) if embedding else None
         if self.table is not None:
             nn.init.xavier_uniform_(self.table)
@@ -76,6 +79,50 @@ class Inputs(nn.Module):
         return parts[0] if len(parts) == 1 else torch.cat(parts, 1)
 
 
+class TypedInputs(nn.Module):
+    """The input rows of a model of nodes of several types: a linear map, of the features of a type or of learned rows.
+
+    Args:
+        sizes: number of nodes of each type, by name.
+        features: width of the column "feat" of each type that has one; the rows of the others are learned.
+        embedding: width of the learned rows.
+        width: of the rows that enter the model.
+
+    >>> from nodeflow import Graph, NeighborSampler
+    >>> nodes = {"author": 2, "paper": {"feat": torch.ones(1, 3)}}
+    >>> graph = Graph.typed(nodes, {("author", "writes", "paper"): ([1], [0])})
+    >>> batch = NeighborSampler(graph, fanouts=[1])([2])
+    >>> batch.copy_from_parent(["feat"])
+    >>> TypedInputs({"author": 2, "paper": 1}, {"paper": 3}, embedding=4, width=8)(batch).shape
+    torch.Size([2, 8])
+    """
+
+    def __init__(self, sizes: Mapping[str, int], features: Mapping[str, int], embedding: int, width: int) -> None:
+        super().__init__()
+        check_type(sizes, "sizes", Mapping, "a dict from node types to numbers of nodes")
+        check_type(features, "features", Mapping, "a dict from node types to widths")
+        embedding, self.width = as_count(embedding, "embedding", 1), as_count(width, "width", 1)
+        self.facts = {"sizes": dict(sizes), "features": dict(features), "embedding": embedding, "width": width}
+        self.features = any(features.values())
+        rows: dict[str, int | nn.Module] = {}
+        for name, number in sizes.items():
+            size, rows[name] = as_count(number, f"sizes[{name!r}]"), features.get(name, 0)
+            if not rows[name]:
+                check_memory(4 * size * embedding, f"{size:,} learned rows of {name!r}", "take narrower rows")
+                rows[name] = nn.Sequential(nn.Embedding(size, embedding), nn.Linear(embedding, width))
+        self.learns = any(isinstance(each, nn.Module) for each in rows.values())
+        self.encoder = TypedLinear(rows, width, column="feat")
+
+    def forward(self, batch: NodeFlow) -> Tensor:
+        """Return the rows of the input layer, ``[layer_sizes[0], width]``."""
+        rows: Tensor = self.encoder(batch)
+        return rows
+
+    def everywhere(self, graph: Graph) -> Rows:
+        """Return the rows of all nodes, ``[num_nodes, width]``, made when they are fetched."""
+        return EncodedRows(self.encoder, graph)
+
+
 class Network(nn.Module):
     """The inputs and the model of a run: ``network(batch)`` gives the outputs of the seeds.
 
@@ -90,9 +137,9 @@ class Network(nn.Module):
     torch.Size([1, 3])
     """
 
-    def __init__(self, inputs: Inputs, model: nn.Module) -> None:
+    def __init__(self, inputs: Inputs | TypedInputs, model: nn.Module) -> None:
         super().__init__()
-        check_type(inputs, "inputs", Inputs, "Inputs")
+        check_type(inputs, "inputs", Inputs | TypedInputs, "Inputs or TypedInputs")
         check_type(model, "model", nn.Module, "a torch.nn.Module")
         self.inputs, self.model = inputs, model
 
@@ -118,7 +165,7 @@ class LinkNetwork(Network):
     torch.Size([2])
     """
 
-    def __init__(self, inputs: Inputs, model: nn.Module | None, decoder: Decoder, dropout: float) -> None:
+    def __init__(self, inputs: Inputs | TypedInputs, model: nn.Module | None, decoder: Decoder, dropout: float) -> None:
         super().__init__(inputs, nn.Dropout(dropout) if model is None else model)
         self.decoder, self.encodes = decoder, model is not None
 
@@ -129,16 +176,21 @@ class LinkNetwork(Network):
         return out
 
 
-def inputs_of(dataset: Dataset, settings: ModelSettings, stored: FeatureRows | None = None) -> Inputs:
-    """Return what enters the model; ``stored``: features that are fetched by id."""
-    x, kind = dataset.graph.ndata.get("feat") if stored is None else stored, settings.inputs
+def inputs_of(dataset: Dataset, settings: ModelSettings, columns: Mapping[str, Tensor | Rows]) -> Inputs | TypedInputs:
+    """Return what enters the model; ``columns``: the features of each node type that has some."""
+    kind, model, types = settings.inputs, kind_of(settings.name), dataset.graph.schema.nodes
     if kind == "auto":
-        kind = "embedding" if x is None else "features"
-    width = 0
+        kind = "features" if columns else "embedding"
+    bare = [name for name in types if name not in columns]
+    if kind != "embedding" and bare and (not columns or settings.inputs != "auto"):
+        of, other = (f" of type {bare[0]!r}", "auto") if columns else ("", "embedding")
+        raise ValueError(f"data set {dataset.name!r} has no features{of}, so inputs must be {other!r}; got {kind!r}")
+    widths = {}
     if kind != "embedding":
-        if x is None:
-            raise ValueError(f"data set {dataset.name!r} has no features, so inputs must be 'embedding'; got {kind!r}")
-        check_features(dataset, x)
-        width = x.shape[1]
+        for name, x in columns.items():
+            check_features(dataset, name, x)
+            widths[name] = x.shape[1]
+    if model.by_schema or len(types) > 1:
+        return TypedInputs({name: len(ids) for name, ids in types.items()}, widths, settings.embedding, settings.hidden)
     embedding = 0 if kind == "features" else settings.embedding
-    return Inputs(dataset.graph.num_nodes, width, embedding, dense=not kind_of(settings.name).sparse)
+    return Inputs(dataset.graph.num_nodes, sum(widths.values()), embedding, dense=not model.sparse)

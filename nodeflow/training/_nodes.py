@@ -209,8 +209,10 @@ class NodeTask(Task):
         graph, columns = self.dataset.graph, [self.graph.ndata["label"], *self.dataset.splits.values()]
         if self.graph.peers.size > 1:  # the same for any cut of the graph that does not renumber nodes
             return f"{derive_key(graph.num_nodes, graph.num_edges, *map(hash_of, columns)):016x}"
-        x: Any = self.graph.ndata.get("feat") if self.features is None else self.features
-        keys = [hash_of(each) for each in (self.graph.csc()[1], columns[0], x, *columns[1:]) if each is not None]
+        arrays: list[Any] = [self.graph.csc()[1], columns[0], *self.features.values(), *columns[1:]]
+        keys: list[Any] = [*map(hash_of, arrays)]
+        if graph.schema != graph.schema.of_one_type(graph.num_nodes, graph.num_edges):  # data sets had none before
+            keys.append(repr(graph.schema))
         if isinstance(self.batches, PartBatches):
             keys.append(self.batches.digest)
         return f"{derive_key(*keys):016x}"

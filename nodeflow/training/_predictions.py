@@ -37,7 +37,8 @@ def write_predictions(path: FileLike, trainer: Trainer, nodes: IdsLike | None = 
     Args:
         path: the file: a table, .csv or .parquet; or .npy, the outputs alone, ``[n, width]``.
         trainer: of a run that learned labels of nodes.
-        nodes: ids, ``[n]``; None: all nodes.
+        nodes: ids, ``[n]``; None: all nodes, of the target where labels are those of one node type. A table then has
+            the column ``local`` too, ids within the type.
 
     The outputs are ``trainer.outputs(nodes)``, so after ``run`` those of the best epoch. An older file stays until the
     new one is whole. With several processes the first one writes.
@@ -121,7 +122,7 @@ def write_outputs(path: Path, nodes: Tensor, outputs: Tensor, dataset: Dataset, 
 
 
 def _ids(nodes: IdsLike | None, dataset: Dataset) -> Any:
-    return np.arange(dataset.graph.num_nodes) if nodes is None else as_ids(nodes, "nodes", dataset.graph.num_nodes)
+    return dataset.target_ids.numpy() if nodes is None else as_ids(nodes, "nodes", dataset.graph.num_nodes)
 
 
 def _write(path: Path, numbers: Tensor, pieces: Iterator[dict[str, Any]]) -> None:
@@ -173,6 +174,8 @@ def _answers(nodes: Any, best: TopLinks, task: LinkTask, relations: list[int]) -
 
 def _columns(nodes: Tensor, outputs: Tensor, dataset: Dataset, task: str) -> Iterator[dict[str, Any]]:
     columns, names = _with_names("node", "name", nodes.numpy(), dataset.node_names), dataset.class_names
+    if len(dataset.graph.nodes) > 1 and dataset.target:
+        columns["local"] = dataset.graph.nodes[dataset.target].to_local(nodes).numpy()
     if task == "classification":
         chances, classes = outputs.softmax(1).max(1)
         columns |= _with_names("class", "class_name", classes.numpy(), names)

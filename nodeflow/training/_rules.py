@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from nodeflow.datasets import features_of
+from nodeflow.graph import Graph
 from nodeflow.nn import DECODERS
 from nodeflow.training._models import MODELS
 from nodeflow.training._samplers import METHODS
@@ -22,10 +24,13 @@ class Others:
 Condition = Mapping[str, tuple[object, ...] | Others]
 """Values that settings, and facts of the data, must have, by name."""
 FEATURES, NO_FEATURES = "a data set with features", "a data set without features"
+SOME_FEATURES = "a data set with features of some node types"
+ONE_TYPE = "one type of nodes and edges"
+SEVERAL_RELATIONS, SEVERAL_TYPES = "several relations", "several node types"
 WHOLE, PARTS = "the whole graph in every process", "a part of the graph in every process"
 ONE, SEVERAL = "one process", "several processes"
 OWN, LOSS, OWN_LOSS = "of your own", "the loss of the settings", "a loss of your own"
-FACTS = ("features", "graph", "processes", "loss")
+FACTS = ("features", "types", "graph", "processes", "loss")
 """Facts of a run that are not settings. They, and the meaning of ``task`` "auto", are known when the run begins."""
 
 LINK = ("link",)
@@ -34,9 +39,12 @@ CLASSES = ("auto", "classification")
 SUBGRAPHS = tuple(name for name, method in METHODS.items() if not method.by_node)
 HISTORY = tuple(name for name, method in METHODS.items() if method.has_history)
 SYMMETRIC = tuple(name for name, kind in MODELS.items() if kind.symmetric)
+NO_EDGES = tuple(name for name, method in METHODS.items() if not method.keeps_edges)
 NO_ESTIMATE = tuple(name for name, method in METHODS.items() if not method.estimates)
 TYPED = tuple(name for name, kind in MODELS.items() if kind.typed)
 READS_TYPES = Others(*(name for name in MODELS if name not in TYPED))  # models of the user's own are among these
+BY_SCHEMA = tuple(name for name, kind in MODELS.items() if kind.by_schema)
+HETEROGENEOUS = (SEVERAL_RELATIONS, SEVERAL_TYPES)
 _HISTORIES = [name for name, kind in MODELS.items() if kind.with_history]
 NO_HISTORY = Others(*_HISTORIES, OWN)
 HAS_N3 = tuple(name for name, decoder in DECODERS.items() if hasattr(decoder, "n3"))
@@ -49,10 +57,12 @@ READ: dict[str, tuple[Condition, ...]] = {
     "edge_type": ({"task": LINK}, {"model": READS_TYPES}),
     "embedding": (
         {"inputs": ("embedding", "both")},
-        {"inputs": ("auto",), "features": (NO_FEATURES,)},
+        {"inputs": ("auto",), "features": (NO_FEATURES, SOME_FEATURES)},
         {"task": LINK, "model": ENCODER},
     ),
-    **dict.fromkeys(("hidden", "norm", "residual", "model_options"), ({"model": Others("none", OWN)},)),
+    "target": ({"task": NODES},),
+    "hidden": ({"model": Others("none", OWN)}, {"model": (OWN,), "types": (SEVERAL_TYPES,)}),
+    **dict.fromkeys(("norm", "residual", "model_options"), ({"model": Others("none", OWN)},)),
     "dropout": ({"model": Others(OWN)},),
     **dict.fromkeys(("sampler", "fanouts", "sampler_options"), ({"model": ENCODER},)),
     "label_smoothing": ({"task": CLASSES, "loss": (LOSS,)}, {"task": LINK, "link_loss": ONE_VS_ALL}),
@@ -100,6 +110,15 @@ EXCLUDED: tuple[tuple[Condition, str], ...] = (
         "negatives are drawn among all nodes; take another storage, or a partitions.PartitionBuffer in a loop of your "
         "own",
     ),
+    ({"task": LINK, "types": HETEROGENEOUS}, "links of one type are learned; take a LinkSampler in a loop of your own"),
+    ({"sampler": NO_EDGES, "model": BY_SCHEMA}, "its edges have no relations; take sampler 'neighbor'"),
+    ({"sampler": NO_EDGES, "model": TYPED, "types": HETEROGENEOUS}, "its edges have no relations; take another"),
+    ({"sampler": HISTORY, "types": HETEROGENEOUS}, "its history has one sum per node; take sampler 'neighbor'"),
+    ({"storage": BUFFER, "types": HETEROGENEOUS}, "partitions have nodes of one type; take storage 'cached'"),
+    ({"storage": ("lookahead",), "types": (SEVERAL_TYPES,)}, "it plans columns of all nodes; take storage 'cached'"),
+    ({"inputs": ("both",), "types": (SEVERAL_TYPES,)}, "each type enters by one map; take inputs 'auto'"),
+    ({"inputs": ("both",), "model": BY_SCHEMA}, "each type enters by one map; take inputs 'auto'"),
+    ({"model": BY_SCHEMA, "graph": (PARTS,)}, "parts have nodes and edges of one type; take model 'sage'"),
     *(({"storage": BUFFER, "sampler": (name,)}, each.why_whole) for name, each in METHODS.items() if each.why_whole),
     (
         {"storage": BUFFER, "processes": (SEVERAL,)},
@@ -122,6 +141,14 @@ EXCLUDED: tuple[tuple[Condition, str], ...] = (
     ),
 )
 """Values that exclude each other, and why."""
+
+
+def facts_of_graph(graph: Graph) -> dict[str, str]:
+    """Return which facts hold of the columns and the schema of a graph."""
+    columns, nodes = features_of(graph), len(graph.schema.nodes)
+    features = FEATURES if len(columns) == nodes else SOME_FEATURES if columns else NO_FEATURES
+    relations = SEVERAL_RELATIONS if len(graph.schema.relations) > 1 else ONE_TYPE
+    return {"features": features, "types": SEVERAL_TYPES if nodes > 1 else relations}
 
 
 def where_read(name: str, group: str = "") -> str:

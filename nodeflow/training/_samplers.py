@@ -47,6 +47,7 @@ class Method:
         estimates: whether the outputs estimate those from full neighbourhoods; else a model is only run on batches.
         has_history: whether the method keeps a history, whose age is in the records of epochs.
         why_whole: why batches cannot come from partitions of the graph; empty where they can.
+        keeps_edges: whether edges of batches are edges of the graph, so that they have relations.
         draws_neighbors: whether every edge into a node is drawn with the same probability, fanout / in-degree.
         weight: the edge column that sums over neighbours are weighted with, for ``inference``.
     """
@@ -58,6 +59,7 @@ class Method:
     estimates: ClassVar[bool] = True
     has_history: ClassVar[bool] = False
     why_whole: ClassVar[str] = ""
+    keeps_edges: ClassVar[bool] = True
     draws_neighbors: ClassVar[bool] = False
     weight: ClassVar[str | None] = None
 
@@ -122,7 +124,7 @@ class Method:
 class RandomWalk(Method):
     """The neighbours that walks visit most, with shares of visits as weights (Ying et al. 2018)."""
 
-    make, estimates = sampling.RandomWalkSampler, False
+    make, estimates, keeps_edges = sampling.RandomWalkSampler, False, False
 
     def prepared(self, graph: Graph) -> Graph:
         # in-degrees of 1: the weights of a node's neighbours add up to 1 already

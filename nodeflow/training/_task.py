@@ -18,7 +18,7 @@ from nodeflow._base.checks import check_type, describe
 from nodeflow._base.sizes import as_bytes
 from nodeflow._peers.present import peers_of
 from nodeflow._rows.rows import is_collective, whole_column
-from nodeflow.datasets import Dataset
+from nodeflow.datasets import Dataset, features_of
 from nodeflow.graph import Graph
 from nodeflow.loader import NodeFlowLoader, SentAhead
 from nodeflow.metrics import Metric
@@ -26,11 +26,11 @@ from nodeflow.nn import FlowModel, IgnoredWeightWarning
 from nodeflow.sampling.base import SamplerBase
 from nodeflow.storage import Cached, Lookahead, mean_bytes
 from nodeflow.training._answers import Answers
-from nodeflow.training._graph import FeatureRows, directed, relations_of, with_features
+from nodeflow.training._graph import directed, relations_of, with_features
 from nodeflow.training._models import ModelFacts, build_model, kind_of
 from nodeflow.training._network import Network, inputs_of
 from nodeflow.training._partitions import PartBatches
-from nodeflow.training._rules import FEATURES, LOSS, NO_FEATURES, ONE, OWN, OWN_LOSS, PARTS, SEVERAL, WHOLE
+from nodeflow.training._rules import LOSS, ONE, OWN, OWN_LOSS, PARTS, SEVERAL, WHOLE, facts_of_graph
 from nodeflow.training._samplers import METHODS
 from nodeflow.training._settings import Settings
 from nodeflow.transform import DEGREES
@@ -81,8 +81,7 @@ def task_of(dataset: Dataset, task: str) -> str:
 
 def facts_of(dataset: Dataset, settings: Settings, own_parts: Mapping[str, str]) -> dict[str, str]:
     """Return the facts of a run by which its settings are checked; parts of your own take the place of settings."""
-    facts = {
-        "features": FEATURES if "feat" in dataset.graph.ndata else NO_FEATURES,
+    facts = facts_of_graph(dataset.graph) | {
         "graph": WHOLE if dataset.graph.peers.size == 1 else PARTS,
         "processes": ONE if peers_of(dataset.graph).size == 1 else SEVERAL,
         "loss": OWN_LOSS if "loss" in own_parts else LOSS,
@@ -103,7 +102,7 @@ class Task(ABC):
         own_model: whether the model is of the user's own, also by name.
         dtype: type of the features that enter the network.
         method, graph: the sampler in training, and the graph along whose edges messages go.
-        features: where they are fetched by id, else None.
+        features: those of each node type that has some, before any are cached; ``FeatureRows`` if fetched by id.
         edge_type: column of edge types that the model reads, or empty.
         weighted: whether the edges of a batch have different estimator weights.
         facts: arguments from which the model is made again; None for one of the user's own and for none.
@@ -130,22 +129,20 @@ class Task(ABC):
         plain = not encodes or self.own_model or settings.compute.precision == "float32"
         self.dtype = torch.float32 if plain or METHODS[settings.sampler.name].has_history else torch.bfloat16
         self._own_edges = graph.num_edges
-        graph.schema.check_one_type("training")
         graph = directed(graph, settings.graph.direction, settings.graph.edge_type)
         self.method = settings.sampler.on(with_features(graph, settings.storage.kind, self.dtype), kind)
         self.graph = self.method.graph
-        column = self.graph.ndata.get("feat")
-        self.features = column if isinstance(column, FeatureRows) else None
+        self.features = features_of(self.graph)
         self.edge_type, num_relations = relations_of(self.graph, settings.graph.edge_type) if kind.typed else ("", 0)
         self.inputs = inputs_of(dataset, settings.model, self.features)
-        if self.features is not None and settings.storage.kind == "cached":
-            heat = self.method.heat(self.trained_nodes())
-            self.graph.ndata["feat"] = Cached(self.features, heat, settings.storage.memory)
+        if settings.storage.kind == "cached":
+            self._cache()
         self.weighted = encodes and not self.method.has_history and self._has_weights()
         self.facts: ModelFacts | None = None
         if encodes and model is None:
             widths, history = (self.inputs.width, width), self.method.has_history
-            self.facts = ModelFacts(*widths, self.weighted, history, num_relations, self.edge_type)
+            schema = self.graph.schema.to_json() if kind.by_schema or (kind.typed and not self.edge_type) else None
+            self.facts = ModelFacts(*widths, self.weighted, history, num_relations, self.edge_type, schema)
             model = build_model(settings.model, len(settings.sampler.fanouts), self.facts)
         if self.method.has_history and model is not None:
             x = self.inputs.everywhere(self.graph)
@@ -156,6 +153,17 @@ class Task(ABC):
         self.batches = self.make_batches(first)
         if self.peers.size > 1:
             self._check_shared()
+
+    def _cache(self) -> None:
+        """Keep the rows of features in memory that are likely to be read most: whole columns of small types first."""
+        room: int | str = self.settings.storage.memory
+        heat = self.method.heat(self.trained_nodes())
+        stored = {name: (x, mean_bytes(x)) for name, x in self.features.items() if not isinstance(x, Tensor)}
+        for name, (rows, size) in sorted(stored.items(), key=lambda pair: pair[1][0].shape[0] * pair[1][1]):
+            part = self.graph.nodes[name]
+            room = 0 if isinstance(room, int) and room < size else room  # what is left for a further type
+            part.data["feat"] = cached = Cached(rows, heat[part.ids.start : part.ids.stop], room)
+            room = max(as_bytes(room, "memory", 0) - len(cached.ids) * size, 0)
 
     def _has_weights(self) -> bool:
         sampler = self.method.sampler(self.settings.run.seed)
@@ -257,7 +265,7 @@ class Task(ABC):
         if nodes is None and several:  # without nodes, those that are owned here
             nodes = torch.arange(self.graph.num_nodes)
         options: dict[str, Any] = {"nodes": nodes, "weight": self.method.weight}
-        if isinstance(x, Tensor) or several:
+        if isinstance(x, Tensor) or several or self.settings.storage.kind == "memory":
             x = x.detach().to(self.device) if isinstance(x, Tensor) else x
             return model.inference(self.graph, x, **options).float()
         # of a piece of the nodes, the rows of about all their neighbours are in memory
@@ -308,10 +316,10 @@ class Task(ABC):
             try:
                 out = self.network(batch)
             except IgnoredWeightWarning as warning:
-                layer = str(warning).partition(" ")[0]
+                layer, several = str(warning).partition(" ")[0], len(self.graph.schema.relations) > 1
                 raise ValueError(
                     f"model {self.settings.model.name!r} would be biased with sampler {self.settings.sampler.name!r}, "
-                    f"whose edges have different weights: {layer} ignores them. {_without_bias(self.settings)}"
+                    f"whose edges have different weights: {layer} ignores them. {_without_bias(self.settings, several)}"
                 ) from None
             finally:
                 self.network.train(training)
@@ -323,10 +331,12 @@ class Task(ABC):
         return batch.layer_sizes[0]
 
 
-def _without_bias(settings: Settings) -> str:
-    """Say what to change where a model ignores the weights of a sampler."""
+def _without_bias(settings: Settings, several: bool) -> str:
+    """Say what to change where a model ignores the weights of a sampler; ``several``: there are several relations."""
     if settings.model.options.get("weighted") is False:
         return "Leave out weighted = false of model_options"
     if "prob" in settings.sampler.options:
         return "Use model sage, gcn or gin, or leave out prob of sampler_options"
+    if several and METHODS[settings.sampler.name].draws_neighbors:  # as many of each relation as there are
+        return "Use model rgcn, hgt or typed, or sage, gcn or gin"
     return "Use model sage, gcn or gin, or sampler neighbor, labor, bernoulli or shadow"

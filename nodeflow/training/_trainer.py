@@ -82,6 +82,7 @@ class Trainer:
         checkpoints: Checkpoints | None = None,
     ) -> None:
         self.settings = settings = settings or Settings()
+        dataset = dataset.of_type(settings.run.target)
         self.peers = peers_of(dataset.graph)
         self.device = find_device(settings.compute.device, several=self.peers.size > 1)
         self._random = OwnRandom(settings.run.seed, self.device)
@@ -104,7 +105,7 @@ class Trainer:
         self.network, self.batches = self.task.network, self.task.batches
         self.peers.copy_first("weights", self.network.state_dict().values())
         self._forward = torch.compile(self.network) if settings.compute.compile else self.network
-        rows = settings.compute.precision != "float32" or self.task.inputs.table is not None
+        rows = settings.compute.precision != "float32" or self.task.inputs.learns
         make = optimizer or partial(settings.optimizer.optimizer, large=rows)
         self.optimizer = make(self.network.parameters())
         check_type(self.optimizer, "what optimizer returns", torch.optim.Optimizer, "an optimizer of torch")

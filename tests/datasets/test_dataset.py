@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 import pickle
 from collections.abc import Callable
 from pathlib import Path
@@ -231,3 +232,76 @@ def test_what_is_wrong_is_named(tmp_path: Path, graph: Graph) -> None:
 def test_a_folder_of_plain_files_may_hold_a_manifest_of_its_own(tmp_path: Path, folder: Path) -> None:
     (folder / "manifest.json").write_text("{}")
     assert read_folder(folder).graph.num_nodes == 8
+
+
+# labels of one node type
+
+
+def typed(**papers: Any) -> Graph:
+    """2 authors, then 4 papers with these columns."""
+    return Graph.typed({"author": 2, "paper": papers or 4}, {("author", "writes", "paper"): ([0, 1], [1, 3])})
+
+
+def mask(*rows: int) -> Tensor:
+    return torch.tensor([i in rows for i in range(4)])
+
+
+@pytest.mark.parametrize(
+    ("label", "of_all", "num_classes"),
+    [
+        (torch.tensor([1, 0, 2, -1], dtype=torch.int32), [-1, -1, 1, 0, 2, -1], 3),
+        (torch.tensor([[1], [0], [2], [0]]), [-1, -1, 1, 0, 2, 0], 3),
+        (torch.tensor([[1, 0], [0, 0], [1, 1], [0, 1]]), [[0, 0], [0, 0], [1, 0], [0, 0], [1, 1], [0, 1]], 2),
+        (torch.tensor([0.5, 2.0, 1.0, 3.0]).double(), [math.nan, math.nan, 0.5, 2.0, 1.0, 3.0], 0),
+    ],
+)
+def test_labels_of_a_node_type(label: Tensor, of_all: list[Any], num_classes: int) -> None:
+    graph = typed(y=label, train_mask=mask(0, 2), test=mask(1))
+    data = Dataset("d", graph).of_type("paper")
+    assert (data.train.tolist(), data.val.tolist(), data.test.tolist()) == ([2, 4], [], [3])
+    assert torch.equal(data.graph.ndata["label"].double().nan_to_num(9), torch.tensor(of_all).double().nan_to_num(9))
+    assert (data.num_classes, data.target, data.target_ids.tolist()) == (num_classes, "paper", [2, 3, 4, 5])
+    assert not graph.ndata  # the graph stays as it was
+    assert data.graph.nodes["paper"].data["y"] is label
+    assert data.of_type() is data.of_type("paper") is data
+
+
+def test_splits_of_a_node_type(tmp_path: Path) -> None:
+    graph = typed(label=torch.tensor([0, 1, 0, -1]))
+    own = Dataset("d", graph, [3], [2], []).of_type()  # type: ignore[arg-type]
+    assert (own.train.tolist(), own.val.tolist()) == ([3], [2])
+    drawn = Dataset("d", graph).of_type("paper")
+    assert sorted(torch.cat([*drawn.splits.values()]).tolist()) == [2, 3, 4]  # those with a label
+    drawn.save(tmp_path / "drawn")
+    again = read_folder(tmp_path / "drawn")
+    assert (again.target, again.train.tolist(), again.num_classes) == ("paper", drawn.train.tolist(), 2)
+    graph.save(tmp_path / "graph")
+    assert read_folder(tmp_path / "graph").train.tolist() == drawn.train.tolist()
+    assert read_folder(tmp_path / "graph", labels=False).target == ""
+    bare = Dataset("d", typed()).of_type("paper")
+    assert (bare.target, dict(bare.graph.ndata)) == ("paper", {})
+    one = small()
+    assert torch.equal(one.of_type("node").train, one.train)
+    graph.nodes["author"].data["y"] = torch.tensor([1, 0])
+    assert own.graph.ndata["label"].tolist() == [-1, -1, 0, 1, 0, -1]
+    other = Dataset("d", graph).of_type("paper").of_type("author")
+    assert (other.target, sorted(torch.cat([*other.splits.values()]).tolist())) == ("author", [0, 1])
+
+
+def test_labels_of_types_that_cannot_be() -> None:
+    both = typed(label=torch.tensor([0, 1, 0, -1]))
+    both.nodes["author"].data["y"] = torch.tensor([1, 0])
+    with pytest.raises(ValueError, match="nodes of several types have labels, author, paper: name one as the target"):
+        Dataset("d", both).of_type()
+    with pytest.raises(IndexError, match=r"train\[0\] is 1, but paper node ids go from 2 to 5"):
+        Dataset("d", both, [1], target="paper")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match=r"column 'train' must be a mask, bool \[nodes\], got torch.int64 \[4\]"):
+        Dataset("d", typed(y=torch.arange(4), train=torch.arange(4))).of_type()
+    with pytest.raises(
+        ValueError, match="the split of 'paper' in data set 'd' holds node 5 for training, which has no"
+    ):
+        Dataset("d", typed(y=torch.tensor([0, 1, 0, -1]), train=mask(3))).of_type()
+    with pytest.raises(ValueError, match="train and val must not share nodes, but node 2 is in both"):
+        Dataset("d", typed(y=torch.arange(4), train=mask(0), val=mask(0))).of_type()
+    with pytest.raises(ValueError, match="the labels of 'paper' in data set 'd' must hold labels from 0"):
+        Dataset("d", typed(y=torch.tensor([0, -2, 0, 0]))).of_type()

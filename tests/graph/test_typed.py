@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.sparse
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
@@ -263,3 +264,8 @@ def test_types_in_another_order_are_refused() -> None:
     with pytest.raises(ValueError, match="nodes must come type after type, 'author', 'venue', 'paper'"):
         transform.subgraph(graph, [graph.num_nodes - 1, 0])
     assert list(transform.subgraph(Graph.typed({"v": 3}, {}), [2, 0]).schema.nodes) == ["v"]
+
+
+def test_a_sparse_column_says_how_many_nodes_there_are() -> None:
+    graph = Graph.typed({"a": {"x": scipy.sparse.eye_array(3, 5, format="csr")}}, {})
+    assert (graph.num_nodes, graph.nodes["a"].data["x"].shape) == (3, (3, 5))

@@ -32,6 +32,7 @@ from _support.training_tools import (
 from nodeflow.datasets import Dataset, read_folder
 from nodeflow.partitions import Partitions
 from nodeflow.training import Checkpoints, Stopped, Trainer
+from nodeflow.training._graph import FeatureRows
 from nodeflow.training._progress import Progress
 
 
@@ -149,8 +150,8 @@ def test_a_run_again_is_the_same_also_from_sparse_features(folders: Fixed, data:
     # features of the data set in memory, and in a file: the rest of a run reads both
     assert [r.loss for r in one.records] == [r.loss for r in other.records]
     assert one.scores["test"] == pytest.approx(other.scores["test"], abs=0.02)
-    assert one.task.features is not None
-    assert other.task.features is None
+    assert isinstance(one.task.features["node"], FeatureRows)
+    assert isinstance(other.task.features["node"], torch.Tensor)
     sparse, settings = read_folder(folders["sparse"]), partitioned(folders["sparse-in"])
     dense = planted(sparse=True).graph.ndata["feat"].to_dense()
     for batch in Trainer(sparse, settings).batches:

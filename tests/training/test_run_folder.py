@@ -72,7 +72,7 @@ def test_the_files_of_a_run(result: Result, tmp_path: Path) -> None:
         "inputs": {"num_nodes": 300, "features": 3, "embedding": 0, "dense": False},
         "model": {"in_features": 3, "out_features": 3, "weighted": False, "history": False},
     }
-    network["model"] |= {"num_relations": 0, "edge_type": ""}
+    network["model"] |= {"num_relations": 0, "edge_type": "", "schema": None}
     assert metadata == {**expected, "settings": settings, "network": network, "versions": versions}
     with written[1].open(newline="") as file:
         rows = list(csv.DictReader(file))

@@ -20,14 +20,27 @@ from nodeflow.nn import GraphSAGE
 from nodeflow.training import Settings, Trainer
 from nodeflow.training._fields import Group, name_of
 from nodeflow.training._folder import Run
-from nodeflow.training._rules import FEATURES, LOSS, NO_FEATURES, NODES, ONE, OWN, OWN_LOSS, PARTS, READ, SEVERAL, WHOLE
+from nodeflow.training._rules import (
+    FEATURES,
+    LOSS,
+    NO_FEATURES,
+    NODES,
+    ONE,
+    ONE_TYPE,
+    OWN,
+    OWN_LOSS,
+    PARTS,
+    READ,
+    SEVERAL,
+    WHOLE,
+)
 from nodeflow.training._settings import FIELDS, GROUPS, read_toml
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"model": "best"}, "model must be 'sage', .* 'rgcn' or 'none', got 'best'; a model of your own"),
+        ({"model": "best"}, "model must be 'sage', .* 'typed' or 'none', got 'best'; a model of your own"),
         ({"model": "nowhere:"}, "model must be"),
         ({"sampler": "best"}, "sampler must be 'neighbor', .* or 'cv', got 'best'"),
         ({"task": "best"}, "task must be 'auto', .*, got 'best'"),
@@ -153,7 +166,7 @@ RUNS: dict[str, dict[str, Any]] = {
 }
 OTHER: dict[str, Any] = {
     "task": "classification", "seed": 1, "direction": "out", "edge_type": "kind", "model": "gcn", "inputs": "both",
-    "embedding": 5, "hidden": 5, "dropout": 0.3, "norm": "layer", "residual": True,
+    "target": "node", "embedding": 5, "hidden": 5, "dropout": 0.3, "norm": "layer", "residual": True,
     "model_options": {"aggregator": "pool"}, "sampler": "bernoulli", "fanouts": (2, 2), "batch_size": 50,
     "sampler_options": {"replace": True}, "decoder": "complex", "decoder_options": {"norm": 1}, "inverse": True,
     "link_loss": "logistic", "negatives": 3, "negative_law": "degree", "chunk": 8, "corrupt": "source", "margin": 2.0,
@@ -223,7 +236,7 @@ def test_a_setting_is_read_or_refused(run: str, folders: Path, monkeypatch: pyte
         trainer = Trainer(data, Settings(**values))
         trainer.run()
     facts = {"features": FEATURES if "feat" in data.graph.ndata else NO_FEATURES, "graph": WHOLE, "processes": ONE}
-    facts["loss"] = LOSS
+    facts |= {"loss": LOSS, "types": ONE_TYPE}
     if values.get("task") != "link":
         facts["task"] = trainer.task.target.task  # type: ignore[attr-defined]
     accepted, refused = {"task", "seed"}, dict[str, str]()
@@ -270,7 +283,11 @@ def test_reasons(values: dict[str, Any], message: str) -> None:
     ("values", "facts", "message"),
     [
         ({"share": "owned"}, {"graph": WHOLE}, "share .* is read with a part of the graph .* whole"),
-        ({"hidden": 9}, {"model": OWN}, "hidden .* 'of your own', and this run has model 'of your own'"),
+        (
+            {"hidden": 9},
+            {"model": OWN, "types": ONE_TYPE},
+            "hidden .* several node types, and this run has model 'of your own' and one type",
+        ),
         ({"dropout": 0.1}, {"model": OWN}, "dropout"),
         ({"lr": 0.1}, {"optimizer": OWN}, "lr .* this run has optimizer 'of your own'"),
         ({"warmup": 1.0}, {"schedule": OWN}, "warmup .* this run has schedule 'of your own'"),

@@ -87,7 +87,7 @@ def test_features_are_read_and_not_kept(folders: dict[str, Path]) -> None:
     needed = 0
     for kind in STORED:
         trainer = Trainer(read_folder(folders["float32"]), FAST.replace(storage=kind, memory="2.4 KB"))
-        features = trainer.task.features
+        features: Any = trainer.task.features["node"]
         assert isinstance(features.rows, storage.FileRows)
         assert not isinstance(trainer.task.graph.ndata["feat"], Tensor)
         before = features.rows.bytes_read
@@ -224,7 +224,8 @@ def test_features_in_memory_say_how_to_save_them(tmp_path: Path, cli: Cli) -> No
 def test_a_file_that_is_cut_off_while_training(folders: dict[str, Path], tmp_path: Path) -> None:
     planted().save(tmp_path / "cut")
     trainer = Trainer(read_folder(tmp_path / "cut"), FAST.replace(storage="lookahead", memory="60 B"))
-    with trainer.task.features.rows.path.open("rb+") as file:
+    features: Any = trainer.task.features["node"]
+    with features.rows.path.open("rb+") as file:
         file.truncate(600)
     with pytest.raises(ValueError, match=r"has no byte \d+: it was cut off after it was opened"):
         trainer.run()

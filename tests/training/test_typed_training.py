@@ -1,0 +1,225 @@
+"""Training on nodes of several types: labels of one type that depend on the neighbours of another."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from _support.cli_tools import SMALL, Cli
+from _support.training_tools import same_result, stopped_at
+
+from nodeflow import FullSampler, Graph
+from nodeflow.datasets import Dataset, read_folder
+from nodeflow.nn import TypedModel
+from nodeflow.training import Checkpoints, Settings, Trainer, load_model
+from nodeflow.training._graph import directed
+
+MODELS = ("rgcn", "hgt", "typed")
+SHORT = Settings(target="paper", fanouts=(4, 4), hidden=16, embedding=8, lr=0.02, dropout=0.1, batch_size=64, epochs=2)
+
+
+def papers() -> Graph:
+    """200 papers of 3 classes, which are those of their authors; features of papers are noise, venues have none."""
+    random = np.random.default_rng(3)
+    group, label = np.arange(90) % 3, random.integers(0, 3, 200)
+    paper = np.repeat(np.arange(200), 4)
+    author = random.integers(0, 30, len(paper)) * 3 + label[paper]
+    masks = {name: np.zeros(200, np.bool_) for name in ("train", "val", "test")}
+    for name, ids in zip(masks, np.split(random.permutation(200), [100, 150]), strict=True):
+        masks[name][ids] = True
+    noisy = np.eye(3)[group] + random.normal(0, 0.3, (90, 3))
+    nodes: dict[str, Any] = {
+        "author": {"x": noisy.astype(np.float32)},
+        "venue": 5,
+        "paper": {"x": random.normal(0, 1, (200, 4)), "y": label, **masks},  # float64
+    }
+    edges: dict[Any, Any] = {
+        ("author", "writes", "paper"): (author, paper),
+        ("paper", "at", "venue"): (np.arange(200), random.integers(0, 5, 200)),
+        ("paper", "cites", "paper"): tuple(random.integers(0, 200, (2, 100))),
+    }
+    return Graph.typed(nodes, edges)
+
+
+def data() -> Dataset:
+    return Dataset("papers", papers())
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_it_learns_from_neighbours_of_another_type(model: str) -> None:
+    trainer = Trainer(data(), SHORT.replace(model=model, epochs=10))
+    result = trainer.run()
+    assert result.test_score > 0.9  # the features of papers alone give about 0.33
+    nodes = trainer.task.dataset.test
+    full = trainer.outputs(nodes)
+    batch = FullSampler(trainer.task.graph, 2)(nodes)
+    batch.copy_from_parent({0: ["feat"]})
+    result.network.eval()
+    with torch.no_grad():
+        assert torch.allclose(result.network(batch), full, atol=1e-5)
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_a_run_goes_on_from_any_step(model: str, tmp_path: Path) -> None:
+    run = SHORT.replace(model=model, norm="batch")
+    wanted = Trainer(data(), run).run()
+    for step in (1, 3):
+        assert stopped_at(Trainer(data(), run, checkpoints=Checkpoints(tmp_path, epochs=0)), step)
+        trainer = Trainer(data(), run.replace(workers=0))
+        assert Checkpoints(tmp_path).restore(trainer)
+        assert same_result(trainer.run(), wanted)
+    other = Graph.typed({"a": 2}, {("a", "to", "a"): ([0], [1])})
+    other.ndata["y"] = torch.tensor([0, 1])
+    assert Trainer(Dataset("o", other, [0], [1], [], 2), SHORT.replace(target="")).fingerprint != trainer.fingerprint  # type: ignore[arg-type]
+
+
+def test_features_in_files_give_the_same_run(tmp_path: Path) -> None:
+    papers().save(tmp_path / "data")
+    folder = read_folder(tmp_path / "data")
+    wanted = Trainer(folder, SHORT.replace(model="hgt")).run()
+    for storage, memory in (("file", {}), ("cached", {"memory": "1100 B"}), ("cached", {"memory": "2 MB"})):
+        trainer = Trainer(folder, SHORT.replace(model="hgt", storage=storage, **memory))
+        assert same_result(trainer.run(), wanted)
+        columns: Any = [trainer.task.graph.nodes[name].data["feat"] for name in ("author", "paper")]
+        assert [len(x.ids) for x in columns if storage == "cached"] == {"1100 B": [90, 1], "2 MB": [90, 200]}.get(
+            memory.get("memory", ""), []
+        )
+
+
+def test_the_command(tmp_path: Path, cli: Cli) -> None:
+    papers().save(tmp_path / "data")
+    run = tmp_path / "run"
+    words = ["--model", "typed", "--target", "paper", "--norm", "layer", "--no-plot"]
+    printed = cli("train", tmp_path / "data", *SMALL, "--output", run, *words)
+    assert "3 + 4 features, 3 classes, train/val/test 100/50/50" in printed
+    tested = next(line for line in printed.splitlines() if line.startswith(" test"))
+    assert tested in cli("evaluate", run)
+    assert "the same, bit for bit" in cli("reproduce", run)
+    cli("predict", run, "--output", tmp_path / "all.csv")
+    cli("predict", run, "--output", tmp_path / "test.npy", "--nodes", "test")
+    with (tmp_path / "all.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [(int(row["node"]), int(row["local"])) for row in rows] == [(95 + i, i) for i in range(200)]
+    outputs = np.load(tmp_path / "test.npy")
+    test = np.flatnonzero(papers().nodes["paper"].data["test"].numpy())
+    assert [int(rows[i]["class"]) for i in test] == outputs.argmax(1).tolist()
+    network = load_model(run / "checkpoint.safetensors")
+    assert isinstance(network.model, TypedModel)
+    assert "is finished" in cli("train", "--resume", run)
+    papers().save(tmp_path / "unlabelled")
+    assert "author" in cli("info", tmp_path / "unlabelled")
+
+
+def test_predictions_of_a_set_without_labels(tmp_path: Path, cli: Cli) -> None:
+    graph = papers()
+    graph.save(tmp_path / "data")
+    for name in ("y", "train", "val", "test"):
+        del graph.nodes["paper"].data[name]
+    graph.save(tmp_path / "bare")
+    cli("train", tmp_path / "data", *SMALL, "--output", tmp_path / "run", "--model", "rgcn", "--target", "paper")
+    for name in ("data", "bare"):
+        words = ["--data", tmp_path / name, "--nodes", "all", "--output", tmp_path / f"{name}.npy"]
+        cli("predict", tmp_path / "run", *words)
+    assert np.array_equal(np.load(tmp_path / "data.npy"), np.load(tmp_path / "bare.npy"))
+
+
+def test_messages_go_along_relations_and_their_reverses() -> None:
+    graph = papers()
+    graph.edata["weight"] = torch.arange(graph.num_edges)
+    graph.relations["cites"].data["year"] = torch.arange(100)
+    assert directed(graph, "in") is graph
+    both, out = directed(graph, "both"), directed(graph, "out")
+    assert list(both.schema.relations)[3:] == list(out.schema.relations)
+    assert directed(both, "both") is both
+    src, dst = graph.edges()
+    for one, start in ((both, graph.num_edges), (out, 0)):
+        assert torch.equal(torch.stack(one.edges())[:, start:], torch.stack([dst, src]))
+        assert torch.equal(one.edata["weight"][start:], graph.edata["weight"])
+        assert torch.equal(one.relations["rev_cites"].data["year"], graph.relations["cites"].data["year"])
+        assert torch.equal(one.nodes["author"].data["x"], graph.nodes["author"].data["x"])
+    # one relation between two types
+    assert len(directed(Graph.typed({"a": 2, "b": 2}, {("a", "x", "b"): ([0], [1])}), "both").schema.relations) == 2
+    # a relation that has its reverse gets no other one
+    some = Graph.typed(
+        {"a": 2, "b": 2},
+        {("a", "x", "b"): ([0], [1]), ("b", "rev_x", "a"): ([1], [0]), ("a", "z", "b"): ([1], [0])},
+    )
+    assert list(directed(some, "both").schema.relations)[3:] == [("b", "rev_z", "a")]
+
+
+@pytest.mark.parametrize("model", ["hgt", "typed"])
+def test_a_graph_of_one_type_is_one_with_types(model: str) -> None:
+    """The same run, whether its only type and relation have names of their own or not."""
+    label, x = torch.arange(40) % 2, torch.rand(40, 3, generator=torch.Generator().manual_seed(0))
+    src, dst = torch.randint(0, 40, (2, 200), generator=torch.Generator().manual_seed(1))
+    graphs = [
+        Graph.from_edges(src, dst, ndata={"label": label, "feat": x}),
+        Graph.typed({"n": {"label": label, "x": x}}, {("n", "to", "n"): (src, dst)}),
+    ]
+    settings = SHORT.replace(target="", model=model, inputs="features", direction="in")
+    settings = Settings({name: value for name, value in settings.chosen.items() if name != "embedding"})
+    sets = [Dataset("one", graph, torch.arange(20), torch.arange(20, 30), torch.arange(30, 40), 2) for graph in graphs]
+    one, other = (Trainer(each, settings).run() for each in sets)
+    assert one.scores == other.scores
+    assert [record.loss for record in one.records] == [record.loss for record in other.records]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"task": "link", "target": None}, "task 'link' does not go with several node types: .* LinkSampler"),
+        ({"sampler": "cv"}, "sampler 'cv' does not go with several node types: .* take sampler 'neighbor'"),
+        ({"storage": "lookahead"}, "'lookahead' does not go with several node types: .* take storage 'cached'"),
+        ({"storage": "partitions", "partitions": "p", "slots": 2}, "'partitions' does not go .* take storage 'cached'"),
+        ({"inputs": "both"}, "inputs 'both' does not go with several node types: .* take inputs 'auto'"),
+        ({"sampler": "random-walk", "model": "rgcn"}, "'random-walk' does not go with model 'rgcn' and several node"),
+        ({"model": "gat"}, "'gat' would be biased with sampler 'neighbor', .* Use model rgcn, hgt or typed, or sage"),
+        (
+            {"inputs": "features", "embedding": None},
+            "has no features of type .venue., so inputs must be .auto.; got .features.",
+        ),
+        ({"target": "author"}, "data set 'papers' has no labels"),
+        ({"storage": "file"}, "storage 'file' needs features in a file"),
+        ({"model": "rgcn", "edge_type": "kind"}, "edge_type='kind' is no edge column"),
+    ],
+)
+def test_what_cannot_be(change: dict[str, Any], message: str) -> None:
+    changed = {name: value for name, value in {**SHORT.chosen, **change}.items() if value is not None}
+    with pytest.raises(ValueError, match=message):
+        Trainer(data(), Settings(changed))
+
+
+def test_features_must_be_finite_and_targets_known() -> None:
+    graph = papers()
+    graph.nodes["paper"].data["x"][7] = torch.inf
+    with pytest.raises(ValueError, match="the features of type 'paper' of data set 'papers' must be finite, but row 7"):
+        Trainer(Dataset("papers", graph), SHORT)
+    with pytest.raises(KeyError, match="no node type 'book'; there are 'author', 'venue', 'paper'"):
+        Trainer(data(), SHORT.replace(target="book"))
+
+
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("direction", ["in", "both"])
+def test_one_relation_between_two_types(model: str, direction: str) -> None:
+    nodes: dict[str, Any] = {"a": 3, "b": {"y": torch.tensor([0, 1, 0, 1]), "x": torch.rand(4, 2)}, "empty": 0}
+    graph = Graph.typed(nodes, {("a", "to", "b"): ([0, 1, 2], [0, 1, 2])})
+    result = Trainer(Dataset("small", graph), SHORT.replace(model=model, target="", direction=direction)).run()
+    assert set(result.scores["test"]) == {"accuracy", "f1_macro"}
+
+
+@pytest.mark.parametrize("change", [{}, {"storage": "lookahead"}, {"inputs": "both", "embedding": 4}], ids=str)
+def test_several_relations_of_one_node_type(change: dict[str, Any], tmp_path: Path) -> None:
+    label, (src, dst) = np.arange(60) % 2, np.random.default_rng(0).integers(0, 60, (2, 240))
+    same = label[src] == label[dst]
+    edges: dict[Any, Any] = {("n", "same", "n"): (src[same], dst[same]), ("n", "other", "n"): (src[~same], dst[~same])}
+    noisy = (label[:, None] + np.random.default_rng(1).normal(0, 1, (60, 2))).astype(np.float32)
+    Graph.typed({"n": {"label": label, "feat": noisy}}, edges).save(tmp_path / "g")
+    settings = Settings({name: value for name, value in SHORT.chosen.items() if name not in ("embedding", "target")})
+    result = Trainer(read_folder(tmp_path / "g"), settings.replace(model="rgcn", epochs=10, **change)).run()
+    assert result.test_score > 0.85
+    with pytest.raises(ValueError, match=r"task .link. does not go with several relations: .* LinkSampler"):
+        Trainer(read_folder(tmp_path / "g"), Settings(task="link"))
