@@ -66,8 +66,8 @@ def from_tables(
         reverse: add the relations back, such as ("drivers", "rev_driverId", "results").
 
     Raises KeyError for tables and columns that are not there, TypeError for columns of other objects, such as lists,
-    ImportError without pandas, ValueError for primary keys that repeat or are missing, foreign keys without a row,
-    times that are none, infinite numbers and too many values.
+    ImportError without pandas, ValueError for primary keys that repeat or are missing, foreign keys without a row, or
+    as floats from 2**53 on, a cut without times, times that are none, infinite numbers and too many values.
 
     >>> import pandas
     >>> drivers = pandas.DataFrame({"id": [4, 7, 9], "country": ["FI", "FI", "GB"], "height": [None, 1.80, 1.74]})
@@ -85,6 +85,8 @@ def from_tables(
     _check_names(tables, {"keys": keys, "links": links, "times": times, "drop": drop})
     categories = as_count(categories, "categories")
     last = None if cut is None else _seconds(_pandas().Series([cut]), "cut")[0]
+    if cut is not None and not times:
+        raise ValueError("cut needs times=, the columns that say when rows became known; without, no row is later")
     nodes, names = {}, {}
     for table, frame in tables.items():
         key, time = keys.get(table), times.get(table)
@@ -208,6 +210,11 @@ def _index(column: Any, where: str) -> Any:
 
 def _ends(column: Any, index: Any, where: str, other: str, dangling: str) -> tuple[Ints, Ints]:
     """Return the rows that have a foreign key, and the rows that they refer to."""
+    if column.dtype.kind == "f" and index.dtype.kind in "iu" and (column.abs() >= 2**53).any():
+        raise ValueError(
+            f"{where} holds keys as floats, which tell no integers from 2**53 on apart; read it as integers that may "
+            "be missing, of type Int64"
+        )
     to = index.get_indexer(_pandas().Index(column))
     lost = (to < 0) & column.notna().to_numpy(bool)
     if lost.any() and dangling == "error":

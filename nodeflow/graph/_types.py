@@ -236,6 +236,9 @@ def _size(value: object, name: str) -> int:
     """Return the number of nodes of a type that is given by its size or its columns."""
     if not isinstance(value, Mapping) and not hasattr(value, "items"):
         return as_count(value, name)
+    for key, column in value.items():
+        if not hasattr(column, "shape") and not hasattr(column, "__len__"):
+            raise TypeError(f"{name} must be a number of nodes, or a dict of columns, but {key!r} is no column")
     by_shape = {key: isinstance(x, Rows) or type(x).__module__.startswith("scipy.sparse") for key, x in value.items()}
     sizes = {key: column.shape[0] if by_shape[key] else len(column) for key, column in value.items()}
     if not sizes:

@@ -95,7 +95,9 @@ class SeedTable(Frozen, metaclass=Explained):
                 columns.pop(name, None)
         stamps = None if when is None else as_stamps(when, "time", seeds.shape)
         if stamps is not None and not isinstance(time, str):
-            columns.setdefault("time", stamps)
+            if "time" in columns:
+                raise ValueError("data has a column 'time' beside time=: name that column, time='time', or rename it")
+            columns["time"] = stamps
         words = np.array([] if parts is None else parts, str)
         if parts is not None and words.shape != seeds.shape:
             raise ValueError(f"split must have one name per row ({len(seeds)}), got shape {words.shape}")
@@ -147,6 +149,8 @@ def as_table(
         if seeds.schema.nodes != sampler.graph.schema.nodes:
             raise ValueError(f"the SeedTable is of other nodes, {seeds.schema}, than the graph, {sampler.graph.schema}")
         more = {} if columns is None else as_seed_data(columns, len(seeds), "seed_data")
+        if times is not None and seeds.time is not None:
+            raise ValueError("the SeedTable has times already, so leave out times=")
         times, columns, seeds = seeds.time if times is None else times, {**seeds.data, **more}, seeds.seeds
     flat, shape = sampler.flat_seeds(all_or(seeds, sampler))
     ids = torch.from_numpy(as_ids(flat, "seeds", sampler.num_seeds, sampler.seed_kind).copy())

@@ -160,6 +160,11 @@ class SamplerBase(ABC):
         return self.graph.num_nodes
 
     @property
+    def possible_seeds(self) -> range:
+        """The seeds that calls take, a part of the integers below ``num_seeds``: all, in most samplers."""
+        return range(self.num_seeds)
+
+    @property
     def seed_kind(self) -> str:
         """The word for a seed in messages: "node", in most samplers."""
         return "node"

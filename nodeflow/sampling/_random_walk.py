@@ -140,6 +140,11 @@ class RandomWalkSampler(Sampler):
             check_one_process(self.graph, "RandomWalkSampler(metapath=)")
             self._read_path(self.metapath)
 
+    @property
+    def possible_seeds(self) -> range:
+        """The nodes where the metapath begins; without one all."""
+        return self._starts
+
     def _read_path(self, metapath: Sequence[str | Relation]) -> None:
         """Set the nodes where walks may start, and how the row of a node is found for each relation of the path."""
         if self.direction == "both":

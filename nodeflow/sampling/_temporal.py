@@ -49,11 +49,11 @@ class TemporalNeighborSampler(RowSampler):
     Args:
         fanouts: one number per flow **in flow order**: ``fanouts[-1]`` belongs to the seeds, ``fanouts[0]`` to the
             inputs; -1 takes the whole past. Each may be a dict by relation or type, as in ``NeighborSampler``.
-        time: name of columns of times: integers (compared exactly, as int64) or floats (compared as float64). An edge
-            has the time in the column of all edges, or in that of its relation; else it is as old as the node that it
-            leads to, by the column of all nodes, or of their type. An edge without any of these is always in the past,
-            and so is one to a node whose time is NaN or the smallest int64. Columns are read once, when the sampler is
-            made.
+        time: name of columns of times: integers (compared exactly, as int64) or floats (compared as float64). The time
+            of an edge is the later of its own, in the column of all edges or of its relation, and that of the node that
+            it leads to, in the column of all nodes or of their type. An edge without any of these is always in the
+            past, and so is one without a time to a node whose time is NaN or the smallest int64. Columns are read once,
+            when the sampler is made.
         strategy: "uniform" or "recent".
         replace: draw with replacement ("uniform" only): a node with any past draws ``fanout`` times.
         prob: name of an edge column of numbers that draws are proportional to ("uniform" only), as in

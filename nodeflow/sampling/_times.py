@@ -23,25 +23,29 @@ NO_TIME = {"i": np.iinfo(np.int64).min, "f": -np.inf}
 def times_of_edges(graph: Graph, edges: Edges, name: str) -> Array:
     """Return the time of every edge, by position, int64 or float64, from the columns ``name`` of edges and of nodes.
 
-    It is that in the column of all edges, or in that of its relation; else that of the node that the edge leads to, in
-    the column of all nodes, or of its type. What has neither has ``NO_TIME``, and so have nodes whose time is NaN.
+    It is the later of its own, in the column of all edges or of its relation, and that of the node that the edge leads
+    to, in the column of all nodes or of its type: a node that is not there yet has no edges. What has neither has
+    ``NO_TIME``, and so have nodes whose time is NaN.
 
     Raises KeyError where there is no such column, TypeError and ValueError for one that does not hold times.
     """
     check_type(name, "time", str, "the name of a column")
-    if name in graph.edata:
-        return edges.by_position(time_column(graph, name))
-    of_edges = [(p.ids, _times_in(p.data[name], name)) for p in graph.relations.values() if name in p.data]
+    own = time_column(graph, name) if name in graph.edata else None
+    relations = [] if own is not None else [part for part in graph.relations.values() if name in part.data]
+    of_edges = [(part.ids, _times_in(part.data[name], name)) for part in relations]
     of_nodes = times_of_nodes(graph, name)
-    columns = [column for _, column in of_edges] + ([] if of_nodes is None else [of_nodes])
+    columns = [each for each in (own, of_nodes, *(column for _, column in of_edges)) if each is not None]
     if not columns:
         raise KeyError(f"time: neither edges nor nodes have a column {name!r}, of all of them or of a type")
     kind = _one_kind(columns, name)
+    if own is not None:
+        stamps = edges.by_position(own)
+        return stamps if of_nodes is None else np.maximum(stamps, of_nodes[edges.indices])
     stamps = np.full(len(edges.indices), NO_TIME[kind]) if of_nodes is None else of_nodes[edges.indices]
     eid = edges.whole.edge_ids_of(edges.ids(np.arange(len(stamps)))) if of_edges else NOTHING
     for ids, column in of_edges:
-        own = (eid >= ids.start) & (eid < ids.stop)
-        stamps[own] = column[eid[own] - ids.start]
+        held = (eid >= ids.start) & (eid < ids.stop)
+        stamps[held] = np.maximum(stamps[held], column[eid[held] - ids.start])
     return stamps
 
 

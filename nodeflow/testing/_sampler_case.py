@@ -148,7 +148,12 @@ class SamplerCase:
         seeds = [t + i * size + s for t in starts for i in range(copies) for s in (b, 2, a)]
         # a relation has all of the edges, which are alike in it
         groups = np.concatenate([group.numpy() + i * len(src) for i in range(len(self.graph.schema.relations))])
-        return self.other(graph, (seeds if self.sampler.seed_kind == "node" else [0, 1])[:limit], groups=groups)
+        case = self.other(graph, [], groups=groups)
+        if self.sampler.seed_kind == "node":
+            own = [seed for seed in seeds if seed in case.sampler.possible_seeds]
+        else:
+            own = [0, 1]
+        return self.other(graph, own[:limit], groups=groups)
 
     def hub(self, degree: int) -> SamplerCase:
         """Return the case on a node with many in-edges (out-edges, for a sampler along them)."""
@@ -158,7 +163,8 @@ class SamplerCase:
         graph = self._made(np.stack(ends), *every)
         end = 0 if getattr(self.sampler, "direction", "in") == "out" else 2
         first = [graph.schema.ids(relation[end]).start for relation in graph.schema.relations]
-        return self.other(graph, first[:1])
+        possible = self.other(graph, []).sampler.possible_seeds
+        return self.other(graph, [seed for seed in first if seed in possible][:1])
 
     def _made(self, ends: Ints, nodes: tuple[int, Tensor], edges: tuple[int, Tensor]) -> Graph:
         """A graph of the types of this one: each relation has the edges ``ends`` ``[2, E]`` between nodes of its types.
@@ -319,13 +325,14 @@ def _default_seeds(sampler: SamplerBase) -> list[int]:
         return list(range(min(3, sampler.num_seeds)))[: sampler.most_seeds]
     degrees = sampler.graph.in_degrees() + sampler.graph.out_degrees()
     order = degrees.argsort(descending=True, stable=True).tolist()
+    order = [seed for seed in order if seed in sampler.possible_seeds]
     return list(dict.fromkeys([*order[:4], *order[-2:]]))[: sampler.most_seeds]
 
 
 def _law_of(sampler: SamplerBase) -> str | None:
     if isinstance(sampler, BernoulliSampler):
         return "independent"
-    plain = [getattr(sampler, name, None) for name in ("prob", "edge_type")] == [None, None]
+    plain = getattr(sampler, "prob", None) is None and len(getattr(getattr(sampler, "kinds", None), "names", ())) < 2
     uniform = isinstance(sampler, (NeighborSampler, TemporalNeighborSampler)) and plain
     return "uniform" if uniform and getattr(sampler, "strategy", "uniform") == "uniform" else None
 

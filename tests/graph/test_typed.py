@@ -269,3 +269,8 @@ def test_types_in_another_order_are_refused() -> None:
 def test_a_sparse_column_says_how_many_nodes_there_are() -> None:
     graph = Graph.typed({"a": {"x": scipy.sparse.eye_array(3, 5, format="csr")}}, {})
     assert (graph.num_nodes, graph.nodes["a"].data["x"].shape) == (3, (3, 5))
+
+
+def test_what_is_no_column_is_named() -> None:
+    with pytest.raises(TypeError, match="or a dict of columns, but 'num_nodes' is no column"):
+        Graph.typed({"a": {"num_nodes": 3}}, {})

@@ -107,9 +107,8 @@ def test_columns_by_name_of_a_data_frame() -> None:
     assert repr(by_name) == "SeedTable(3 rows: date, won; a 2, b 1)"
     assert repr(by_name["a"]) == "SeedTable(2 rows: date, won)"
     assert len(by_name) == 3
-    # a time of its own is a column "time"; one that data has stays
+    # a time of its own is a column "time"
     assert SeedTable(GRAPH, None, [1], time=[4]).data["time"].tolist() == [4]
-    assert SeedTable(GRAPH, None, [1], time=[4], data={"time": torch.tensor([3])}).data["time"].tolist() == [3]
 
 
 @pytest.mark.parametrize("workers", [0, 2])
@@ -179,7 +178,7 @@ def test_mistakes() -> None:
         (lambda: NodeFlowLoader(temporal, untimed), TypeError, "times is missing: .*SeedTable"),
         (lambda: NodeFlowLoader(temporal, table()), ValueError, "the SeedTable is of other nodes"),
         (lambda: NodeFlowLoader(LinkSampler(sampler), table()), TypeError, "but a seed of LinkSampler is an edge"),
-        (lambda: NodeFlowLoader(FullSampler(GRAPH, 1), table(), times=[1] * 6), TypeError, "takes no times"),
+        (lambda: NodeFlowLoader(FullSampler(GRAPH, 1), SeedTable(GRAPH, None, [0]), times=[1]), TypeError, "no times"),
         (lambda: NodeFlowLoader(sampler, table(), seed_data=[1]), TypeError, "seed_data must be a dict"),
     ]
     for call, error, words in cases:
@@ -187,3 +186,12 @@ def test_mistakes() -> None:
             call()
     assert NodeFlowLoader(temporal, SeedTable(temporal.graph, None, [1], time=[2]), times=[3]).times.tolist() == [3]
     assert NodeFlowLoader(temporal, untimed, times=[3]).times.tolist() == [3]
+
+
+def test_two_times_are_refused() -> None:
+    graph = Graph.typed({"a": {"t": torch.tensor([1, 2])}}, {("a", "r", "a"): ([0], [1])})
+    table = SeedTable(graph, "a", [0], time=[5])
+    with pytest.raises(ValueError, match="the SeedTable has times already"):
+        NodeFlowLoader(TemporalNeighborSampler(graph, [1], time="t"), table, times=[7])
+    with pytest.raises(ValueError, match="data has a column 'time' beside time="):
+        SeedTable(graph, "a", [0], time=[5], data={"time": torch.tensor([7])})

@@ -13,7 +13,15 @@ import torch
 from _support.typed_nn import RELATIONS, TYPES, by_type, pyg_view, typed_graph
 from torch import Tensor
 
-from nodeflow import Flow, FullSampler, Graph, NeighborSampler, create_full_node_flow, flow_from_edges
+from nodeflow import (
+    Flow,
+    FullSampler,
+    Graph,
+    NeighborSampler,
+    RandomWalkSampler,
+    create_full_node_flow,
+    flow_from_edges,
+)
 from nodeflow.nn import RGCN, GATConv, GraphConv, HGTConv, IgnoredWeightWarning, RGCNConv, SAGEConv, TypedConv
 from nodeflow.propagation import Propagation
 from nodeflow.testing import check_layer
@@ -331,3 +339,11 @@ def test_bfloat16_and_autocast(kind: Any) -> None:
     narrow = layer.to(torch.bfloat16)(flow, h.bfloat16())
     assert narrow.dtype == torch.bfloat16
     torch.testing.assert_close(narrow.float(), exact, atol=0.2, rtol=0.1)
+
+
+def test_edges_without_a_relation_are_refused() -> None:
+    graph = Graph.typed({"a": 4, "b": 3}, {("a", "r", "b"): ([0, 1, 2], [0, 1, 1])}, reverse=True)
+    batch = RandomWalkSampler(graph, 1, metapath=["rev_r", "r"], seed=1)([1, 2])
+    conv = TypedConv({relation: SAGEConv(4, 2) for relation in graph.schema.relations})
+    with pytest.raises(ValueError, match="every edge must have a relation: edges of random walks"):
+        conv(batch, 0, torch.ones(batch.layer_sizes[0], 4))

@@ -113,12 +113,9 @@ def timed(seed: int, *, of_nodes: bool) -> tuple[Graph, dict[int, float]]:
     for name, part in graph.relations.items():
         for edge in part.ids:
             source = graph.nodes[name[0]]
-            if "t" in part.data:
-                times[edge] = float(part.data["t"][edge - part.ids.start])
-            elif "t" in source.data:
-                times[edge] = float(source.data["t"][int(src[edge]) - source.ids.start])
-            else:
-                times[edge] = -np.inf
+            own = float(part.data["t"][edge - part.ids.start]) if "t" in part.data else -np.inf
+            born = float(source.data["t"][int(src[edge]) - source.ids.start]) if "t" in source.data else -np.inf
+            times[edge] = max(own, born)
     return graph, times
 
 
@@ -305,3 +302,25 @@ def test_a_graph_without_types_has_one_relation(make: Any, number: Any, by_name:
         assert torch.equal(flow.indices, other.indices)
         assert torch.equal(flow.weight, other.weight)
     assert all(repr(sampler) and sampler._repr_html_() for sampler in samplers)
+
+
+def test_a_node_that_is_not_there_yet_has_no_edges() -> None:
+    nodes = {"u": 2, "e": {"t": torch.tensor([5, 7, 9])}}
+    edges = {("e", "d", "u"): ([0, 1, 2], [0, 0, 0], {"t": torch.tensor([1, 20, 9])})}
+    sampler = TemporalNeighborSampler(Graph.typed(nodes, edges), [-1], time="t")
+    for time, there in ((3, []), (5, [0]), (9, [0, 2]), (20, [0, 1, 2])):
+        assert sorted(sampler([0], times=[time]).flows[0].parent_eid.tolist()) == there
+    graph = Graph.from_edges([0, 1], [2, 2], edata={"t": torch.tensor([1, 4])})
+    graph.ndata["t"] = torch.tensor([3, 0, 9])
+    assert TemporalNeighborSampler(graph, [-1], time="t")([2], times=[2]).flows[0].num_edges == 0
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda graph: NeighborSampler(graph, [2, 1]),
+        lambda graph: RandomWalkSampler(graph, 1, metapath=["w", ("a", "x", "c"), ("b", "x", "a")]),
+    ],
+)
+def test_samplers_of_types_pass_all_checks(make: Any) -> None:
+    assert check_sampler(make(typed_graph(3)), [7]).passed
