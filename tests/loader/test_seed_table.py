@@ -184,7 +184,6 @@ def test_mistakes() -> None:
     for call, error, words in cases:
         with pytest.raises(error, match=words):
             call()
-    assert NodeFlowLoader(temporal, SeedTable(temporal.graph, None, [1], time=[2]), times=[3]).times.tolist() == [3]
     assert NodeFlowLoader(temporal, untimed, times=[3]).times.tolist() == [3]
 
 
