@@ -9,7 +9,7 @@ FOLDER has the folders "dblp_typed" and "freebase_typed", graphs in ``typed.npz`
 Graphs: a GraphSAGE per relation on all edges; nodes without features have learned rows. Tables: the same on the latest
 past rows, with the age of every row. The tables end years before the last test seeds, so a training seed sees them, at
 random, up to its own time or as they were up to 40 months before. Validation is the mean of two scores: with the tables
-up to each seed's time, and up to ``val_time``. It alone chose epochs and settings, with few tries.
+up to each seed's time, and up to ``val_time``. It chose epochs and settings.
 """
 
 from __future__ import annotations
@@ -34,7 +34,8 @@ from nodeflow import FullSampler, Graph, NodeFlow, NodeFlowLoader, SeedTable, Te
 from nodeflow.convert import from_tables
 from nodeflow.metrics import auroc
 
-DAY, LAGS, YEARS = 86_400, 41, 25  # seconds; 0 to 40 months of 30 days; training seeds are of the last 25 years
+DAY, MONTH = 86_400, 30 * 86_400  # seconds
+LAGS, YEARS = 41, 25  # 0 to 40 months; training seeds are of the last 25 years
 GRAPHS: dict[str, dict[str, Any]] = {
     "dblp": {"layers": 3, "width": 64, "lr": 0.005, "decay": 5e-4, "std": 1.0},
     "freebase": {"layers": 3, "width": 32, "lr": 0.003, "decay": 1e-4, "std": 0.01},
@@ -196,7 +197,7 @@ class RaceModel(torch.nn.Module):
             part = inputs.of(name)
             h = h.index_add(0, part.rows, clock((inputs.data["time"][part.rows] - part.data["time"]) / DAY))
         rows = self.gnn(batch, h.relu())[batch.seed_index]
-        return self.head(rows + self.lag(batch.seed_data["lag"] / DAY)).squeeze(1)
+        return self.head(rows + self.lag(batch.seed_data["lag"] / MONTH)).squeeze(1)
 
 
 class Races:
@@ -238,7 +239,7 @@ class Races:
         optimizer = torch.optim.Adam(model.parameters(), lr=0.005, weight_decay=1e-4)
         for epoch in range(epochs or self.epochs):
             lags = rng.integers(0, LAGS, len(self.train["time"])) * rng.integers(0, 2, len(self.train["time"]))
-            for batch in self.batches(self.train, self.train["time"] - 30 * DAY * lags, 1_000 * seed + epoch):
+            for batch in self.batches(self.train, self.train["time"] - MONTH * lags, 1_000 * seed + epoch):
                 loss = binary_cross_entropy_with_logits(model(batch), batch.seed_data["label"])
                 optimizer.zero_grad()
                 loss.backward()
