@@ -19,7 +19,7 @@ from nodeflow.flow import NodeFlow
 from nodeflow.random import derive_key, hash_ids
 from nodeflow.sampling import _link_parts as checks
 from nodeflow.sampling._base import Call, Draw, SamplerBase, StepSeeds
-from nodeflow.sampling._link_parts import MARKS, LinkLayout, paired
+from nodeflow.sampling._link_parts import MARKS, LinkLayout, LinksByName, paired
 from nodeflow.sampling._negative import DISTRIBUTIONS, Known, Negatives, Pairs, degree_weights, whole_weights
 from nodeflow.sampling._sampler import check_draws
 
