@@ -176,7 +176,7 @@ class Schema(Frozen):
         return _places(self.relations.values(), edges)
 
     def reversals(self) -> Ints:
-        """Return a number for each relation that it shares with its reverse, called ``rev_`` and its name; -1 without."""
+        """Return a number that each relation shares with its reverse, called ``rev_`` and its name; -1 without."""
         index = {relation: i for i, relation in enumerate(self.relations)}
         kinds = np.full(len(index), -1)
         for (a, name, b), i in index.items():

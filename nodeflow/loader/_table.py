@@ -95,9 +95,7 @@ class SeedTable(Frozen, metaclass=Explained):
                 columns.pop(name, None)
         stamps = None if when is None else as_stamps(when, "time", seeds.shape)
         if stamps is not None and not isinstance(time, str):
-            if "time" in columns:
-                raise ValueError("data has a column 'time' beside time=: name that column, time='time', or rename it")
-            columns["time"] = stamps
+            columns.setdefault("time", stamps)
         words = np.array([] if parts is None else parts, str)
         if parts is not None and words.shape != seeds.shape:
             raise ValueError(f"split must have one name per row ({len(seeds)}), got shape {words.shape}")

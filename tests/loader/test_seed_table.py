@@ -107,8 +107,9 @@ def test_columns_by_name_of_a_data_frame() -> None:
     assert repr(by_name) == "SeedTable(3 rows: date, won; a 2, b 1)"
     assert repr(by_name["a"]) == "SeedTable(2 rows: date, won)"
     assert len(by_name) == 3
-    # a time of its own is a column "time"
+    # a time of its own is a column "time"; one that data has stays
     assert SeedTable(GRAPH, None, [1], time=[4]).data["time"].tolist() == [4]
+    assert SeedTable(GRAPH, None, [1], time=[4], data={"time": torch.tensor([3])}).data["time"].tolist() == [3]
 
 
 @pytest.mark.parametrize("workers", [0, 2])
@@ -192,5 +193,3 @@ def test_two_times_are_refused() -> None:
     table = SeedTable(graph, "a", [0], time=[5])
     with pytest.raises(ValueError, match="the SeedTable has times already"):
         NodeFlowLoader(TemporalNeighborSampler(graph, [1], time="t"), table, times=[7])
-    with pytest.raises(ValueError, match="data has a column 'time' beside time="):
-        SeedTable(graph, "a", [0], time=[5], data={"time": torch.tensor([7])})
