@@ -137,22 +137,22 @@ def _check_in(name: object, names: Collection[object], words: str) -> None:
 def _encoded(column: Any, fitted: Array, where: str, most: int, text: Any) -> tuple[list[str], Array]:
     """Return names and rows of what a column becomes, with what its ``fitted`` rows have in common."""
     inferred, name = _pandas().api.types.infer_dtype(column, skipna=True), str(column.name)
-    known = column.notna().to_numpy(bool)
-    values = column[known]
+    present = column.notna().to_numpy(bool)
+    values = column[present]
     if inferred not in _KINDS:
         example = describe(values.iloc[0])
         raise TypeError(f"{where} holds {inferred} values such as {example}; convert it, or name it in drop=")
     if _KINDS[inferred] == "category":
-        names, rows = _categories(_plain(values), fitted[known], name, where, most, text)
+        names, rows = _categories(_plain(values), fitted[present], name, where, most, text)
     else:
-        names, rows = _numbers(values, fitted[known], name, where, _KINDS[inferred] == "date")
+        names, rows = _numbers(values, fitted[present], name, where, _KINDS[inferred] == "date")
     if not np.isfinite(rows).all():
         raise ValueError(f"{where} must hold finite numbers of the size of float32; replace others first")
     out = np.zeros((len(column), len(names)), np.float32)
-    out[known] = rows
-    if known[fitted].all():
+    out[present] = rows
+    if present[fitted].all():
         return names, out
-    return [*names, f"{name} missing"], np.column_stack([out, ~known])
+    return [*names, f"{name} missing"], np.column_stack([out, ~present])
 
 
 def _numbers(values: Any, fitted: Array, name: str, where: str, dates: bool) -> tuple[list[str], Array]:

@@ -13,7 +13,7 @@ from nodeflow._base.frozen import Frozen, Lazy
 from nodeflow._rows.rows import slice_rows, take_rows
 from nodeflow._schema.schema import Relation
 from nodeflow.flow import _matrices as matrices
-from nodeflow.flow._flow_parts import ByRelation, FlowParts, by_relation, numbers_of_relations
+from nodeflow.flow._flow_parts import ByRelation, FlowParts, by_relation
 from nodeflow.flow._layer import Layer, Move, dst_in_src
 from nodeflow.flow._pictures import flow_html
 from nodeflow.flow._validate import check_flow
@@ -146,18 +146,12 @@ class Flow(Frozen):
     @property
     def by_relation(self) -> ByRelation:
         """The edges of each relation of the schema; raises what ``of`` raises."""
-        if self._by_relation is None:  # not Lazy: that would be made for pickles, also of flows without a graph
-            self._set(_by_relation=Lazy(self._cut).get())
-        assert self._by_relation is not None
-        return self._by_relation
-
-    def _cut(self) -> ByRelation:
-        schema = self.dst_layer.schema
-        numbers = numbers_of_relations(schema, self.parent_eid) if self._numbers is None else self._numbers.get()
-        return by_relation(self.indptr, numbers, len(schema.relations))
+        # not a Lazy: pickles make those, also of flows without a graph
+        cut = self._by_relation or Lazy(lambda: by_relation(self, self._numbers)).get()
+        self._set(_by_relation=cut)
+        return cut
 
     def _frame(self, name: Relation, edges: Tensor) -> Frame:
-        """Return a frame for the edges of a relation."""
         return Frame(len(edges))
 
     def typed_frames(self) -> dict[Relation, Frame]:
@@ -167,9 +161,8 @@ class Flow(Frozen):
     def _only(self, edges: Tensor, indptr: Tensor, data: Frame) -> Flow:
         """Return the flow of some edges, ascending, with a frame."""
         structure = Structure._trusted(indptr, self.structure.indices[edges], self.num_src)
-        weight = self._weight and Lazy(lambda: self.weight[edges])
-        parts: FlowParts = {"parent_eid": Lazy(lambda: self.parent_eid[edges]), "weight": weight, "data": data}
-        parts["rows"] = self._dst_in_src
+        parts: FlowParts = {"parent_eid": Lazy(lambda: self.parent_eid[edges]), "data": data, "rows": self._dst_in_src}
+        parts["weight"] = self._weight and Lazy(lambda: self.weight[edges])
         parts["needs_weight"] = False if self._needs_weight is False else None
         return Flow._trusted(structure, self.src_layer, self.dst_layer, self.layers, **parts)
 
@@ -393,12 +386,11 @@ class Flow(Frozen):
 
         ``structure`` is given where the source layer has another order of nodes, ``move`` to go to a device.
         """
-        same = structure is None and move is None
-        same = same and src.same_parent_nid(self.src_layer) and dst.same_parent_nid(self.dst_layer)
+        kept = structure is None and move is None and src.same_parent_nid(self.src_layer)
         structure = self.structure if structure is None else structure
         frames = {name: frame.copy() for name, frame in self._frames.items()}
         parts: FlowParts = {**self.lazy_parts(), "data": self.data.copy(), "frames": frames}
-        if same:
+        if kept and dst.same_parent_nid(self.dst_layer):
             parts["rows"] = self._dst_in_src
         if move is not None:
             structure, parts["data"] = move(structure), move(parts["data"])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, TypedDict
+from typing import TYPE_CHECKING, NamedTuple, TypedDict
 
 import numpy as np
 import torch
@@ -10,8 +10,11 @@ from torch import Tensor
 
 from nodeflow import _kernels as kernels
 from nodeflow._base.frozen import Lazy
-from nodeflow._schema.schema import Relation, Schema
+from nodeflow._schema.schema import Relation
 from nodeflow.graph import Frame
+
+if TYPE_CHECKING:
+    from nodeflow.flow._flow import Flow
 
 
 class FlowParts(TypedDict, total=False):
@@ -46,20 +49,15 @@ class ByRelation(NamedTuple):
     indptr: tuple[Tensor, ...]
 
 
-def numbers_of_relations(schema: Schema, eid: Tensor) -> Tensor:
-    """Return the number of the relation of every edge, int32, from its parent id; -1 for an edge without one."""
-    starts = torch.tensor([ids.start for ids in schema.relations.values()], dtype=torch.int64, device=eid.device)
-    # of ranges that begin at one id all but one are empty
-    return torch.bucketize(eid, starts, right=True, out_int32=True) - 1
-
-
-def by_relation(indptr: Tensor, numbers: Tensor, num_relations: int) -> ByRelation:
-    """Return the edges of a flow by relation, from the number of the relation of each."""
-    if numbers.device.type == "cpu":
-        order, first, indptrs = kernels.csr.by_kind(indptr.numpy(), numbers.numpy(), num_relations)
-        sizes = np.diff(first).tolist()
-        return ByRelation(torch.from_numpy(order).split(sizes), torch.from_numpy(indptrs).unbind())
-    # numbers of few bits are sorted in a quarter of the time
-    order = torch.argsort(numbers.to(torch.int16) if num_relations < 2**15 else numbers, stable=True)
-    edges = order.split(torch.bincount(numbers + 1, minlength=num_relations + 1).tolist())[1:]
-    return ByRelation(edges, tuple(torch.searchsorted(each, indptr) for each in edges))
+def by_relation(flow: Flow, numbers: Lazy[Tensor] | None) -> ByRelation:
+    """Return the edges of a flow by relation; ``numbers``: the number of each edge's relation, None: by parent id."""
+    relations, device = flow.dst_layer.schema.relations, flow.indptr.device
+    if numbers is None:
+        # of ranges that begin at one id all but one are empty; -1 is for an edge without a parent edge
+        starts = torch.tensor([ids.start for ids in relations.values()], dtype=torch.int64, device=device)
+        eid = flow.parent_eid
+        numbers = Lazy(lambda: torch.bucketize(eid, starts, right=True, out_int32=True) - 1)
+    arrays = flow.indptr.numpy(force=True), numbers.get().numpy(force=True)
+    order, first, indptrs = kernels.csr.by_kind(*arrays, len(relations))
+    edges = torch.from_numpy(order).to(device).split(np.diff(first).tolist())
+    return ByRelation(edges, torch.from_numpy(indptrs).to(device).unbind())

@@ -81,8 +81,8 @@ class SeedTable(Frozen, metaclass=Explained):
 
         def column(value: Any, argument: str) -> Any:
             if isinstance(value, str) and value not in columns:
-                there = ", ".join(map(repr, columns)) or "none"
-                raise KeyError(f"{argument}: no column {value!r} in data; there are {there}")
+                names = ", ".join(map(repr, columns)) or "none"
+                raise KeyError(f"{argument}: no column {value!r} in data; there are {names}")
             return lasting(columns[value] if isinstance(value, str) else value)
 
         ids, when, parts = column(nodes, "nodes"), column(time, "time"), column(split, "split")
@@ -118,8 +118,8 @@ class SeedTable(Frozen, metaclass=Explained):
     def __getitem__(self, part: str) -> SeedTable:
         """Return the rows of a part of the split, in their order."""
         if not isinstance(part, str) or part not in self._parts:
-            there = ", ".join(map(repr, self._parts)) or "none; pass split="
-            raise KeyError(f"no part {part!r} in the split; there are {there}")
+            names = ", ".join(map(repr, self._parts)) or "none; pass split="
+            raise KeyError(f"no part {part!r} in the split; there are {names}")
         rows = self._parts[part]
         data = Frame(len(rows), {name: take_rows(column, rows) for name, column in self.data.items()})
         return SeedTable._trusted(self.schema, self.seeds[rows], None if self.time is None else self.time[rows], data)

@@ -63,7 +63,7 @@ class LinkSampler(SamplerBase):
             destination, 2, 4, ... of the source).
         birth: for a sampler with times, from which time on each node exists: a number per node, or the name of a node
             column. Negatives exist at the time of their seed. None: by the sampler's ``time``, that of the first edge
-            of the node in either direction (a node without edges then never exists), or the node's own.
+            of the node in either direction (a node without edges then never exists), and not before the node's own.
         chunk: number of consecutive seed edges that share their negatives, so that fewer nodes are computed. They need
             them of one type, and stay on one process where several share a step. None is 1.
         exclude: which edges no node of the batch may draw: "self" the seed edges; "reverse" all edges between the two

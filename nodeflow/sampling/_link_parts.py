@@ -84,9 +84,11 @@ def as_pairs(value: object, graph: Graph, relation: str | None) -> Links:
     relations, types = list(schema.relations), list(schema.nodes)
     for end, word, ids in ((0, "source", links.src), (2, "destination", links.dst)):
         wanted = np.array([types.index(each[end]) for each in relations], np.int64)[links.relation]
-        if (i := first_true((got := schema.types_of(ids)) != wanted)) is not None:
+        if (i := first_true((types_of := schema.types_of(ids)) != wanted)) is not None:
             named = relations[links.relation[i]]
-            raise ValueError(f"{name}[{i}] is a link of {named}, but its {word} {ids[i]} is of type {types[got[i]]!r}")
+            raise ValueError(
+                f"{name}[{i}] is a link of {named}, but its {word} {ids[i]} is of type {types[types_of[i]]!r}"
+            )
     return links
 
 
@@ -141,9 +143,10 @@ def birth_times(sampler: SamplerBase, value: object) -> Array:
     graph = sampler.graph
     if value is None:
         column = str(getattr(sampler, "time", ""))
-        if column in graph.edata:
-            return _first_times(graph, column)
         of_nodes = times_of_nodes(graph, column)
+        if column in graph.edata:
+            firsts = _first_times(graph, column)
+            return firsts if of_nodes is None else np.maximum(firsts, of_nodes)
         if of_nodes is None:
             raise TypeError(
                 f"birth is missing: {type(sampler).__name__} has no column of times, of all edges or of nodes, from "

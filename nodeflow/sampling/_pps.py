@@ -45,7 +45,8 @@ def scale_of(values: NDArray[np.floating]) -> float:
 def list_probabilities(scores: Floats, size: int) -> Floats:
     """Return ``min(1, c * score)`` with the c for which the probabilities add up to ``size``, float64 ``[n]``.
 
-    Scores are finite and not negative. Where no more candidates than ``size`` have one above 0, each of those gets 1.
+    Scores are finite and not negative. Where no more candidates than ``size`` have one above 0, each of those gets 1;
+    with ``size`` 0 all get 0.
 
     Source: Sarndal, Swensson, Wretman 1992, section 3.6.1. Cost: proportional to n, and to size * log(size).
     """
