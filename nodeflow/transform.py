@@ -20,7 +20,7 @@ from nodeflow._base.checks import Ints, as_array, as_ids, as_int, check_one_of, 
 from nodeflow._base.types import EdgeFilter, IdsLike, NumbersLike
 from nodeflow._edges.columns import edge_mask, edge_numbers
 from nodeflow._rows.rows import concat_rows, take_rows, whole_column, zero_rows
-from nodeflow.graph import Frame, Graph, with_types_of
+from nodeflow.graph import Frame, Graph, with_reverses, with_types_of
 from nodeflow.random import Random, derive_key
 
 __all__ = [
@@ -46,10 +46,13 @@ DEGREES: Final = (IN_DEGREE, OUT_DEGREE)
 def reverse(graph: Graph) -> Graph:
     """Return the graph with every edge turned round; edge ids, node and edge columns stay.
 
+    Of several relations each becomes its reverse: ("a", "r", "b") becomes ("b", "rev_r", "a").
+
     >>> reverse(Graph.from_edges([0], [1])).edges()
     (tensor([1]), tensor([0]))
     """
-    graph.schema.check_one_type("reverse")
+    if graph.schema.has_several:
+        return with_reverses(graph, keep=False)
     src, dst = graph.edges()
     return Graph.from_edges(dst, src, num_nodes=graph.num_nodes, ndata=graph.ndata, edata=graph.edata)
 
@@ -61,7 +64,9 @@ def add_reverse_edges(graph: Graph, *, mark: str | None = None) -> Graph:
     The reversed edges come after those of ``graph``, in the same order. A reversed edge has the values of its edge in
     every edge column. Self-loops get no reverse. Where both directions exist already, both get their reverse:
     such a pair is then joined by two edges each way, and ``mean`` over neighbours counts it twice. Ask ``is_symmetric``
-    first: a symmetric graph needs no reverses (``nodeflow train`` leaves it as it is).
+    first: a symmetric graph needs no reverses (``nodeflow train`` leaves it as it is). Of several relations the
+    reverses, also of self-loops, are relations of their own: ("b", "rev_r", "a") for ("a", "r", "b"), but for those
+    that the graph has already.
 
     Args:
         mark: name of a new int8 edge column that is 0 for an edge of ``graph`` and 1 for an added one.
@@ -71,6 +76,8 @@ def add_reverse_edges(graph: Graph, *, mark: str | None = None) -> Graph:
     >>> add_reverse_edges(Graph.from_edges([0, 2], [1, 2])).edges()
     (tensor([0, 2, 1]), tensor([1, 2, 0]))
     """
+    if graph.schema.has_several:
+        return _marked(graph, with_reverses(graph, keep=True), mark)
     src, dst = graph.edges()
     added = (src != dst).nonzero().squeeze(1)
     return _with_edges(graph, dst[added], src[added], added, mark)
@@ -374,13 +381,19 @@ def _chosen(frame: Frame, name: str, ids: Ints) -> dict[str, Tensor]:
 def _with_edges(graph: Graph, src: Tensor, dst: Tensor, like: Tensor | None, mark: str | None) -> Graph:
     """Add edges whose columns are the rows ``like`` of the graph's, or zeros."""
     graph.schema.check_one_type("an addition of edges")
-    if mark is not None and mark in graph.edata:
-        raise ValueError(f"the graph has an edge column {mark!r} already; choose another name for mark")
     columns = Frame(graph.num_edges + len(src))
     for name, column in graph.edata.items():
         more = zero_rows(column, len(src)) if like is None else take_rows(column, like)
         columns[name] = concat_rows([whole_column(column), more])
-    if mark is not None:
-        columns[mark] = (np.arange(columns.num_rows) >= graph.num_edges).astype(np.int8)
     ends = (torch.cat(pair) for pair in zip(graph.edges(), (src, dst), strict=True))
-    return Graph.from_edges(*ends, num_nodes=graph.num_nodes, ndata=graph.ndata, edata=columns)
+    both = Graph.from_edges(*ends, num_nodes=graph.num_nodes, ndata=graph.ndata, edata=columns)
+    return _marked(graph, both, mark)
+
+
+def _marked(graph: Graph, both: Graph, mark: str | None) -> Graph:
+    """Return a graph with a column ``mark`` that is 1 for the edges after those of ``graph``; None: without."""
+    if mark is not None:
+        if mark in graph.edata:
+            raise ValueError(f"the graph has an edge column {mark!r} already; choose another name for mark")
+        both.edata[mark] = (np.arange(both.num_edges) >= graph.num_edges).astype(np.int8)
+    return both

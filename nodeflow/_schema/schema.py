@@ -98,9 +98,14 @@ class Schema(Frozen):
         """Number of edges of all relations."""
         return sum(map(len, self.relations.values()))
 
+    @property
+    def has_several(self) -> bool:
+        """Whether there are several node types, or several relations."""
+        return len(self.nodes) > 1 or len(self.relations) > 1
+
     def check_one_type(self, what: str) -> None:
         """Raise TypeError where there are several types or relations, which ``what`` would lose."""
-        if len(self.nodes) > 1 or len(self.relations) > 1:
+        if self.has_several:
             raise TypeError(
                 f"{what} takes graphs of one node type and one relation, this one has {len(self.nodes)} and "
                 f"{len(self.relations)}: {self}; Graph(graph.indptr, graph.indices, edge_ids=graph.stored_edge_ids) is "

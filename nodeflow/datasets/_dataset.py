@@ -295,7 +295,7 @@ def _target_row(labels: Tensor) -> str:
 
 def _schema_table(graph: Graph) -> list[str]:
     """Return the lines of a table of node types and one of relations; none where there is one of each."""
-    if len(graph.nodes) == len(graph.relations) == 1:
+    if not graph.schema.has_several:
         return []
     rows = [("node type", "nodes", "columns")]
     rows += [(name, f"{len(part):,}", ", ".join(part.data)) for name, part in graph.nodes.items()]

@@ -24,6 +24,7 @@ from nodeflow.graph._names import NodeNames
 from nodeflow.graph._types import OfType
 from nodeflow.graph._types import Types as Types
 from nodeflow.graph._types import with_frames as with_frames
+from nodeflow.graph._types import with_reverses as with_reverses
 from nodeflow.graph._types import with_types_of as with_types_of
 
 __all__ = ["Frame", "Graph", "NodeNames", "OfType", "Schema"]

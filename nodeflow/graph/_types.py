@@ -180,6 +180,28 @@ def with_types_of(graph: Graph, whole: Graph, nodes: Ints, edges: Ints) -> Graph
     return graph._trusted(graph.csc(), graph.ndata, graph.edata, Types.of(own, graph.ndata, graph.edata, frame))
 
 
+def with_reverses(graph: Graph, *, keep: bool) -> Graph:
+    """Return a graph with the reverse of each relation: in its place, or with ``keep`` of those that have none yet.
+
+    A reverse has the name of its relation with ``rev_`` before it, and the columns of its edges.
+    """
+    (src, dst), edges, back = graph.edges(), {}, {}
+    rows = [torch.arange(graph.num_edges if keep else 0)]
+    for (relation, part), pair in zip(graph.relations.items(), graph.schema.reversals(), strict=True):
+        ids = slice(part.ids.start, part.ids.stop)
+        ends = [graph.nodes[end].to_local(nodes[ids]) for end, nodes in ((relation[0], src), (relation[2], dst))]
+        if keep:
+            edges[relation] = (*ends, part.data)
+        if not keep or pair < 0:
+            back[relation[2], REVERSE + relation[1], relation[0]] = (*reversed(ends), part.data)
+            rows.append(torch.arange(ids.start, ids.stop))
+    both = type(graph).typed({name: len(part) for name, part in graph.nodes.items()}, {**edges, **back})
+    for name, part in graph.nodes.items():
+        both.nodes[name].data.update(part.data)
+    of_edges = torch.cat(rows)
+    return with_frames(both, graph.ndata, {name: take_rows(column, of_edges) for name, column in graph.edata.items()})
+
+
 def with_frames(graph: Graph, ndata: ColumnsLike, edata: ColumnsLike) -> Graph:
     """Return a graph of the same edges, types and columns of types, with other columns of all nodes and edges."""
     own = {"nodes": list(graph.nodes.values()), "edges": list(graph.relations.values())}

@@ -110,7 +110,7 @@ def graph_code(graph: Graph) -> str:
     frames = {"ndata": graph.ndata, "edata": graph.edata}
     words = [f"{word}={_columns(frame)}" for word, frame in frames.items() if dense(frame)]
     src, dst = graph.edges()
-    if len(graph.nodes) == len(graph.relations) == 1:
+    if not graph.schema.has_several:
         arguments = [str(src.tolist()), str(dst.tolist()), f"num_nodes={graph.num_nodes}", *words]
         return f"graph = Graph.from_edges({', '.join(arguments)})"
     nodes = {name: _columns(each.data) if dense(each.data) else len(each) for name, each in graph.nodes.items()}

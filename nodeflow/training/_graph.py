@@ -26,11 +26,9 @@ from nodeflow._rows.rows import (
     is_sparse,
     layout_of,
     slice_rows,
-    take_rows,
     to_arrays,
     whole_column,
 )
-from nodeflow._schema.schema import REVERSE
 from nodeflow.datasets import Dataset, features_of
 from nodeflow.distributed import DistributedGraph, DistributedRows
 from nodeflow.graph import Graph, with_frames
@@ -163,40 +161,15 @@ def directed(graph: Graph, direction: str, edge_type: str = "") -> Graph:
     """
     if graph.peers.size > 1:
         return graph
-    several = _has_types(graph)
     if direction == "out":
-        return _reversed(graph, keep=False) if several else reverse(graph)
+        return reverse(graph)
     if direction == "in" or is_symmetric(graph):
         return graph
-    both, column = _reversed(graph, keep=True) if several else add_reverse_edges(graph), edge_types(graph, edge_type)
+    both, column = add_reverse_edges(graph), edge_types(graph, edge_type)
     if column is not None and graph.num_edges:
         types = graph.edata[column].long()
         both.edata[column] = torch.cat([types, both.edata[column][graph.num_edges :].long() + int(types.max()) + 1])
     return both
-
-
-def _has_types(graph: Graph) -> bool:
-    return max(len(graph.schema.nodes), len(graph.schema.relations)) > 1
-
-
-def _reversed(graph: Graph, *, keep: bool) -> Graph:
-    """Return the graph with the reverses of its relations: in their place, or with ``keep`` of those without one."""
-    (src, dst), edges, back, kept = graph.edges(), {}, {}, []
-    for (relation, part), paired in zip(graph.relations.items(), graph.schema.reversals() >= 0, strict=True):
-        ids = slice(part.ids.start, part.ids.stop)
-        ends = [graph.nodes[end].to_local(nodes[ids]) for end, nodes in ((relation[0], src), (relation[2], dst))]
-        if keep:
-            edges[relation] = (*ends, part.data)
-        if not (keep and paired):
-            back[relation[2], REVERSE + relation[1], relation[0]] = (*reversed(ends), part.data)
-            kept.append(torch.arange(ids.start, ids.stop))
-    sizes = {name: len(part) for name, part in graph.nodes.items()}
-    both = Graph.typed(sizes, {**edges, **back})
-    rows = torch.cat([torch.arange(graph.num_edges if keep else 0), *kept])
-    edata = {name: take_rows(column, rows) for name, column in graph.edata.items()}
-    for name, part in graph.nodes.items():
-        both.nodes[name].data.update(part.data)
-    return with_frames(both, graph.ndata, edata)
 
 
 def with_features(graph: Graph, storage: str, dtype: torch.dtype) -> Graph:
@@ -250,7 +223,7 @@ def relations_of(graph: Graph, edge_type: str) -> tuple[str, int]:
     """
     with graph.peers.together("types of edges", exchanges=1):
         column = edge_types(graph, edge_type)
-        if column is None and _has_types(graph):
+        if column is None and graph.schema.has_several:
             return "", 0
         if column is None:
             raise ValueError("model 'rgcn' needs an edge column with types from 0: name it with edge_type")

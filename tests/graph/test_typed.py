@@ -213,8 +213,6 @@ def test_types_of_ids(sizes: list[int], data: st.DataObject) -> None:
 @pytest.mark.parametrize(
     "lose",
     [
-        transform.reverse,
-        transform.add_reverse_edges,
         transform.add_self_loops,
         convert.to_edge_table,
         convert.to_node_table,
@@ -274,3 +272,31 @@ def test_a_sparse_column_says_how_many_nodes_there_are() -> None:
 def test_what_is_no_column_is_named() -> None:
     with pytest.raises(TypeError, match="or a dict of columns, but 'num_nodes' is no column"):
         Graph.typed({"a": {"num_nodes": 3}}, {})
+
+
+@given(typed_graphs())
+def test_reverses_are_relations_of_their_own(graph: Graph) -> None:
+    for part in (*graph.nodes.values(), *graph.relations.values()):
+        part.data["place"] = torch.arange(len(part))
+    graph.edata["id"] = torch.arange(graph.num_edges)
+    if not graph.schema.has_several:
+        return
+    turned, both = transform.reverse(graph), transform.add_reverse_edges(graph, mark="added")
+    assert list(turned.relations) == [(b, f"rev_{name}", a) for a, name, b in graph.relations]
+    assert all(torch.equal(new, old) for new, old in zip(turned.edges(), graph.edges()[::-1], strict=True))
+    assert both.edata["added"].tolist() == [0] * graph.num_edges + [1] * (both.num_edges - graph.num_edges)
+    assert list(both.relations)[: len(graph.relations)] == list(graph.relations)
+    assert set(both.relations) == {*graph.relations, *turned.relations}
+    origin = both.edata["id"][graph.num_edges :]
+    for new, old in zip((end[graph.num_edges :] for end in both.edges()), graph.edges()[::-1], strict=True):
+        assert torch.equal(new, old[origin])
+    for name, part in graph.relations.items():
+        back = name[2], f"rev_{name[1]}", name[0]
+        for made in (turned.relations[back], both.relations[back], both.relations[name]):
+            assert torch.equal(made.data["place"], part.data["place"])
+    for name, part in graph.nodes.items():
+        assert torch.equal(both.nodes[name].data["place"], part.data["place"])
+    # a relation that has a reverse gets no other one
+    assert transform.add_reverse_edges(both).schema == both.schema
+    with pytest.raises(ValueError, match="the graph has an edge column 'added' already"):
+        transform.add_reverse_edges(both, mark="added")
