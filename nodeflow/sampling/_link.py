@@ -62,8 +62,8 @@ class LinkSampler(SamplerBase):
         corrupt: what a negative takes the place of: "destination", "source", or "both" (negative 1, 3, ... of the
             destination, 2, 4, ... of the source).
         birth: for a sampler with times, from which time on each node exists: a number per node, or the name of a node
-            column. Negatives exist at the time of their seed. None: by the sampler's ``time``, that of the first edge
-            of the node in either direction (a node without edges then never exists), and not before the node's own.
+            column. Negatives exist at the time of their seed. None: by the sampler's ``time``, the node's own; where
+            it has none, and edges have times, that of its first edge in either direction: without edges it never exists.
         chunk: number of consecutive seed edges that share their negatives, so that fewer nodes are computed. They need
             them of one type, and stay on one process where several share a step. None is 1.
         exclude: which edges no node of the batch may draw: "self" the seed edges; "reverse" all edges between the two

@@ -17,7 +17,7 @@ from nodeflow._schema.schema import Relation, Schema
 from nodeflow.flow import NodeFlow
 from nodeflow.graph import Graph
 from nodeflow.sampling._base import SamplerBase, check_one_process
-from nodeflow.sampling._times import time_column, times_of_nodes
+from nodeflow.sampling._times import NO_TIME, time_column, times_of_nodes
 
 LinksByName: TypeAlias = "Mapping[str, LinksLike] | Mapping[Relation, LinksLike]"
 """Pairs ``[n, 2]`` by relation, in ids within the types of both ends."""
@@ -146,7 +146,8 @@ def birth_times(sampler: SamplerBase, value: object) -> Array:
         of_nodes = times_of_nodes(graph, column)
         if column in graph.edata:
             firsts = _first_times(graph, column)
-            return firsts if of_nodes is None else np.maximum(firsts, of_nodes)
+            own = firsts if of_nodes is None else of_nodes
+            return np.where(own == NO_TIME[own.dtype.kind], firsts, own)
         if of_nodes is None:
             raise TypeError(
                 f"birth is missing: {type(sampler).__name__} has no column of times, of all edges or of nodes, from "

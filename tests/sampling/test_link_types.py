@@ -189,8 +189,8 @@ def test_pairs_and_known_links_by_the_names_of_relations() -> None:
     assert (named([0]).chunks[0].relation, named.text()) == (None, plain.text())
 
 
-@pytest.mark.parametrize("of_nodes", [False, True])
-def test_negatives_at_times_exist_have_the_type_and_are_not_known(of_nodes: bool) -> None:
+@pytest.mark.parametrize("times_of", ["argument", "nodes", "nodes and edges"])
+def test_negatives_at_times_exist_have_the_type_and_are_not_known(times_of: str) -> None:
     birth = torch.tensor([0, 1, 2, 3, 9, 5, 4, 3, 2, 1, 0, 0, 7])
     src, dst = GRAPH.edges()
     ids = GRAPH.schema.ids
@@ -199,13 +199,13 @@ def test_negatives_at_times_exist_have_the_type_and_are_not_known(of_nodes: bool
         for name, at in GRAPH.schema.relations.items()
     }
     graph = Graph.typed({name: len(nodes) for name, nodes in GRAPH.schema.nodes.items()}, edges)
-    if of_nodes:  # then a node begins to be there at its own time
+    if times_of != "argument":  # then a node begins to be there at its own time, also if its first edge is earlier
         graph.ndata["time"] = birth
-    else:
+    if times_of != "nodes":
         graph.edata["time"] = torch.zeros(graph.num_edges, dtype=torch.int64)
     sampler = TemporalNeighborSampler(graph, [1], time="time")
-    given = {} if of_nodes else {"birth": birth}
-    links = LinkSampler(sampler, num_negatives=60, corrupt="both", filter_known=True, **given)
+    birth_given = {"birth": birth} if times_of == "argument" else {}
+    links = LinkSampler(sampler, num_negatives=60, corrupt="both", filter_known=True, **birth_given)
     seeds, times, triples = [0, 0, 8, 22], [4, 5, 9, 6], triples_of(graph)
     batch = links(seeds, times=torch.tensor(times))
     for row, e, time in zip(batch.seeds[batch.seed_index].tolist(), seeds, times, strict=True):
