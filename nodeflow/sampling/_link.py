@@ -63,7 +63,7 @@ class LinkSampler(SamplerBase):
             destination, 2, 4, ... of the source).
         birth: for a sampler with times, from which time on each node exists: a number per node, or the name of a node
             column. Negatives exist at the time of their seed. None: by the sampler's ``time``, the node's own; where
-            it has none, and edges have times, that of its first edge in either direction: without edges it never exists.
+            it has none, and edges have times, that of its first edge in either direction; without edges it never does.
         chunk: number of consecutive seed edges that share their negatives, so that fewer nodes are computed. They need
             them of one type, and stay on one process where several share a step. None is 1.
         exclude: which edges no node of the batch may draw: "self" the seed edges; "reverse" all edges between the two
