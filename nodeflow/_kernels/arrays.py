@@ -3,7 +3,7 @@
 import numpy as np
 from numba import njit
 
-_FEW = 16  # so many are compared one after another, without a branch that would often be predicted wrong
+_FEW = 4  # so many are compared one after another, without a branch that would often be predicted wrong
 
 
 @njit(inline="always")
