@@ -36,8 +36,10 @@ root_doc = "index"
 nitpicky = True
 nitpick_ignore = [  # types of libraries without an inventory here
     ("py:class", "Data"),
+    ("py:class", "HeteroData"),
     ("py:class", "dgl.DGLGraph"),
     ("py:class", "hypothesis.strategies.SearchStrategy"),
+    ("py:class", "pandas.DataFrame"),
     ("py:class", "torch.utils.flop_counter.FlopCounterMode"),
 ]
 
