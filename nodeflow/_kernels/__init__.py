@@ -22,7 +22,10 @@ def __getattr__(name: str) -> Any:
     """Import a file of loops; names are unique over the folders."""
     for folder in _FOLDERS:
         if not name.startswith("_") and find_spec(f"{folder}.{name}") is not None:
-            module = import_module(f"{folder}.{name}")
+            try:
+                module = import_module(f"{folder}.{name}")
+            except RuntimeError as error:
+                raise import_module(f"{__name__}.loop_files").named(error) from None
             import_module(f"{__name__}.interruptible").make_interruptible(f"{__name__}.")
             globals()[name] = module  # later calls find it without coming here
             return module

@@ -12,9 +12,11 @@ from types import FunctionType
 from typing import Any
 
 import numpy as np
+from numba.core.caching import FunctionCache
 from numba.core.registry import CPUDispatcher
 
 from nodeflow._kernels import in_python
+from nodeflow._kernels.loop_files import LoopFiles
 
 _call = CPUDispatcher.__call__
 
@@ -38,7 +40,7 @@ class Loop(CPUDispatcher):
 def make_interruptible(prefix: str) -> None:
     """Make every compiled loop a ``Loop`` in the loaded modules whose names begin with ``prefix``.
 
-    That one loop calls another does not change: they do so compiled. Where nothing is compiled, numbers of 64 bits
+    Its files become ``LoopFiles``. That one loop calls another does not change: they do so compiled. Where nothing is compiled, numbers of 64 bits
     overflow without a warning, as they do compiled.
     """
     for name, module in list(sys.modules.items()):  # also those that a file of loops has imported itself
@@ -46,5 +48,7 @@ def make_interruptible(prefix: str) -> None:
             for value in list(vars(module).values()):
                 if type(value) is CPUDispatcher:
                     value.__class__ = Loop
+                    if type(value._cache) is FunctionCache:
+                        value._cache.__class__ = LoopFiles
                 elif in_python.ACTIVE and isinstance(value, FunctionType) and value.__module__ == name:
                     setattr(module, value.__name__, np.errstate(all="ignore")(value))

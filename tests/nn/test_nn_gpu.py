@@ -41,7 +41,7 @@ def same(conv: FlowConv) -> None:
     _, batch = example()
     h, results = values((batch.layer_sizes[0], 3)), []
     for device in ("cpu", "cuda"):
-        here, rows = copy.deepcopy(conv).to(device), h.to(device).requires_grad_()
+        here, rows = copy.deepcopy(conv).to(device), h.detach().to(device).requires_grad_()
         out = here(batch.to(device), 0, rows)
         out.square().sum().backward()
         results.append([out.detach().cpu(), rows.grad.cpu(), *(p.grad.cpu() for p in here.parameters())])
