@@ -12,11 +12,10 @@ from types import FunctionType
 from typing import Any
 
 import numpy as np
-from numba.core.caching import FunctionCache
 from numba.core.registry import CPUDispatcher
 
 from nodeflow._kernels import in_python
-from nodeflow._kernels.loop_files import LoopFiles
+from nodeflow._kernels.loop_files import tolerate
 
 _call = CPUDispatcher.__call__
 
@@ -40,15 +39,14 @@ class Loop(CPUDispatcher):
 def make_interruptible(prefix: str) -> None:
     """Make every compiled loop a ``Loop`` in the loaded modules whose names begin with ``prefix``.
 
-    Its files become ``LoopFiles``. That one loop calls another does not change: they do so compiled. Where nothing is compiled, numbers of 64 bits
-    overflow without a warning, as they do compiled.
+    Its files may fail (``loop_files.py``). That one loop calls another does not change: they do so compiled. Where
+    nothing is compiled, numbers of 64 bits overflow without a warning, as they do compiled.
     """
     for name, module in list(sys.modules.items()):  # also those that a file of loops has imported itself
         if name.startswith(prefix):
             for value in list(vars(module).values()):
                 if type(value) is CPUDispatcher:
                     value.__class__ = Loop
-                    if type(value._cache) is FunctionCache:
-                        value._cache.__class__ = LoopFiles
+                    tolerate(value)
                 elif in_python.ACTIVE and isinstance(value, FunctionType) and value.__module__ == name:
                     setattr(module, value.__name__, np.errstate(all="ignore")(value))

@@ -25,11 +25,17 @@ class LoopFiles(FunctionCache):
             warnings.warn(words, RuntimeWarning, stacklevel=2)
 
 
+def tolerate(loop: Any) -> None:
+    """Let the files of a compiled loop be ``LoopFiles``."""
+    if type(loop._cache) is FunctionCache:  # noqa: SLF001
+        loop._cache.__class__ = LoopFiles  # noqa: SLF001
+
+
 def named(error: RuntimeError) -> Exception:
     """Return the error to raise for one of numba's: where it has no folder for files, one that says what to set."""
     if "no locator available" not in str(error):
         return error
     return OSError(
-        f"compiled loops are kept beside {__file__} or in the cache folder of the user, and neither can be written: set "
-        "NUMBA_CACHE_DIR to a folder that can"
+        f"compiled loops are kept beside {__file__} or in the cache folder of the user, and neither can be written: "
+        "set NUMBA_CACHE_DIR to a folder that can"
     )

@@ -1,4 +1,4 @@
-"""Files of compiled loops: a disk that cannot hold them stops no call, and a missing folder is said with what to set."""
+"""Files of compiled loops: a full disk stops no call, and where there is no folder an error says what to set."""
 
 from __future__ import annotations
 
