@@ -114,10 +114,10 @@ def test_code_of_the_pages_on_large_data_is_not_cut_off(page: Path) -> None:
 
 EXAMPLES = {
     "nodeflow.convert._attributes": ["networkx", "igraph"],
-    "nodeflow.convert._databases": ["pandas"],
+    "nodeflow.convert._from_tables": ["pandas"],
     "nodeflow.convert._from_pyg": ["torch_geometric"],
     "nodeflow.convert._to_pyg": ["torch_geometric"],
-    "nodeflow.convert._tables": ["pandas"],
+    "nodeflow.convert._edge_tables": ["pandas"],
 }
 """Libraries that examples of a module use, and that are not needed otherwise."""
 
