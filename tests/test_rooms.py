@@ -79,6 +79,7 @@ def test_compiled_loops_know_neither_torch_nor_classes_of_the_package() -> None:
             "collections",
             "importlib",
             "types",
+            "warnings",
             "__future__",
         }, path
 

@@ -79,6 +79,12 @@ class Draws:
             self._add(self.case.call(epoch=epoch), weights[epoch - start], counts[epoch - start])
         self.weights, self.counts = np.concatenate([self.weights, weights]), np.concatenate([self.counts, counts])
 
+    def by_group(self, values: Array) -> Array:
+        """Return the sums ``[..., groups]`` of ``values`` ``[..., candidates]`` over the candidates of each group."""
+        order = self.group.argsort(kind="stable")
+        begins = np.searchsorted(self.group[order], np.arange(int(self.group.max()) + 1))
+        return np.add.reduceat(values[..., order], begins, axis=-1)
+
     def _add(self, batch: NodeFlow, weights: Array, counts: Array) -> None:
         num_edges, flows = self.case.graph.num_edges, batch.flows
         for i in range(self.tested):
@@ -149,20 +155,17 @@ def _subgraphs(case: SamplerCase) -> float | None:
 def _means(draws: Draws, stage: int) -> float | None:
     """Test the means of groups of edges after ``stage`` draws; returns the smallest bias that would be seen."""
     weights, counts, exact = draws.weights[:stage], draws.counts[:stage], draws.exact
-    num_groups = int(draws.group.max()) + 1
-    size = np.bincount(draws.group, minlength=num_groups)
-    member = np.zeros((len(exact), num_groups))
-    member[np.arange(len(exact)), draws.group] = 1 / size[draws.group]
-    error = (weights - exact) @ member  # [draws, flows, groups], the mean over the edges that are alike
+    size = np.bincount(draws.group)
+    error = draws.by_group(weights - exact) / size  # [draws, flows, groups], the mean over the edges that are alike
     mean, of_draws = error.mean(0), error.var(0) / stage
     total, squares = np.abs(weights).sum(0), (weights**2).sum(0)
     # of one draw, by the weights seen: weight * p is exact, so the variance is exact * (weight - exact)
     typical = np.divide(squares, total, out=np.zeros_like(total), where=total > 0)
-    by_weight = np.clip(np.abs(exact) * typical - exact**2, 0, None) @ member / (size * stage)
+    by_weight = draws.by_group(np.clip(np.abs(exact) * typical - exact**2, 0, None)) / (size**2 * stage)
     deviation = np.sqrt(np.maximum(of_draws, by_weight))
-    seen = counts.sum(0) @ (member > 0)
+    seen = draws.by_group(counts.sum(0))
     limit = NormalDist().inv_cdf(1 - FALSE_ALARM / (2 * _TESTS * _CASES * mean.size))
-    wanted = exact @ member
+    wanted = draws.by_group(exact) / size
     tested = seen >= _SEEN
     excess = np.where(tested, np.abs(mean) - limit * deviation - 1e-5 * (1 + np.abs(wanted)), -np.inf)
     at = np.unravel_index(int(excess.argmax()), excess.shape)
