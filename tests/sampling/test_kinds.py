@@ -46,7 +46,7 @@ def relations_of(graph: Graph, flow: Any) -> np.ndarray[Any, Any]:
     return graph.schema.relations_of(flow.parent_eid.numpy())
 
 
-@pytest.mark.parametrize("direction", ["in", "out", "both"])
+@pytest.mark.parametrize("direction", ["in", pytest.param("out", marks=pytest.mark.slow), "both"])
 @pytest.mark.parametrize("name", MAKE)
 def test_sums_of_the_relations_that_are_drawn_are_unbiased(name: str, direction: str) -> None:
     graph = typed_graph(3, edges=25)
