@@ -49,9 +49,11 @@ def opaque(function: Callable[P, R]) -> Callable[P, R]:
 
     @wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
-        if not torch.compiler.is_compiling():
-            return function(*args, **kwargs)
+        # the compiler gives up on a caller after a few looks, and then looks into what that calls: not compiled, but
+        # called from a compiled model, is the same here as compiled
         if not plain:
+            if not torch.compiler.is_compiling():
+                return function(*args, **kwargs)
             plain.append(torch.compiler.disable(function))
         return plain[0](*args, **kwargs)
 

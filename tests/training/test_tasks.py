@@ -342,15 +342,6 @@ def test_bf16_keeps_features_in_16_bits_where_products_read_them() -> None:
     assert all(torch.equal(other.task.graph.ndata["feat"], exact) for other in others)
 
 
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore")  # of the compiler, about itself
-def test_a_compiled_model_trains() -> None:
-    plain = train(planted(), FAST.replace(dropout=0.0, epochs=2))
-    result = train(planted(), FAST.replace(dropout=0.0, epochs=2, compile=True))
-    for one, other in zip(result.records, plain.records, strict=True):
-        assert one.loss == pytest.approx(other.loss, rel=1e-3)
-
-
 def test_files_of_predictions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     data, nodes = planted(), torch.tensor([4, 0])
     outputs = torch.tensor([[0.0, 3.0, 1.0], [2.0, 0.0, 0.0]])
