@@ -185,9 +185,7 @@ def with_types_of(graph: Graph, whole: Graph, nodes: Ints, edges: Ints) -> Graph
     if (np.diff(types) < 0).any():
         names = ", ".join(map(repr, schema.nodes))
         raise ValueError(f"nodes must come type after type, {names}, since a type is a range of ids")
-    sizes = np.bincount(types, minlength=len(schema.nodes)).tolist()
-    counts = np.bincount(schema.relations_of(edges), minlength=len(schema.relations)).tolist()
-    own = Schema(dict(zip(schema.nodes, sizes, strict=True)), dict(zip(schema.relations, counts, strict=True)))
+    own = schema.counted(types, schema.relations_of(edges))
     parts: dict[str, tuple[list[OfType], list[range], Ints]] = {
         "nodes": (list(whole.nodes.values()), list(own.nodes.values()), nodes),
         "edges": (list(whole.relations.values()), list(own.relations.values()), edges),
