@@ -65,6 +65,15 @@ def as_ids(value: object, name: str, upper: int, what: str = "node", *, lower: i
     return np.ascontiguousarray(array, np.int64)
 
 
+def pinned(tensor: torch.Tensor) -> torch.Tensor:
+    """Return a tensor in page-locked memory. Raises ValueError where torch has no device that copies from there."""
+    try:
+        return tensor.pin_memory()
+    except RuntimeError as error:
+        words = str(error).splitlines()[0]
+        raise ValueError(f"pin_memory needs a GPU that torch can use ({words}); without one leave it out") from None
+
+
 def unmasked(value: Any, name: str, size: int, what: str = "node", hint: str = "") -> Any:
     """Return the ids where a bool mask ``[size]`` is True; what is no mask comes back as it is.
 

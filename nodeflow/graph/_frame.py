@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from nodeflow._base.calls import checked
-from nodeflow._base.checks import as_count, check_num_rows, check_type, describe, plain_array
+from nodeflow._base.checks import as_count, check_num_rows, check_type, describe, pinned, plain_array
 from nodeflow._base.types import ColumnLike, ColumnsLike
 from nodeflow._display.columns import column_table
 from nodeflow._display.html import page
@@ -164,8 +164,11 @@ class Frame(MutableMapping[str, Tensor]):
         return self._each(lambda column: column.to(device, non_blocking=non_blocking))
 
     def pin_memory(self) -> Frame:
-        """Return a Frame with every dense column in page-locked memory (sparse columns stay as they are)."""
-        return self._each(lambda column: column.pin_memory() if column.layout == torch.strided else column)
+        """Return a Frame with every dense column in page-locked memory (sparse columns stay as they are).
+
+        Raises ValueError where there is no GPU.
+        """
+        return self._each(lambda column: pinned(column) if column.layout == torch.strided else column)
 
     def __repr__(self) -> str:
         words = ", ".join(f"{name} {summary(column)}" for name, column in self._columns.items())
