@@ -12,7 +12,7 @@ from torch import Tensor
 from nodeflow._base.calls import checked
 from nodeflow._base.checks import as_array, as_count, as_ids, as_index, check_one_of, check_type, describe, first_true
 from nodeflow._base.types import Floats, IdsLike, NumbersLike
-from nodeflow._edges.edges import edges_along
+from nodeflow._edges.edges import Edges
 from nodeflow.graph import Graph
 from nodeflow.loader import NodeFlowLoader
 
@@ -119,15 +119,15 @@ def reach_heat(
     size = as_count(batch_size, "batch_size", 1)
     reached = np.minimum(np.bincount(ids, minlength=graph.num_nodes) * (size / max(len(ids), size)), 1.0)
     schema, rows = graph.schema, graph.schema.node_rows("in")  # a row per node and relation, which draws on its own
-    kinds = schema.relations_of(np.arange(graph.num_edges))
-    edges, nodes = edges_along(graph, "in").by_kind(lambda: kinds, own=rows, whole=rows), np.arange(graph.num_nodes)
-    node, kinds_of_rows = np.repeat(nodes, rows.first(nodes)[1]), rows.kinds_of(np.arange(rows.num_rows))
+    edges, nodes = Edges._trusted(*graph.csc()), np.arange(graph.num_nodes)
+    edges = edges.by_kind(lambda: schema.relations_of(np.arange(graph.num_edges)), own=rows, whole=rows)
+    node, kinds = np.repeat(nodes, rows.first(nodes)[1]), rows.kinds_of(np.arange(rows.num_rows))
     for fanout in reversed(fanouts):
         named = fanout if isinstance(fanout, Mapping) else dict.fromkeys(schema.relations, fanout)
         sizes = {schema.relation(name): size for name, size in named.items()}
         every = [sizes.get(relation, 0) for relation in schema.relations]
         counts = np.array([np.inf if k in (None, -1) else as_count(k, "a fanout") for k in every])
-        drawn = np.minimum(1.0, counts[kinds_of_rows] / np.maximum(np.diff(edges.indptr), 1))
+        drawn = np.minimum(1.0, counts[kinds] / np.maximum(np.diff(edges.indptr), 1))
         with np.errstate(divide="ignore"):
             missed = np.log1p(-reached[node] * drawn)  # -inf: certainly reached
         total = np.zeros(graph.num_nodes)
