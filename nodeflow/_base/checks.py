@@ -65,6 +65,31 @@ def as_ids(value: object, name: str, upper: int, what: str = "node", *, lower: i
     return np.ascontiguousarray(array, np.int64)
 
 
+def pinned(tensor: torch.Tensor) -> torch.Tensor:
+    """Return a tensor in page-locked memory. Raises ValueError where torch has no device that copies from there."""
+    try:
+        return tensor.pin_memory()
+    except RuntimeError as error:
+        words = str(error).splitlines()[0]
+        raise ValueError(f"pin_memory needs a GPU that torch can use ({words}); without one leave it out") from None
+
+
+def unmasked(value: Any, name: str, size: int, what: str = "node", hint: str = "") -> Any:
+    """Return the ids where a bool mask ``[size]`` is True; what is no mask comes back as it is.
+
+    Raises ValueError for a mask of another shape; ``hint`` ends its message.
+    """
+    # ``dtype in (torch.bool, np.bool_)`` compares a dtype of numpy with one of torch, and numpy drops any error of
+    # that comparison, also a KeyboardInterrupt
+    of_bool = torch.bool if isinstance(value, torch.Tensor) else np.bool_
+    if not isinstance(value, torch.Tensor | np.ndarray) or value.dtype != of_bool:
+        return value
+    if value.shape != (size,):
+        shape = tuple(value.shape)
+        raise ValueError(f"a mask of {name} must have one entry per {what} ({size}), got shape {shape}{hint}")
+    return np.flatnonzero(as_array(value, name))
+
+
 def as_array(value: Any, name: str, what: str = "integers") -> NDArray[Any]:
     """Return a tensor, array, pandas Series or list as an array, which shares memory where it can.
 

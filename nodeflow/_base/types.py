@@ -19,8 +19,8 @@ Array: TypeAlias = NDArray[Any]
 IdsLike: TypeAlias = "Tensor | Array | Sequence[int] | range"
 """Ids of nodes or edges, checked by ``checks.as_ids``."""
 
-SeedsLike: TypeAlias = "IdsLike | Sequence[Sequence[int]]"
-"""Seeds of a sampler: ids ``[B]``, or ``[B, m]`` such as pairs; or a bool mask over all possible seeds."""
+SeedsLike: TypeAlias = "IdsLike | Sequence[Sequence[int]] | Mapping[str, IdsLike | MaskLike]"
+"""Seeds of a sampler: ids ``[B]``, or ``[B, m]`` such as pairs; a bool mask of all possible seeds; either by type."""
 
 NumbersLike: TypeAlias = "Tensor | Array | Sequence[float]"
 """One number per node, edge or entry: weights, rates, probabilities."""

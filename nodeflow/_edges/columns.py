@@ -11,19 +11,44 @@ from nodeflow._base.checks import Ints, as_array, check_type, describe, first_tr
 from nodeflow._base.frozen import Frozen, Lazy
 from nodeflow._base.types import Array, EdgeFilter
 from nodeflow._peers.held import HeldGraph
-from nodeflow._rows.rows import whole_column
+from nodeflow._rows.rows import Rows, whole_column
 from nodeflow.random import hash_ids
 
 
-def edge_column(graph: HeldGraph, name: str, argument: str) -> Array:
+def edge_column(graph: HeldGraph, name: str, argument: str, other: float | None = None) -> Array:
     """Return the edge column ``name`` as an array ``[num_edges]``, shared; ``argument`` is what errors call it.
 
-    Of a graph that lies on several processes, this and the functions below return the entries of the edges held here.
+    It is a column of all edges or, where there is none, of relations; edges of the other relations have ``other``, None
+    if they must not be. Of a graph that lies on several processes, this and the functions below return the entries of
+    the edges held here.
     """
     check_type(name, argument, str, "the name of a column of graph.edata")
-    if name not in graph.edata:
-        raise KeyError(f"{argument}: graph.edata has no column {name!r}; it has {', '.join(graph.edata) or 'none'}")
-    column = whole_column(graph.held.edata[name])
+    if name in graph.edata:
+        return _as_entries(graph.held.edata[name], name, argument)
+    parts = _of_relations(graph, name)
+    if not parts:
+        own = {f"{n} of {p.name[1]}" for p in graph.relations.values() for n in p.data if p.data is not graph.edata}
+        raise KeyError(
+            f"{argument}: graph.edata has no column {name!r}; it has {', '.join(graph.edata) or 'none'}"
+            + (f"; relations have {', '.join(sorted(own))}" if own else "")
+        )
+    without = [part.name for part in graph.relations.values() if name not in part.data]
+    if other is None and without:
+        raise KeyError(f"{argument}: every relation must have the column {name!r}; without it are {without}")
+    columns = [(ids, _as_entries(column, name, argument)) for ids, column in parts]
+    entries = np.full(graph.num_edges, other or 0, np.result_type(*(column for _, column in columns)))
+    for ids, column in columns:
+        entries[ids.start : ids.stop] = column
+    return entries
+
+
+def _of_relations(graph: HeldGraph, name: str) -> list[tuple[range, Tensor]]:
+    """Return the ids of the edges of each relation that has a column ``name``, and that column."""
+    return [(part.ids, part.data[name]) for part in graph.relations.values() if name in part.data]
+
+
+def _as_entries(column: Tensor | Rows, name: str, argument: str) -> Array:
+    column = whole_column(column)
     if column.layout != torch.strided or column.ndim != 1:
         raise ValueError(f"{argument}: the edge column {name!r} must have one number per edge, got {describe(column)}")
     column = column.detach().cpu()
@@ -32,13 +57,20 @@ def edge_column(graph: HeldGraph, name: str, argument: str) -> Array:
     return column.numpy()
 
 
+def is_float64(graph: HeldGraph, name: str) -> bool:
+    """Whether an edge column, or that of a relation, is float64; then so are estimator weights made of it."""
+    columns = [graph.edata[name]] if name in graph.edata else [column for _, column in _of_relations(graph, name)]
+    return any(column.dtype == torch.float64 for column in columns)
+
+
 def edge_numbers(graph: HeldGraph, name: str, argument: str, *, signed: bool = True) -> Array:
     """Return an edge column of finite numbers as float32 or float64 ``[num_edges]``, shared where it is one already.
 
     Raises ValueError for a value that is not finite or, unless ``signed``, negative; the error names the first such
-    edge. Numbers must be 0 or have sizes from 1e-30 to 1e30; those without sign, 1e-280 to 1e280.
+    edge. Numbers must be 0 or have sizes from 1e-30 to 1e30; those without sign, 1e-280 to 1e280. Edges of relations
+    without the column have 1.
     """
-    column = edge_column(graph, name, argument)
+    column = edge_column(graph, name, argument, 1)
     if column.dtype.kind not in "biuf":
         raise TypeError(f"{argument}: the edge column {name!r} must hold real numbers, got dtype {column.dtype}")
     if column.dtype not in (np.float32, np.float64):
@@ -92,14 +124,17 @@ class EdgeMask(Frozen):
 
 
 def edge_mask(graph: HeldGraph, value: EdgeFilter | EdgeMask | None) -> EdgeMask | None:
-    """Read a filter: the name of a bool column, a mask ``[num_edges]``, a function of ``graph.edata``, None for all."""
+    """Read a filter: the name of a bool column, a mask ``[num_edges]``, a function of ``graph.edata``, None for all.
+
+    Of a column of some relations, edges of the others are kept.
+    """
     if value is None or isinstance(value, EdgeMask):
         return value
     held, size = graph.held, graph.num_edges
     is_held = isinstance(value, str) or callable(value)  # of the edges held here, not of the whole graph
     name = value if isinstance(value, str) else getattr(value, "__qualname__", type(value).__qualname__)
     if isinstance(value, str):
-        value = edge_column(graph, value, "edge_filter")
+        value = edge_column(graph, value, "edge_filter", True)
     elif callable(value):
         value = value(held.edata)
     if is_held:

@@ -129,6 +129,10 @@ class HeldGraph(Protocol):
         """The edge columns of the whole graph."""
 
     @property
+    def relations(self) -> Mapping[Any, Any]:
+        """The edges of each relation: name, ids and columns of their own."""
+
+    @property
     def peers(self) -> Peers:
         """The processes that hold the graph together."""
 

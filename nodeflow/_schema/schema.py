@@ -180,6 +180,17 @@ class Schema(Frozen):
         """Return the number of the relation of each edge, in the order of ``relations``."""
         return _places(self.relations.values(), edges)
 
+    def counted(self, types: Ints, relations: Ints) -> Schema:
+        """Return the schema with as many nodes of each type and edges of each relation as their numbers are there."""
+        nodes = np.bincount(types, minlength=len(self.nodes)).tolist()
+        edges = np.bincount(relations, minlength=len(self.relations)).tolist()
+        return Schema(dict(zip(self.nodes, nodes, strict=True)), dict(zip(self.relations, edges, strict=True)))
+
+    def ends(self) -> Ints:
+        """Return the numbers of the types of sources and destinations of each relation, int64 ``[relations, 2]``."""
+        number = {name: i for i, name in enumerate(self.nodes)}
+        return np.array([(number[a], number[b]) for a, _, b in self.relations], np.int64).reshape(-1, 2)
+
     def reversals(self) -> Ints:
         """Return a number that each relation shares with its reverse, called ``rev_`` and its name; -1 without."""
         index = {relation: i for i, relation in enumerate(self.relations)}

@@ -6,6 +6,7 @@ from collections.abc import Sequence, Set
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -29,9 +30,10 @@ def from_pyg(
 ) -> Graph:
     """Return the graph of a PyTorch Geometric ``Data`` object, or the graph with types of a ``HeteroData`` object.
 
-    Edge ids follow ``edge_index``. Tensors with a row per node or per edge become columns under their own names (``x``,
-    ``y``, ``edge_attr``, ...). Other attributes, such as a further list of node ids (``edge_label_index``), are left
-    out. The batch of a loader becomes a NodeFlow by ``from_pyg_batch``.
+    Edge ids follow ``edge_index``. Tensors, arrays and lists of numbers with a row per node or per edge become columns
+    under their own names (``x``, ``y``, ``edge_attr``, ...). Other attributes are left out: words, further lists of
+    node ids (``edge_label_index``), and those of a whole ``HeteroData``. The batch of a loader becomes a NodeFlow by
+    ``from_pyg_batch``.
 
     Args:
         data: the object.
@@ -40,7 +42,8 @@ def from_pyg(
             in the name tells an edge column. Of ``HeteroData`` each type gives those that it has.
 
     Raises ValueError for an object without ``edge_index`` or a type without ``num_nodes``, and for a named attribute
-    that has another number of rows, TypeError for another class, KeyError for a name that is not there.
+    that is no numbers or has another number of rows; TypeError for another class, KeyError for a name that is not
+    there.
 
     >>> import torch_geometric.data
     >>> from_pyg(torch_geometric.data.Data(x=torch.ones(3, 8), edge_index=torch.tensor([[0, 1], [1, 2]])))
@@ -63,7 +66,7 @@ def _from_hetero(data: Any, node_columns: Sequence[str] | None, edge_columns: Se
                 raise KeyError(f"{argument}: data has no attribute {name!r} of any type")
     nodes, edges = {}, {}
     for of_type, store in data.node_items():
-        sizes = {rows for value in store.values() if (rows := _rows_of(value)) is not None}
+        sizes = {rows for value in _columns_in(store).values() if (rows := _rows_of(value)) is not None}
         if not store.can_infer_num_nodes and len(sizes) != 1:
             raise ValueError(f"data[{of_type!r}] must say how many nodes there are; set its num_nodes")
         size = int(store.num_nodes) if store.can_infer_num_nodes else sizes.pop()
@@ -76,9 +79,14 @@ def _from_hetero(data: Any, node_columns: Sequence[str] | None, edge_columns: Se
 
 def _columns_of(data: Any, store: Any, names: Sequence[str] | None, num_rows: int) -> Frame:
     """Return the attributes of a type that have a row each, or those that are named."""
-    held = [name for name, value in store.items() if _rows_of(value) == num_rows]
-    every = [name for name in held if data.__cat_dim__(name, store[name], store) == 0]
-    return Frame(num_rows, {name: store[name] for name in (every if names is None else names) if name in store})
+    columns = _columns_in(store)
+    if names is None:
+        held = [name for name, column in columns.items() if _rows_of(column) == num_rows]
+        names = [name for name in held if data.__cat_dim__(name, store[name], store) == 0]
+    for name in names:
+        if name in columns and _rows_of(columns[name]) != num_rows:
+            raise ValueError(f"{name!r} must be numbers with {num_rows} rows, got {describe(store[name])}")
+    return Frame(num_rows, {name: columns[name] for name in names if name in columns})
 
 
 def from_pyg_batch(
@@ -195,7 +203,7 @@ def _known(data: Any, name: str | None, num_rows: int, order: Tensor | None = No
     value: Tensor | None = None if name is None else getattr(data, name, None)
     if value is None:
         return None
-    if _rows_of(value) != num_rows:
+    if not isinstance(value, Tensor) or _rows_of(value) != num_rows:
         raise ValueError(f"{name} must be a tensor with {num_rows} rows, got {describe(value)}")
     value = value if value.is_floating_point() else value.to(torch.int64)
     return value if order is None else take_rows(value, order)
@@ -214,9 +222,24 @@ def _edge_index(data: Any, what: str = "data") -> Tensor:
     return index.as_tensor() if hasattr(index, "as_tensor") else index
 
 
+def _columns_in(store: Any) -> dict[str, Any]:
+    """Return the attributes of an object, lists of numbers or of rows of them as arrays."""
+    columns = {name: store[name] for name in store.keys()}  # noqa: SIM118 - Data is no dict
+    for name, value in columns.items():
+        if isinstance(value, list | tuple) and name not in PARTS:  # counts per hop are no rows
+            try:
+                array = np.asarray(value)
+            except ValueError:  # rows of several lengths
+                continue
+            columns[name] = array.astype(np.float32) if array.dtype == np.float64 else array  # as torch.tensor does
+    return columns
+
+
 def _rows_of(value: object) -> int | None:
-    """Return the number of rows of a tensor; None for anything else."""
-    return value.shape[0] if isinstance(value, Tensor) and value.ndim else None
+    """Return the number of rows of a tensor or an array of numbers; None for anything else."""
+    numbers = isinstance(value, Tensor) or (isinstance(value, np.ndarray) and value.dtype.kind in "biufc")
+    shape = getattr(value, "shape", ()) if numbers else ()
+    return shape[0] if shape else None
 
 
 def _split_columns(
@@ -227,21 +250,22 @@ def _split_columns(
     ``named`` are the columns of nodes and of edges that the caller names; None: all whose rows fit, but ``parts``.
     """
     kinds = list(zip(("node_columns", "edge_columns"), named, (layers, flows), strict=True))
+    columns = _columns_in(data)
     for argument, names, frames in kinds:
         for name in chosen(names or (), (), argument):
-            if name not in data:
-                raise KeyError(f"{argument}: data has no attribute {name!r}; it has {', '.join(data.keys())}")
-            frame = next((frame for frame in frames if frame.num_rows == _rows_of(data[name])), None)
+            if name not in columns:
+                raise KeyError(f"{argument}: data has no attribute {name!r}; it has {', '.join(columns)}")
+            frame = next((frame for frame in frames if frame.num_rows == _rows_of(columns[name])), None)
             if frame is None:
                 sizes = " or ".join(str(frame.num_rows) for frame in frames)
-                raise ValueError(f"{argument}: {name!r} must be a tensor with {sizes} rows, got {describe(data[name])}")
-            frame[name] = data[name]
+                raise ValueError(f"{argument}: {name!r} must be numbers with {sizes} rows, got {describe(data[name])}")
+            frame[name] = columns[name]
     taken = {*parts, *(named[0] or ()), *(named[1] or ())}
-    for name in [name for name in data.keys() if name not in taken]:  # noqa: SIM118 - Data is no dict
-        rows = _rows_of(data[name]) if data.__cat_dim__(name, data[name]) == 0 else None
+    for name in [name for name in columns if name not in taken]:
+        rows = _rows_of(columns[name]) if data.__cat_dim__(name, data[name]) == 0 else None
         for _, names, frames in reversed(kinds) if "edge" in name else kinds:
             frame = next((frame for frame in frames if frame.num_rows == rows), None)
             if frame is not None:
                 if names is None:
-                    frame[name] = data[name]
+                    frame[name] = columns[name]
                 break

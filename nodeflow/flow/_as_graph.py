@@ -12,7 +12,7 @@ from torch import Tensor
 from nodeflow._base.calls import checked
 from nodeflow._base.checks import Ints
 from nodeflow._base.types import Array
-from nodeflow.graph import Graph
+from nodeflow.graph import Graph, GraphFrame, Schema, Types
 
 if TYPE_CHECKING:
     from nodeflow.flow._node_flow import NodeFlow
@@ -58,7 +58,9 @@ def union(batch: NodeFlow, *, weights: bool = False) -> Graph:
     ``graph.edata["flows"] >> i & 1``. A node is one in all layers, in each context of its own. The graph is stored in
     less memory than separate flows where flows share edges, and can be plotted, converted and sampled as any other.
 
-    Nodes come in the order of first appearance, layer 0 first; edges by destination, then source. The columns are
+    Nodes come type after type, in the order of first appearance, layer 0 first; edges relation after relation, by
+    destination, then source. Edges of no relation, and those drawn against their direction, leave a graph of one type.
+    The columns are
 
     - nodes: ``parent_nid`` int64; ``layers``, bits; with contexts ``context`` int64;
     - edges: ``flows``, bits; ``parent_eid`` int64 where all flows have parent edges; with ``weights`` also ``weight``
@@ -85,24 +87,32 @@ def union(batch: NodeFlow, *, weights: bool = False) -> Graph:
     contexts = None
     if any(layer.context is not None for layer in layers):
         contexts = _joined([np.zeros(len(x), np.int64) if x.context is None else _numpy(x.context) for x in layers])
-    # a number per node, in each context of its own, gets its rank in the order of first appearance
+    cuts = np.cumsum(batch.layer_sizes)[:-1]
+    eid = _joined([_numpy(f.parent_eid) if f.has_parent else np.full(f.num_edges, -1) for _, f in flows])
+    schema = layers[0].schema if all(layer.has_schema for layer in layers) else Schema.of_one_type(0, 0)
+    types, kinds = schema.types_of(nodes), schema.relations_of(eid)
+    of_layer = np.split(types, cuts)
+    src = _joined([of_layer[i][_numpy(flow.indices)] for (i, _), flow in flows])
+    dst = _joined([of_layer[j][_numpy(flow.structure.dst)] for (_, j), flow in flows])
+    if (eid < 0).any() or not np.array_equal(schema.ends()[kinds], np.stack([src, dst], 1)):
+        schema, types, kinds = Schema.of_one_type(0, 0), np.zeros_like(nodes), np.zeros_like(eid)
+    # a number per node, in each context of its own, gets its rank in the order of types and first appearance
     key = nodes
     if contexts is not None:
         key = nodes + (1 + nodes.max(initial=0)) * np.unique(contexts, return_inverse=True)[1]
     _, first, node = np.unique(key, return_index=True, return_inverse=True)
-    order = np.argsort(first)
+    order = np.lexsort((first, types[first]))
     rank = np.empty_like(order)
     rank[order] = np.arange(len(order))
-    rows, first = np.split(rank[node], np.cumsum(batch.layer_sizes)[:-1]), first[order]
+    rows, first = np.split(rank[node], cuts), first[order]
     ndata = {"parent_nid": torch.from_numpy(nodes[first]), "layers": _bits(rows, len(first))}
     if contexts is not None:
         ndata["context"] = torch.from_numpy(contexts[first])
 
     src = _joined([rows[i][_numpy(flow.indices)] for (i, _), flow in flows])
     dst = _joined([rows[j][_numpy(flow.structure.dst)] for (_, j), flow in flows])
-    eid = _joined([_numpy(f.parent_eid) if f.has_parent else np.full(f.num_edges, -1) for _, f in flows])
     sizes = [flow.num_edges for _, flow in flows]
-    edge, distinct = _numbered(dst, src, eid, np.repeat(np.arange(len(flows)), sizes))
+    edge, distinct = _numbered(kinds, dst, src, eid, np.repeat(np.arange(len(flows)), sizes))
     edges = np.split(edge, np.cumsum(sizes)[:-1]) if flows else []
     edata = {"flows": _bits(edges, len(distinct))}
     if flows and all(flow.has_parent for _, flow in flows):
@@ -112,13 +122,18 @@ def union(batch: NodeFlow, *, weights: bool = False) -> Graph:
         edata["weight"] = torch.zeros(len(distinct), len(flows), dtype=kind, device="cpu")
         for k, (_, flow) in enumerate(flows):
             edata["weight"][torch.from_numpy(edges[k]), k] = flow.weight.cpu().to(kind)
-    indptr = np.searchsorted(dst[distinct], np.arange(len(first) + 1))
-    return Graph(indptr, src[distinct], ndata=ndata, edata=edata)
+    ids = np.argsort(dst[distinct], kind="stable")  # edges are numbered by relation, and stored by destination
+    stored = distinct[ids]
+    indptr = np.searchsorted(dst[stored], np.arange(len(first) + 1))
+    graph = Graph(indptr, src[stored], edge_ids=None if (np.diff(ids) == 1).all() else ids, ndata=ndata, edata=edata)
+    own = schema.counted(types[first], kinds[distinct])
+    kept = Types.of(own, graph.ndata, graph.edata, lambda _, __, num_rows: GraphFrame(num_rows))
+    return Graph._trusted(graph.csc(), graph.ndata, graph.edata, kept)
 
 
-def _numbered(dst: Ints, src: Ints, eid: Ints, flow: Ints) -> tuple[Ints, Ints]:
+def _numbered(kinds: Ints, dst: Ints, src: Ints, eid: Ints, flow: Ints) -> tuple[Ints, Ints]:
     """Return the number of every edge among the distinct ones, in ascending order, and where each occurs first."""
-    order, index = np.lexsort((flow, eid, src, dst)), np.arange(len(dst))
+    order, index = np.lexsort((flow, eid, src, dst, kinds)), np.arange(len(dst))
     starts = _starts(dst[order], src[order], eid[order])
     # a repeat within a flow is a further edge: the k-th repeats of all flows are one edge
     in_flow = starts | _starts(flow[order])

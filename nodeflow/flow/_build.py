@@ -23,7 +23,7 @@ from nodeflow._base.checks import (
 )
 from nodeflow._base.frozen import Lazy
 from nodeflow._base.sizes import check_memory
-from nodeflow._edges.columns import edge_numbers
+from nodeflow._edges.columns import edge_numbers, is_float64
 from nodeflow._rows.rows import take_rows
 from nodeflow.flow._flow import Flow
 from nodeflow.flow._flow_parts import FlowParts
@@ -239,7 +239,7 @@ def create_full_node_flow(
         indptr = indptr + np.arange(graph.num_nodes + 1)
     structure = Structure._trusted(torch.from_numpy(indptr.copy()), torch.from_numpy(sources), graph.num_nodes)
     layer = Layer._trusted(graph.num_nodes, torch.from_numpy(np.arange(graph.num_nodes)))
-    kind = np.float64 if weight is not None and graph.edata[weight].dtype == torch.float64 else np.float32
+    kind = np.float64 if weight is not None and is_float64(graph, weight) else np.float32
     scale = None if column is None else Lazy.of(torch.from_numpy(column[edges].astype(kind)))
     eid = Lazy.of(torch.from_numpy(edges))
     return shared_node_flow(graph, layer, structure, count, parent_eid=eid, weight=scale, needs_weight=True)

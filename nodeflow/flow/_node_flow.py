@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from nodeflow._base.calls import checked
-from nodeflow._base.checks import as_ids, as_index, check_type, describe
+from nodeflow._base.checks import as_ids, as_index, check_type, describe, pinned
 from nodeflow._base.frozen import Frozen
 from nodeflow.flow import _append, _as_graph, _validate
 from nodeflow.flow import _parent as parent_graph
@@ -287,8 +287,8 @@ class NodeFlow(Frozen):
         return self._rebuild(change=lambda x: x.to(device, non_blocking=non_blocking))
 
     def pin_memory(self) -> NodeFlow:
-        """Return this NodeFlow in page-locked memory, for fast copies to a GPU."""
-        return self._rebuild(change=lambda x: x.pin_memory())
+        """Return this NodeFlow in page-locked memory, for fast copies to a GPU; ValueError where there is none."""
+        return self._rebuild(change=lambda x: pinned(x) if isinstance(x, Tensor) else x.pin_memory())
 
     def with_parent(self, graph: Graph | None) -> NodeFlow:
         """Return this NodeFlow with ``graph`` as its parent; None detaches it.

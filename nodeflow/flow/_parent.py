@@ -212,6 +212,11 @@ def _by_part(
         return []
     if not isinstance(choice, Mapping):
         return [(key, part, choice) for key, part in parts.items() if part.has_parent]
+    if any(isinstance(key, str) for key in choice):
+        raise TypeError(
+            f"{name} is a dict by layer or flow, as in {{0: ['x']}}, not by type: {name}=['x'] copies the columns 'x' "
+            "of all types that have one"
+        )
     chosen = {normal(key): names for key, names in choice.items()}
     if len(chosen) < len(choice):
         raise ValueError(f"{name} names one layer or flow twice: {list(choice)}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, MutableMapping
+from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from typing import Any, cast
 
 import numpy as np
@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from nodeflow._base.calls import checked
-from nodeflow._base.checks import as_count, check_num_rows, check_type, describe, plain_array
+from nodeflow._base.checks import as_count, check_num_rows, check_type, describe, pinned, plain_array
 from nodeflow._base.types import ColumnLike, ColumnsLike
 from nodeflow._display.columns import column_table
 from nodeflow._display.html import page
@@ -48,7 +48,6 @@ class Frame(MutableMapping[str, Tensor]):
     """
 
     __slots__ = ("_columns", "_initializers", "_num_rows")
-    _hint = " (batches get columns of their graph with copy_from_parent, or ndata= and edata= of a loader)"
 
     def __init__(self, num_rows: int, columns: ColumnsLike | None = None) -> None:
         self._num_rows = as_count(num_rows, "num_rows")
@@ -66,7 +65,7 @@ class Frame(MutableMapping[str, Tensor]):
         try:
             return self._columns[name]
         except KeyError:
-            raise KeyError(f"no column {name!r}; the frame has {self._names()}{self._hint}") from None
+            raise KeyError(f"no column {name!r}; the frame has {self._names()}{self._hint(name)}") from None
 
     def __setitem__(self, name: str, column: ColumnLike) -> None:
         self._columns[name] = self._checked(name, column)
@@ -165,8 +164,11 @@ class Frame(MutableMapping[str, Tensor]):
         return self._each(lambda column: column.to(device, non_blocking=non_blocking))
 
     def pin_memory(self) -> Frame:
-        """Return a Frame with every dense column in page-locked memory (sparse columns stay as they are)."""
-        return self._each(lambda column: column.pin_memory() if column.layout == torch.strided else column)
+        """Return a Frame with every dense column in page-locked memory (sparse columns stay as they are).
+
+        Raises ValueError where there is no GPU.
+        """
+        return self._each(lambda column: pinned(column) if column.layout == torch.strided else column)
 
     def __repr__(self) -> str:
         words = ", ".join(f"{name} {summary(column)}" for name, column in self._columns.items())
@@ -190,6 +192,12 @@ class Frame(MutableMapping[str, Tensor]):
         frame._columns = columns
         frame._initializers = self._initializers.copy()
         return frame
+
+    def _hint(self, name: str) -> str:
+        return (
+            " (batches get columns of their graph with copy_from_parent, or ndata= and edata= of a loader; those of a "
+            "type are in layer.of(type).data)"
+        )
 
     def _names(self) -> str:
         return ", ".join(map(repr, self._columns)) or "no columns"
@@ -232,8 +240,18 @@ class GraphFrame(Frame):
     Batches copy the rows that they need. ``to`` and ``pin_memory`` leave such a column as it is.
     """
 
-    __slots__ = ()
-    _hint = ""  # errors of batches tell how to copy columns of the graph
+    __slots__ = ("parts",)
+    parts: tuple[str, Mapping[Any, Frame]]
+    """What a graph calls its types, "nodes" or "relations", and those of their frames that are not this one."""
+
+    def __init__(self, num_rows: int, columns: ColumnsLike | None = None) -> None:
+        self.parts = "", {}
+        super().__init__(num_rows, columns)
+
+    def _hint(self, name: str) -> str:
+        kind, frames = self.parts
+        own = [f"graph.{kind}[{part!r}].data[{name!r}]" for part, frame in frames.items() if name in frame]
+        return f"; it belongs to single types: {', '.join(own)}" if own else ""
 
     def _fits(self, column: Tensor) -> bool:
         return super()._fits(column) and not column.is_meta

@@ -126,6 +126,7 @@ class Graph(Lookups):
         indptr, indices, edge_ids = arrays
         self._set(indptr=indptr, indices=indices, _edge_ids=edge_ids, ndata=ndata, edata=edata, uid=uid)
         self._set(_out=OutEdges(), _types=types or Types.of_one(ndata, edata))
+        self._types.link(ndata, edata)
         self._set(_positions=Lazy(lambda: None if edge_ids is None else by_id(np.arange(len(edge_ids)), edge_ids)))
         process.graphs[uid] = self
 

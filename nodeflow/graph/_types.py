@@ -9,9 +9,19 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nodeflow._base.checks import Ints, as_count, as_flag, as_ids, check_pairs, check_range, check_type, describe
+from nodeflow._base.checks import (
+    Ints,
+    as_count,
+    as_flag,
+    as_ids,
+    check_pairs,
+    check_range,
+    check_type,
+    describe,
+    unmasked,
+)
 from nodeflow._base.frozen import Frozen
-from nodeflow._base.types import ColumnsLike, IdsLike
+from nodeflow._base.types import ColumnsLike, IdsLike, MaskLike
 from nodeflow._edges.stored import integers
 from nodeflow._rows.rows import Rows, take_rows
 from nodeflow._schema.schema import REVERSE, Relation, Schema, sizes
@@ -48,9 +58,13 @@ class OfType(Frozen):
     def __init__(self, name: str | Relation, ids: range, data: Frame) -> None:
         self._set(name=name, ids=ids, data=data)
 
-    def to_graph(self, local: IdsLike) -> Tensor:
-        """Return the ids in the graph of local ids, int64 ``[k]``. Raises IndexError for one out of range."""
-        return torch.from_numpy(as_ids(local, "local", len(self.ids), self._what) + self.ids.start)
+    def to_graph(self, local: IdsLike | MaskLike) -> Tensor:
+        """Return the ids in the graph of local ids, or of a bool mask of the type, int64 ``[k]``.
+
+        Raises IndexError for an id out of range, ValueError for a mask of another length.
+        """
+        of_type = "local", len(self.ids), self._what
+        return torch.from_numpy(as_ids(unmasked(local, *of_type), *of_type) + self.ids.start)
 
     def to_local(self, ids: IdsLike) -> Tensor:
         """Return the local ids of ids in the graph, int64 ``[k]``. Raises IndexError for one of another type."""
@@ -131,6 +145,16 @@ class Types(NamedTuple):
         own = zip(names, (*self.nodes, *self.relations), strict=True)
         return [("nodes", ndata), ("edges", edata), *((n, f) for n, f in own if f is not ndata and f is not edata)]
 
+    def link(self, ndata: Frame, edata: Frame) -> None:
+        """Let the frames of all nodes and of all edges say, where they miss a column, which type has it."""
+        sides = (
+            (ndata, "nodes", self.schema.nodes, self.nodes),
+            (edata, "relations", self.schema.relations, self.relations),
+        )
+        for whole, kind, names, frames in sides:
+            if isinstance(whole, GraphFrame):
+                whole.parts = kind, {n: f for n, f in zip(names, frames, strict=True) if f is not whole}
+
     def of_nodes(self) -> ByName[str]:
         parts = zip(self.schema.nodes.items(), self.nodes, strict=True)
         return ByName({name: OfType(name, ids, frame) for (name, ids), frame in parts}, self.schema.node_type)
@@ -161,9 +185,7 @@ def with_types_of(graph: Graph, whole: Graph, nodes: Ints, edges: Ints) -> Graph
     if (np.diff(types) < 0).any():
         names = ", ".join(map(repr, schema.nodes))
         raise ValueError(f"nodes must come type after type, {names}, since a type is a range of ids")
-    sizes = np.bincount(types, minlength=len(schema.nodes)).tolist()
-    counts = np.bincount(schema.relations_of(edges), minlength=len(schema.relations)).tolist()
-    own = Schema(dict(zip(schema.nodes, sizes, strict=True)), dict(zip(schema.relations, counts, strict=True)))
+    own = schema.counted(types, schema.relations_of(edges))
     parts: dict[str, tuple[list[OfType], list[range], Ints]] = {
         "nodes": (list(whole.nodes.values()), list(own.nodes.values()), nodes),
         "edges": (list(whole.relations.values()), list(own.relations.values()), edges),

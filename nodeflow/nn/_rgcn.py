@@ -110,7 +110,7 @@ class RGCNConv(FlowConv):
         one_of_each = weight.new_empty(count).index_put_((of,), weight)
         if not torch.equal(one_of_each[of], weight):
             self.warn_ignored_weight(
-                "use a layer that reads flow.weight, or a sampler that draws all edges of a node and type alike"
+                "use TypedConv of GINConv(weighted=True), or a sampler that draws all edges of a node and type alike"
             )
 
     def _by_basis(self, flow: Flow, h: Tensor, weights: Tensor) -> Tensor:

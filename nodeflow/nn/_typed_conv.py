@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -37,6 +38,12 @@ def joined(layer: Layer, blocks: Mapping[str, Tensor]) -> Tensor:
     return Permute.apply(torch.cat(list(blocks.values())), inverse(order), order)
 
 
+_ADVICE = (
+    "use sums in every relation, GINConv(weighted=True) or GraphConv(norm='none', degrees='parent'), or a sampler that "
+    "draws all edges of a node and relation alike, such as NeighborSampler"
+)
+
+
 class TypedConv(FlowConv):
     """A convolution for each relation: ``h'_v`` combines ``conv_r(flow.of(r), h)_v`` over the relations r.
 
@@ -46,6 +53,7 @@ class TypedConv(FlowConv):
     Args:
         convs: convolutions by relation: a triple, or a name that only one relation has. Others pass nothing. None may
             read degrees of nodes in the graph (``SAGEConv(weighted=True)``): these count the edges of all relations.
+            Sums read estimator weights: ``GINConv(weighted=True)``, ``GraphConv(norm="none", degrees="parent")``.
         reduce: "sum", "mean" or "max".
 
     Raises TypeError or ValueError for other arguments; when called, KeyError for relations that are not there.
@@ -67,13 +75,25 @@ class TypedConv(FlowConv):
             raise ValueError("convs must have a relation at least")
         for name, conv in convs.items():
             check_type(conv, f"convs[{name!r}]", nn.Module, "a convolution")
-            of_all = isinstance(conv, GraphConv) and (conv.degrees == "parent" or conv.norm == "both")
-            if of_all or (isinstance(conv, SAGEConv) and conv.weighted):
-                raise ValueError(f"convs[{name!r}] divides by degrees of nodes, which count the edges of all relations")
+            if isinstance(conv, GraphConv | SAGEConv) and conv.weighted and getattr(conv, "norm", "") != "none":
+                words = "divides by degrees of nodes, which count the edges of all relations; for estimator weights"
+                raise ValueError(f"convs[{name!r}] {words} {_ADVICE}")
             if isinstance(conv, FlowConv):
                 conv.advised = self.advised  # one warning, not one per relation
+                conv.weight_advice = conv.weight_advice and _ADVICE
         self.names, self.reduce = list(convs), reduce
-        self.convs = nn.ModuleDict({module_name(name): conv for name, conv in convs.items()})
+        # a relation has one name in files, whether it is spelled as a triple or not
+        short = [name if isinstance(name, str) else name[1] for name in convs]
+        names = [part if short.count(part) == 1 else name for part, name in zip(short, convs, strict=True)]
+        self.convs = nn.ModuleDict(dict(zip(map(module_name, names), convs.values(), strict=True)))
+
+    def _load_from_state_dict(self, state_dict: dict[str, Tensor], prefix: str, *others: Any) -> None:
+        start = f"{prefix}convs.<"
+        for key in [key for key in state_dict if key.startswith(start)]:  # triples of files of before
+            name, rest = key.removeprefix(start).split(">.", 1)
+            if f"<{name}>" not in self.convs and name.count(" ") == 2:
+                state_dict[f"{start}{name.split()[1]}>.{rest}"] = state_dict.pop(key)
+        super()._load_from_state_dict(state_dict, prefix, *others)
 
     @opaque
     def forward(self, flow: Flow, h: Tensor) -> Tensor:

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from nodeflow._base.checks import Ints, as_array, as_count, as_ids, as_int, check_type, with_article
+from nodeflow._base.checks import Ints, as_array, as_count, as_ids, as_int, check_type, unmasked, with_article
 from nodeflow._base.types import NumbersLike, SeedsLike
 from nodeflow._display.html import page, table
 from nodeflow._peers.held import together
 from nodeflow.flow import NamesLike, NodeFlow
-from nodeflow.graph import Graph
+from nodeflow.graph import Graph, OfType
 from nodeflow.random import derive_key, hash_ids
 from nodeflow.sampling._estimate import Estimate, mean_sizes
 from nodeflow.sampling._options import Signature, arguments, check_names, is_plain, names_of
@@ -223,7 +223,8 @@ class SamplerBase(ABC):
 
         Args:
             seeds: parent ids of the nodes whose outputs are wanted, ``[B]`` or ``[B, m]``, such as pairs; or a bool
-                mask ``[num_nodes]`` of them; of samplers with other seeds, ids of edges, pairs, parts or subgraphs.
+                mask ``[num_nodes]`` of them; or ids or masks by node type, ``{"paper": [0, 2]}``; of samplers with
+                other seeds, ids of edges (also by relation), pairs, parts or subgraphs.
                 Each node has one row in the last layer; ``seed_index``, of the shape of ``seeds``, says which. A
                 sampler can be the ``collate_fn`` of a ``torch.utils.data.DataLoader``, which passes lists. That loader
                 does not pass the epoch, so equal batches are equal draws; ``functools.partial`` can pass it.
@@ -306,19 +307,18 @@ class SamplerBase(ABC):
     def flat_seeds(self, seeds: SeedsLike) -> tuple[Any, tuple[int, ...] | None]:
         """Return the seeds in one dimension, and their shape if it is ``[B, m]``, as only nodes may have it.
 
-        A bool mask with an entry per possible seed becomes the ids where it is True. A list of tensors without
-        dimensions is one of those that a torch DataLoader passes to ``collate_fn``.
+        A bool mask with an entry per possible seed becomes the ids where it is True, a dict the ids of its parts. A
+        list of tensors without dimensions is one of those that a torch DataLoader passes to ``collate_fn``.
         """
-        # ``dtype in (torch.bool, np.bool_)`` compares a dtype of numpy with one of torch, and numpy drops any error of
-        # that comparison, also a KeyboardInterrupt
-        of_bool = torch.bool if isinstance(seeds, Tensor) else np.bool_
-        if isinstance(seeds, (Tensor, np.ndarray)) and seeds.dtype == of_bool:
-            if seeds.shape != (self.num_seeds,):
-                raise ValueError(
-                    f"a mask of seeds must have one entry per {self.seed_kind} ({self.num_seeds}), got shape "
-                    f"{tuple(seeds.shape)}"
-                )
-            return np.flatnonzero(as_array(seeds, "seeds")), None
+        if isinstance(seeds, Mapping):
+            return self._of_parts(seeds), None
+        hint = "; one of a single type goes into a dict, as in {'paper': mask}"
+        flat = unmasked(seeds, "seeds", self.num_seeds, self.seed_kind, hint)
+        if flat is not seeds:
+            return flat, None
+        words = [isinstance(part, str) for part in seeds[:3]] if isinstance(seeds, (tuple, list)) else []
+        if words == [True, False]:
+            raise TypeError("seeds of one type are a dict, as in {'paper': ids}, not a pair of its name and ids")
         nested = isinstance(seeds, Sequence) and any(isinstance(seed, (Sequence, Tensor, np.ndarray)) for seed in seeds)
         if isinstance(seeds, str) or not (nested or getattr(seeds, "ndim", 1) == 2):
             return seeds, None
@@ -331,6 +331,13 @@ class SamplerBase(ABC):
         if self.seed_kind != "node":
             raise self._refusal(array.shape)
         return array.reshape(-1), array.shape
+
+    def _of_parts(self, seeds: Mapping[str, Any]) -> Tensor:
+        """The seeds of a dict from node types, or relations, to ids within them or masks, one after another."""
+        if self.seed_kind not in ("node", "edge"):
+            raise TypeError(f"a seed of {type(self).__name__} is {with_article(self.seed_kind)}, which has no type")
+        parts: Mapping[Any, OfType] = self.graph.nodes if self.seed_kind == "node" else self.graph.relations
+        return torch.cat([torch.arange(0), *(parts[name].to_graph(ids) for name, ids in seeds.items())])
 
     def _refusal(self, shape: tuple[int, ...]) -> ValueError:
         return ValueError(f"{type(self).__name__} does not support seeds of shape {shape}: pass one-dimensional seeds")

@@ -14,7 +14,7 @@ from nodeflow import _kernels as kernels
 from nodeflow._base.checks import Ints, as_array, as_count, as_ids
 from nodeflow._base.frozen import Frozen, Lazy
 from nodeflow._base.types import Array, EdgeFilter, IdsLike, MaskLike
-from nodeflow._edges.columns import EdgeMask, edge_mask, edge_numbers
+from nodeflow._edges.columns import EdgeMask, edge_mask, edge_numbers, is_float64
 from nodeflow._edges.edges import Edges, edges_along
 from nodeflow._peers.held import Held, together
 from nodeflow.flow import FlowParts
@@ -45,8 +45,7 @@ class Reader(NamedTuple):
             return cls(edges, None, np.float32, mask)
         weights = edge_numbers(graph, weight, "weight")
         # integers are read as float64, but their weights are float32
-        exact = graph.edata[weight].dtype == torch.float64
-        return cls(edges, weights, np.float64 if exact else np.float32, mask)
+        return cls(edges, weights, np.float64 if is_float64(graph, weight) else np.float32, mask)
 
     def without(self, eid: Ints, held: Held) -> Reader:
         """Return the same without the edges ``eid`` (parent edge ids) too. Nothing is read again."""

@@ -99,7 +99,8 @@ def check_shared(types: Ints, size: int, schema: Schema) -> None:
         names = list(schema.nodes)
         raise ValueError(
             f"seeds {first[i]} and {i} of the batch share their negatives (chunk={size}), but need them of types "
-            f"{names[types[first[i]]]!r} and {names[types[i]]!r}; order the seeds by relation, or leave chunk out"
+            f"{names[types[first[i]]]!r} and {names[types[i]]!r}; order the seeds by relation, with a loader for "
+            "each relation if it shuffles, or leave chunk out"
         )
 
 

@@ -53,7 +53,7 @@ class NeighborSampler(RowSampler):
             Deville's systematic method (Deville 1998; Chauvet 2012; the law is that of the ordered pivotal method).
             Edges of weight 0 are never drawn and count as no neighbours, also for fanout -1: a node that has no others
             gets no edges. The column is read once, when the sampler is made; do not write to it in place afterwards.
-            None: uniform.
+            None: uniform, and so for relations that have no such column.
         disjoint: True: every seed has a neighbourhood of its own, that of the seed sampled alone, which shares no row
             with the others'. ``Layer.context`` is the number of the seed in ``batch.seeds``; a node reached from two
             seeds is two rows, which draw on their own. What a seed draws depends on the seed, the epoch and the number

@@ -80,9 +80,10 @@ class Sampler(BoundSampler):
             ``include_dst``). False: every flow draws afresh.
         edge_filter: which edges exist for this sampler, decided before any draw, so that fanouts stay full: the name of
             a bool edge column, a bool mask ``[num_edges]`` by edge id, or a function of ``graph.edata`` that returns
-            one. It is read once, when the sampler is made. None: all.
+            one. It is read once, when the sampler is made. Relations without the column keep all edges. None: all.
         weight: name of an edge column (finite numbers) that the estimated sums are weighted with: estimator weights
-            then make weighted sums over the sample unbiased for the sum of weight times value over all edges. None: 1.
+            then make weighted sums over the sample unbiased for the sum of weight times value over all edges. None: 1,
+            and so in relations without the column.
         seed: any integer.
 
     Raises ValueError for another direction, ``reuse`` without ``include_dst``, a mask of a wrong length, or a

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import torch
@@ -11,6 +12,7 @@ from torch import Tensor
 from nodeflow._base.calls import checked
 from nodeflow._base.checks import as_array, as_count, as_ids, as_index, check_one_of, check_type, describe, first_true
 from nodeflow._base.types import Floats, IdsLike, NumbersLike
+from nodeflow._edges.edges import Edges
 from nodeflow.graph import Graph
 from nodeflow.loader import NodeFlowLoader
 
@@ -89,18 +91,22 @@ def degree_heat(graph: Graph, direction: str = "in") -> Tensor:
 
 
 @checked
-def reach_heat(graph: Graph, seeds: IdsLike, fanouts: Sequence[int | None], batch_size: int) -> Tensor:
+def reach_heat(
+    graph: Graph, seeds: IdsLike, fanouts: Sequence[int | Mapping[Any, int] | None], batch_size: int
+) -> Tensor:
     r"""Return about with which probability each node is an input of a batch, float64 ``[num_nodes]``.
 
     A seed is in a batch with probability :math:`p = \min(1, b / n)`. With one product per hop, from the seeds to the
     inputs, :math:`1 - p'_u = (1 - p_u) \prod_{u \to v} (1 - p_v \min(1, k / d_v))` for fanout k and in-degree
-    :math:`d_v`, as if seeds, and edges, were drawn each by itself. Nodes of one batch are reached together more often
-    than that, so over two hops the sum of all probabilities is some 5 to 10 % too large; the order hardly suffers.
+    :math:`d_v`, both of the relation of the edge, as if seeds, and edges, were drawn each by itself. Nodes of one batch
+    are reached together more often than that, so over two hops the sum of all probabilities is some 5 to 10 % too
+    large; the order hardly suffers.
 
     Args:
         graph: the parent graph; draws go along in-edges.
         seeds: the training nodes.
-        fanouts: of the sampler, in flow order, the seeds' last; -1 or None means all neighbours.
+        fanouts: of the sampler, in flow order, the seeds' last; -1 or None means all neighbours. Each may be a dict by
+            relation, as in ``NeighborSampler``.
         batch_size: number of seeds per batch.
 
     Raises IndexError for a seed that is no node, ValueError for wrong sizes.
@@ -112,18 +118,23 @@ def reach_heat(graph: Graph, seeds: IdsLike, fanouts: Sequence[int | None], batc
     ids = as_ids(seeds, "seeds", graph.num_nodes)
     size = as_count(batch_size, "batch_size", 1)
     reached = np.minimum(np.bincount(ids, minlength=graph.num_nodes) * (size / max(len(ids), size)), 1.0)
-    degrees = np.diff(graph.indptr)
+    schema, rows = graph.schema, graph.schema.node_rows("in")  # a row per node and relation, which draws on its own
+    edges, nodes = Edges._trusted(*graph.csc()), np.arange(graph.num_nodes)
+    edges = edges.by_kind(lambda: schema.relations_of(np.arange(graph.num_edges)), own=rows, whole=rows)
+    node, kinds = np.repeat(nodes, rows.first(nodes)[1]), rows.kinds_of(np.arange(rows.num_rows))
     for fanout in reversed(fanouts):
-        drawn = np.ones(graph.num_nodes)
-        if fanout is not None and fanout != -1:
-            drawn = np.minimum(1.0, as_count(fanout, "a fanout") / np.maximum(degrees, 1))
+        named = fanout if isinstance(fanout, Mapping) else dict.fromkeys(schema.relations, fanout)
+        sizes = {schema.relation(name): size for name, size in named.items()}
+        every = [sizes.get(relation, 0) for relation in schema.relations]
+        counts = np.array([np.inf if k in (None, -1) else as_count(k, "a fanout") for k in every])
+        drawn = np.minimum(1.0, counts[kinds] / np.maximum(np.diff(edges.indptr), 1))
         with np.errstate(divide="ignore"):
-            missed = np.log1p(-reached * drawn)  # -inf: certainly reached
+            missed = np.log1p(-reached[node] * drawn)  # -inf: certainly reached
         total = np.zeros(graph.num_nodes)
         for begin in range(0, graph.num_edges, _PIECE):
-            sources = graph.indices[begin : begin + _PIECE]
+            sources = edges.indices[begin : begin + _PIECE]
             at = np.arange(begin, begin + len(sources))
-            along = missed[np.searchsorted(graph.indptr, at, side="right") - 1]
+            along = missed[np.searchsorted(edges.indptr, at, side="right") - 1]
             total += np.bincount(sources, weights=along, minlength=graph.num_nodes)
         reached = 1.0 - (1.0 - reached) * np.exp(total)
     return torch.from_numpy(reached)

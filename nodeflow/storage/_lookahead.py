@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nodeflow._base.checks import Ints, as_count, check_length, check_type
+from nodeflow._base.checks import Ints, as_count, check_length, check_type, pinned
 from nodeflow._base.sizes import as_bytes
 from nodeflow._base.types import NumbersLike
 from nodeflow._rows.rows import Rows, fetch_rows, is_collective, is_sparse, take_rows
@@ -212,8 +212,8 @@ class Lookahead:
         for i, names in self._layers.items():
             for name in names:
                 rows = columns[name] if self._is_one_layer(batch) else take_rows(columns[name], at[i])
-                pinned = self.loader.pin_memory and not is_sparse(rows)
-                batch.layers[i].data[name] = rows.pin_memory() if pinned else rows
+                to_pin = self.loader.pin_memory and not is_sparse(rows)
+                batch.layers[i].data[name] = pinned(rows) if to_pin else rows
 
     def __repr__(self) -> str:
         return f"Lookahead({self.loader!r}, {self._window} batches ahead, columns {', '.join(self._columns)})"

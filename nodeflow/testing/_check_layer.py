@@ -9,9 +9,10 @@ import torch
 from torch import Tensor, nn
 
 from nodeflow._base.checks import as_count, check_type, describe
-from nodeflow.graph import Graph
+from nodeflow.graph import Graph, Schema
+from nodeflow.nn import TypedLinear
 from nodeflow.testing import _layer_checks as layers
-from nodeflow.testing._layer_case import LayerCase, layer_graph
+from nodeflow.testing._layer_case import EncoderLayer, LayerCase, layer_graph
 from nodeflow.testing._report import Report
 from nodeflow.testing._run import Check, chosen, run_checks
 
@@ -39,6 +40,7 @@ def check_layer(
     *,
     edge_columns: Mapping[str, tuple[int, ...] | Callable[[int], Tensor]] | None = None,
     graph: Graph | None = None,
+    schema: Schema | None = None,
     expect_fail: Mapping[str, str] | None = None,
     checks: Sequence[str] | None = None,
     budget: float = 60,
@@ -62,12 +64,15 @@ def check_layer(
     ======================== ===========================================================================================
 
     Args:
-        layer: a module, such as a ``FlowConv``, or a function that makes one.
+        layer: a module, such as a ``FlowConv``, or a function that makes one. A ``TypedLinear`` must be of widths
+            ``in_features``, without tables.
         in_features: width of the rows ``h``.
         edge_columns: columns that the layer reads from ``flow.data``, by name: the shape of a row, for random numbers
             from 0 to 1, or a function of the number of edges that makes the column.
         graph: a graph to run on, with edge columns, and with ``ndata["h"]`` as the rows if it is there. None: one of 11
-            nodes and 30 edges.
+            nodes of each type and 30 edges of each relation.
+        schema: types and relations of that graph, such as ``graph.schema`` of the graph that the layer is for. None:
+            one type and one relation, or those of ``graph``.
         expect_fail, checks, budget: as for ``check_sampler``.
 
     Raises CheckError as ``check_sampler`` does.
@@ -76,6 +81,8 @@ def check_layer(
     >>> report = check_layer(SAGEConv(4, 3), 4, checks=["shapes", "weights", "batch"])
     >>> report.passed
     ['shapes', 'weights', 'batch']
+
+    A layer for several node types or relations is checked on a small graph of these, ``schema=``.
     """
     if not callable(layer):
         raise TypeError(f"layer must be a torch.nn.Module, or a function that makes one, got {describe(layer)}")
@@ -83,8 +90,13 @@ def check_layer(
     check_type(module, "layer", nn.Module, "a torch.nn.Module, or a function that makes one")
     expected = dict(expect_fail or {})
     selected = chosen(LAYER_CHECKS, checks, expected)
+    if schema is not None:
+        check_type(schema, "schema", Schema, "a Schema, graph.schema")
+        if graph is not None:
+            raise TypeError("schema is for the graph that is made without graph=, which has types of its own")
+    module = EncoderLayer(module) if isinstance(module, TypedLinear) else module
     width = as_count(in_features, "in_features", 1)
     # a copy: calls leave advice, modes and gradients in a module
-    case = LayerCase(copy.deepcopy(module).eval(), layer_graph(width, edge_columns or {}, graph))
+    case = LayerCase(copy.deepcopy(module).eval(), layer_graph(width, edge_columns or {}, graph, schema))
     with torch.random.fork_rng(devices=[]):
         return run_checks(" ".join(repr(module).split()), selected, lambda _: [case], expected, budget)

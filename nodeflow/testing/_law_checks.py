@@ -168,7 +168,9 @@ def _means(draws: Draws, stage: int) -> float | None:
     wanted = draws.by_group(exact) / size
     tested = seen >= _SEEN
     excess = np.where(tested, np.abs(mean) - limit * deviation - 1e-5 * (1 + np.abs(wanted)), -np.inf)
-    at = np.unravel_index(int(excess.argmax()), excess.shape)
+    # others at its node may be off too, by more where they count more: the most significant one is named
+    significance = np.divide(np.abs(mean), deviation, out=np.full_like(mean, np.inf), where=deviation > 0)
+    at = np.unravel_index(int(np.where(excess > 0, significance, -np.inf).argmax()), excess.shape)
     name = _name(draws, int(at[1]))
     if excess[at] > 0:
         raise AssertionError(

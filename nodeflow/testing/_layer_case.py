@@ -12,8 +12,9 @@ import torch
 from torch import Tensor, nn
 
 from nodeflow._base.checks import Ints
-from nodeflow.flow import Flow, create_node_flow, flow_from_edges
-from nodeflow.graph import Graph
+from nodeflow.flow import Flow, NodeFlow, create_node_flow, flow_from_edges
+from nodeflow.graph import Graph, Schema, with_frames
+from nodeflow.nn import TypedLinear
 from nodeflow.testing._run import Skipped
 from nodeflow.testing._shrink import Parts, all_parts, dense, graph_code, smaller_graph
 
@@ -47,7 +48,6 @@ class LayerCase:
         """
         ids = torch.arange(self.graph.num_edges) if order is None else order
         src, dst = (end[ids] for end in self.graph.edges())
-        columns = {n: c[ids] for n, c in dense(self.graph.edata).items()}
         flow = flow_from_edges(
             src,
             dst,
@@ -55,13 +55,18 @@ class LayerCase:
             num_dst=self.graph.num_nodes,
             parent_eid=ids,
             weight=None if weight is None else weight[ids],
-            data={n: c.to(kind) if kind is not None and c.is_floating_point() else c for n, c in columns.items()},
         )
         nodes = np.arange(self.graph.num_nodes)
         batch = create_node_flow([flow], [nodes, nodes], parent=self.graph)  # whose types the layers have
-        for frame in batch.ldata:
-            frame.update({n: c for n, c in dense(self.graph.ndata).items() if n != ROWS})
-        return batch.flows[0]
+        self.copy_columns(batch)
+        return batch.flows[0] if kind is None else with_floats(batch.flows[0], kind)
+
+    def copy_columns(self, batch: NodeFlow) -> None:
+        """Copy the columns of the graph, of its types and relations to a batch, but for the rows."""
+        parts = [self.graph.ndata, *(part.data for part in self.graph.nodes.values())]
+        ndata = {name for frame in parts for name in dense(frame)} - {ROWS}
+        parts = [self.graph.edata, *(part.data for part in self.graph.relations.values())]
+        batch.copy_from_parent(sorted(ndata), sorted({name for frame in parts for name in dense(frame)}))
 
     def run(self, flow: Flow, h: Tensor, layer: nn.Module | None = None) -> Tensor:
         """Return the rows of the destinations."""
@@ -83,14 +88,22 @@ class LayerCase:
         return LayerCase(self.layer, graph)
 
     def cut(self, src: list[int], dst: list[int], num_nodes: int) -> LayerCase:
-        """Return the case on a small graph of other edges, with the first rows of all columns."""
-        at = torch.arange(len(src)) % max(self.graph.num_edges, 1)
-        nodes = torch.arange(num_nodes) % max(self.graph.num_nodes, 1)
+        """Return the case on a small graph of other edges, with the first rows of all columns.
+
+        Of several types each has so many nodes, and each relation these edges between nodes of its types.
+        """
         if src and not self.graph.num_edges:
             raise Skipped("the graph has no edges")
-        edata = {n: c[at] for n, c in dense(self.graph.edata).items()}
-        ndata = {n: c[nodes] for n, c in dense(self.graph.ndata).items()}
-        return self.on(Graph.from_edges(src, dst, num_nodes=num_nodes, edata=edata, ndata=ndata))
+        schema = self.graph.schema
+        graph = Graph.typed(dict.fromkeys(schema.nodes, num_nodes), dict.fromkeys(schema.relations, (src, dst)))
+        olds, news = (
+            [g.ndata, g.edata, *(part.data for part in (*g.nodes.values(), *g.relations.values()))]
+            for g in (self.graph, graph)
+        )
+        for new, old in zip(news, olds, strict=True):
+            at = torch.arange(new.num_rows) % max(old.num_rows, 1)
+            new.update({n: c[at] if len(c) else c.new_zeros(len(at), *c.shape[1:]) for n, c in dense(old).items()})
+        return self.on(graph)
 
     def parts(self) -> Parts:
         # a layer reads its columns, so they stay
@@ -101,7 +114,7 @@ class LayerCase:
         return src.numpy(), dst.numpy()
 
     def smaller(self, parts: Parts) -> LayerCase:
-        names = list(dict.fromkeys([*dense(self.graph.edata), *dense(self.graph.ndata)]))
+        names = all_parts(self.graph, []).columns
         return self.on(smaller_graph(self.graph, parts._replace(columns=names)))
 
     def code(self, check: str) -> list[str]:
@@ -111,23 +124,49 @@ class LayerCase:
         return [graph_code(self.graph), f"layer = {layer}", last]
 
 
-def layer_graph(in_features: int, edge_columns: Mapping[str, Any], graph: Graph | None) -> Graph:
+class EncoderLayer(nn.Module):
+    """A ``TypedLinear`` as a layer: it makes rows of the sources of each type from their rows."""
+
+    weight_advice = "an encoder reads no edges"
+
+    def __init__(self, encoder: TypedLinear) -> None:
+        super().__init__()
+        self.encoder = encoder
+
+    def forward(self, flow: Flow, h: Tensor) -> Tensor:
+        return flow.take_dst(self.encoder.rows_of(flow.src_layer, lambda _, part: h[part.rows]))
+
+    def __repr__(self) -> str:
+        return repr(self.encoder)
+
+
+def with_floats(flow: Flow, kind: torch.dtype) -> Flow:
+    """Return the flow, whose columns of floats become those of a type."""
+    for frame in (flow.data, *flow.typed_frames().values()):
+        frame.update({n: c.to(kind) for n, c in frame.items() if c.is_floating_point()})
+    return flow
+
+
+def layer_graph(in_features: int, edge_columns: Mapping[str, Any], graph: Graph | None, schema: Schema | None) -> Graph:
     """Return the graph of the arguments of ``check_layer``, with rows of nodes and columns of edges."""
     if graph is None:
-        random = np.random.default_rng(0)
-        src, dst = random.integers(0, 9, (2, 24))
-        # a node of many edges, a parallel edge, a self-loop, and nodes without edges
-        src, dst = np.append(src, [1, 2, 3, 4, 1, 7]), np.append(dst, [0, 0, 0, 0, 0, 7])
-        graph = Graph.from_edges(src, dst, num_nodes=11)
+        like, random, edges = schema or Schema.of_one_type(0, 0), np.random.default_rng(0), {}
+        for relation in like.relations:
+            src, dst = random.integers(0, 9, (2, 24))
+            # a node of many edges, a parallel edge, a self-loop, and nodes without edges
+            edges[relation] = np.append(src, [1, 2, 3, 4, 1, 7]), np.append(dst, [0, 0, 0, 0, 0, 7])
+        graph = Graph.typed(dict.fromkeys(like.nodes, 11), edges)
     torch_random = torch.Generator().manual_seed(0)
-    edata = dense(graph.edata)
+    columns = {}
     for name, column in edge_columns.items():
         if callable(column):
-            edata[name] = column(graph.num_edges)
+            columns[name] = column(graph.num_edges)
         else:
-            edata[name] = torch.rand(graph.num_edges, *column, generator=torch_random)
+            columns[name] = torch.rand(graph.num_edges, *column, generator=torch_random)
     ready = dense(graph.ndata).get(ROWS)
     if ready is None or ready.shape[1:] != (in_features,):
         ready = torch.randn(graph.num_nodes, in_features, generator=torch_random).mul(8).round() / 8  # short in print
-    ndata = {**dense(graph.ndata), ROWS: ready.float()}
-    return Graph.from_edges(*graph.edges(), num_nodes=graph.num_nodes, edata=edata, ndata=ndata)
+    result = with_frames(graph, {**dense(graph.ndata), ROWS: ready.float()}, {**dense(graph.edata), **columns})
+    for part in result.relations.values():  # where layers of one relation read them
+        part.data.update({name: column[part.ids.start : part.ids.stop] for name, column in columns.items()})
+    return result

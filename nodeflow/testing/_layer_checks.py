@@ -5,13 +5,14 @@ from __future__ import annotations
 import copy
 import warnings
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from nodeflow.flow import NodeFlow
-from nodeflow.graph import Graph
+from nodeflow.graph import Graph, with_types_of
 from nodeflow.sampling import NeighborSampler
-from nodeflow.testing._layer_case import LayerCase
+from nodeflow.testing._layer_case import LayerCase, with_floats
 from nodeflow.testing._repeat_checks import global_states, tensor_bytes
 from nodeflow.testing._run import Skipped
 from nodeflow.testing._shrink import dense
@@ -56,7 +57,7 @@ def empty_flows(case: LayerCase) -> None:
 
 def _batch(case: LayerCase, fanouts: list[int], seeds: list[int]) -> NodeFlow:
     batch = NeighborSampler(case.graph, fanouts)(seeds)
-    batch.copy_from_parent(list(dense(case.graph.ndata)), edata=list(dense(case.graph.edata)))
+    case.copy_columns(batch)
     return batch
 
 
@@ -70,7 +71,8 @@ def one_node(case: LayerCase) -> None:
 def nodes_permuted(case: LayerCase) -> None:
     """Nodes in another order have the same rows, in that order."""
     size = case.graph.num_nodes
-    order = torch.randperm(size, generator=torch.Generator().manual_seed(1))
+    random, types = torch.Generator().manual_seed(1), case.graph.schema.nodes.values()
+    order = torch.cat([torch.randperm(len(ids), generator=random) + ids.start for ids in types])
     place = torch.empty_like(order).scatter_(0, order, torch.arange(size))
     src, dst = case.graph.edges()
     other = Graph.from_edges(
@@ -80,6 +82,7 @@ def nodes_permuted(case: LayerCase) -> None:
         edata=dense(case.graph.edata),
         ndata={name: column[order] for name, column in dense(case.graph.ndata).items()},
     )
+    other = with_types_of(other, case.graph, order.numpy(), np.arange(case.graph.num_edges))
     _compare_double(case, case.on(other), "nodes in another order", order)
 
 
@@ -172,9 +175,7 @@ def narrow_types(case: LayerCase) -> None:
     except (RuntimeError, TypeError) as error:
         raise Skipped(f"no bfloat16: {str(error).splitlines()[0][:80]}") from None
     # the columns are rounded too, before they are widened
-    flow = hub.flow(kind=torch.bfloat16)
-    for name, column in flow.data.items():
-        flow.data[name] = column.double() if column.is_floating_point() else column
+    flow = with_floats(hub.flow(kind=torch.bfloat16), torch.float64)
     exact = hub.run(flow, h.double(), copy.deepcopy(narrow).double())
     case.draws += 2
     for part, what in ((slice(1), "a node with 2,000 neighbours"), (slice(1, None), "a node without neighbours")):
@@ -219,9 +220,7 @@ def batch(case: LayerCase) -> None:
     seeds = torch.arange(nodes - 1, -1, -2)
     part = _batch(case, [-1], seeds.tolist())
     layer = case.double()
-    flow = part.flows[0]
-    for name, column in list(flow.data.items()):
-        flow.data[name] = column.double() if column.is_floating_point() else column
+    flow = with_floats(part.flows[0], torch.float64)
     whole = case.run(case.flow(kind=torch.float64), case.h.double(), layer)
     rows = case.run(flow, case.h.double()[part.layers[0].parent_nid], layer)
     _near(whole[seeds], rows[part.seed_index], "a batch with all neighbours differs from the whole graph")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 
+import numpy as np
 import pytest
 import torch
 from _support.conversions import assert_same_column, assert_same_graph, ends, filled
@@ -67,7 +68,7 @@ def test_pyg_mistakes(monkeypatch: pytest.MonkeyPatch) -> None:
         from_pyg([])
     with pytest.raises(KeyError, match="node_columns: data has no attribute 'z'; it has"):
         from_pyg(data, node_columns=["z"])
-    with pytest.raises(ValueError, match="edge_columns: 'x' must be a tensor with 1 rows"):
+    with pytest.raises(ValueError, match="edge_columns: 'x' must be numbers with 1 rows"):
         from_pyg(data, edge_columns=["x"])
     with pytest.raises(TypeError, match="node_columns must be a list of names, got the string 'x'"):
         from_pyg(data, node_columns="x")
@@ -98,3 +99,21 @@ def test_unusual_names_of_columns_are_kept_or_refused(name: str) -> None:
         assert name in ("_private", "keys", "num_edges", "is_undirected")
         return
     assert_same_graph(from_pyg(data, node_columns=[name]), graph)
+
+
+def test_arrays_and_lists_of_numbers_become_columns() -> None:
+    data = pyg.Data(x=torch.ones(3, 2), edge_index=torch.tensor([[0, 1], [1, 2]]), y=np.arange(3), year=2020)
+    data.z, data.mask, data.w, data.rows = [1, 2, 3], [True, False, True], (0.5, 0.25), [[1.0, 2.0]] * 3
+    data.names, data.ragged, data.words = ["a", "b", "c"], [[1], [1, 2], []], np.array(["a", "b", "c"])
+    data.num_sampled_nodes = [1, 1, 1]
+    graph = from_pyg(data)
+    assert sorted(graph.ndata) == ["mask", "rows", "x", "y", "z"]
+    assert [graph.ndata[name].dtype for name in ("mask", "rows", "y", "z")] == [
+        torch.bool, torch.float32, torch.int64, torch.int64
+    ]  # fmt: skip
+    assert graph.edata["w"].tolist() == [0.5, 0.25]
+    assert list(from_pyg(data, node_columns=["z"], edge_columns=["w"]).ndata) == ["z"]
+    with pytest.raises(ValueError, match="node_columns: 'names' must be numbers with 3 rows, got list"):
+        from_pyg(data, node_columns=["names"])
+    data.y = np.arange(6, dtype=">i4")[::-2]
+    assert from_pyg(data).ndata["y"].tolist() == [5, 3, 1]

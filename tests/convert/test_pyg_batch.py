@@ -366,7 +366,7 @@ def test_named_columns_of_a_batch() -> None:
     assert list(from_pyg_batch(data, node_columns=[], edge_columns=["b"]).ldata[0]) == []
     assert not any(from_pyg_batch(data, node_columns=[]).ldata)  # with names of a kind, no others are of it
     assert "edge_weight" in from_pyg_batch(data, weight=None).fdata[0]
-    with pytest.raises(ValueError, match=r"node_columns: 'b' must be a tensor with .* or 2 rows"):
+    with pytest.raises(ValueError, match=r"node_columns: 'b' must be numbers with .* or 2 rows"):
         from_pyg_batch(data, node_columns=["b"])
     with pytest.raises(KeyError, match="edge_columns: data has no attribute 'c'"):
         from_pyg_batch(data, edge_columns=["c"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from _support.conversions import assert_same_typed_graph, typed_graphs
@@ -249,6 +250,12 @@ def test_what_hetero_data_holds_becomes_the_graph() -> None:
     assert list(graph.relations["buys"].data) == ["edge_attr"]
     assert graph.find_edges([0, 1, 2])[0].tolist() == [2, 0, 2]
     assert_same_typed_graph(from_pyg(to_pyg(graph)), graph)
+    data["item"].price, data["none"].rank, data["item", "same", "item"].none = [1.5, 2.0], np.arange(4), []
+    with_lists = from_pyg(data)
+    assert with_lists.nodes["item"].data["price"].tolist() == [1.5, 2.0]
+    assert with_lists.nodes["none"].data["rank"].tolist() == [0, 1, 2, 3]
+    with pytest.raises(ValueError, match="'names' must be numbers with 3 rows, got list"):
+        from_pyg(data, node_columns=["names"])
     chosen = from_pyg(data, node_columns=["y"], edge_columns=[])
     assert [list(part.data) for part in (*chosen.nodes.values(), *chosen.relations.values())] == [[], ["y"], [], [], []]
     with pytest.raises(KeyError, match="node_columns: data has no attribute 'z' of any type"):

@@ -14,6 +14,7 @@ from nodeflow import (
     Graph,
     NeighborSampler,
     NodeFlow,
+    NodeFlowLoader,
     create_full_node_flow,
     create_node_flow,
     flow_from_edges,
@@ -262,3 +263,14 @@ def sharing(batch: NodeFlow) -> list[tuple[torch.Size, int]]:
     tensors = [layer.parent_nid for layer in batch.layers] + flows
     memory = [tensor.untyped_storage()._cdata for tensor in tensors]
     return [(tensor.shape, memory.index(one)) for tensor, one in zip(tensors, memory, strict=True)]
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="has a GPU")
+def test_page_locked_memory_needs_a_gpu() -> None:
+    graph = Graph.from_edges([0], [1], ndata={"x": torch.ones(2)})
+    batch = NeighborSampler(graph, [1])([1])
+    words = r"^pin_memory needs a GPU that torch can use \(.*\); without one leave it out$"
+    loader = NodeFlowLoader(NeighborSampler(graph, [1]), [1], batch_size=1, pin_memory=True)
+    for call in (batch.pin_memory, graph.ndata.pin_memory, lambda: list(loader)):
+        with pytest.raises(ValueError, match=words):
+            call()

@@ -17,11 +17,13 @@ from nodeflow import (
     LadiesSampler,
     NeighborSampler,
     NodeFlow,
+    RandomWalkSampler,
     TemporalNeighborSampler,
     create_full_node_flow,
     create_node_flow,
     flow_from_edges,
 )
+from nodeflow.graph import Schema
 from nodeflow.testing import graphs
 
 
@@ -30,12 +32,19 @@ def nodes(layer: Any) -> list[tuple[int, int]]:
     return list(zip(layer.parent_nid.tolist(), context, strict=True))
 
 
-def assert_union(batch: NodeFlow) -> Graph:
+def types_of(batch: NodeFlow) -> Any:
+    """The number of the type of a node and its context, after which a union sorts them."""
+    ranges = list(batch.layers[0].schema.nodes.values())
+    return lambda pair: next(i for i, ids in enumerate(ranges) if pair[0] in ids)
+
+
+def assert_union(batch: NodeFlow, *, in_order: bool = True) -> Graph:
     """Layers as sets, and flows as multisets of (source, destination, parent edge, weight), are those of the batch."""
     graph = batch.union(weights=True)
     context = graph.ndata["context"] if "context" in graph.ndata else torch.zeros(graph.num_nodes, dtype=torch.int64)
     node = list(zip(graph.ndata["parent_nid"].tolist(), context.tolist(), strict=True))
-    assert node == list(dict.fromkeys(pair for layer in batch.layers for pair in nodes(layer)))
+    wanted_nodes = list(dict.fromkeys(pair for layer in batch.layers for pair in nodes(layer)))
+    assert node == (wanted_nodes if in_order else sorted(wanted_nodes, key=types_of(batch)))
     for i, layer in enumerate(batch.layers):
         held = (graph.ndata["layers"] >> i & 1).nonzero().flatten().tolist()
         assert {node[k] for k in held} == set(nodes(layer))
@@ -70,6 +79,51 @@ def batches(draw: st.DrawFn) -> NodeFlow:
         {}, {"replace": True}, {"reuse": True}, {"include_dst": False}, {"disjoint": True}, {"direction": "out"},
     ]  # fmt: skip
     return NeighborSampler(graph, fanouts, **draw(st.sampled_from(modes)))(seeds)
+
+
+TYPES = {"a": 4, "empty": 0, "b": 5}
+ENDS = [("b", "x", "a"), ("a", "y", "b"), ("b", "none", "empty"), ("b", "y", "b")]
+
+
+@given(
+    st.integers(0, 5),
+    st.lists(st.integers(0, 8), max_size=5),
+    st.sampled_from([{}, {"replace": True}, {"disjoint": True}]),
+)
+def test_a_union_has_the_types_of_its_graph(seed: int, seeds: list[int], options: dict[str, Any]) -> None:
+    random = torch.Generator().manual_seed(seed)
+    edges = {}
+    for a, name, b in ENDS:
+        size = 7 if b != "empty" else 0
+        edges[a, name, b] = tuple(torch.randint(max(TYPES[of], 1), (size,), generator=random) for of in (a, b))
+    graph = Graph.typed({name: {"own": torch.ones(size)} for name, size in TYPES.items()}, edges)
+    batch = NeighborSampler(graph, [2, 2], **options)(seeds)
+    union = assert_union(batch, in_order=False)
+    assert [list(union.schema.nodes), list(union.schema.relations)] == [list(TYPES), ENDS]
+    assert not any(len(part.data) for part in (*union.nodes.values(), *union.relations.values()))
+    for name, part in union.nodes.items():
+        ids = union.ndata["parent_nid"][part.ids.start : part.ids.stop]
+        assert all(nid in graph.nodes[name].ids for nid in ids.tolist())
+    src, dst = union.edges()
+    for relation, of in union.relations.items():
+        at = slice(of.ids.start, of.ids.stop)
+        assert all(eid in graph.relations[relation].ids for eid in union.edata["parent_eid"][at].tolist())
+        assert (
+            len(union.nodes[relation[0]].to_local(src[at]))
+            == len(union.nodes[relation[2]].to_local(dst[at]))
+            == len(of)
+        )
+
+
+def test_edges_against_their_direction_leave_one_type() -> None:
+    graph = Graph.typed({"a": 2, "b": 2}, {("a", "x", "b"): ([0, 1], [0, 1])})
+    assert assert_union(NeighborSampler(graph, [2], direction="out")([0, 1])).schema.nodes.keys() == {"node"}
+    walks = RandomWalkSampler(graph, 1, num_walks=3, walk_length=2, direction="out")([0, 1])
+    assert assert_union(walks).schema.nodes.keys() == {"node"}
+    assert NeighborSampler(graph, [2])([2]).union().schema == Schema({"a": 1, "b": 1}, {("a", "x", "b"): 1})
+    assert NeighborSampler(Graph.typed({"a": 2, "b": 2}, {}), [2])([3, 0]).union().schema == Schema(
+        {"a": 1, "b": 1}, {}
+    )
 
 
 @given(batches())

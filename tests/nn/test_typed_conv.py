@@ -17,12 +17,13 @@ from nodeflow import (
     Flow,
     FullSampler,
     Graph,
+    LadiesSampler,
     NeighborSampler,
     RandomWalkSampler,
     create_full_node_flow,
     flow_from_edges,
 )
-from nodeflow.nn import RGCN, GATConv, GraphConv, HGTConv, IgnoredWeightWarning, RGCNConv, SAGEConv, TypedConv
+from nodeflow.nn import RGCN, GATConv, GINConv, GraphConv, HGTConv, IgnoredWeightWarning, RGCNConv, SAGEConv, TypedConv
 from nodeflow.propagation import Propagation
 from nodeflow.testing import check_layer
 
@@ -347,3 +348,50 @@ def test_edges_without_a_relation_are_refused() -> None:
     conv = TypedConv({relation: SAGEConv(4, 2) for relation in graph.schema.relations})
     with pytest.raises(ValueError, match="every edge must have a relation: edges of random walks"):
         conv(batch, 0, torch.ones(batch.layer_sizes[0], 4))
+
+
+def test_files_name_a_relation_in_one_way() -> None:
+    """However relations are spelled; and triples of files of before are read."""
+    relations = [("a", "x.y", "b"), ("b", "z", "a"), ("a", "z", "b")]
+    spelled = [dict.fromkeys(relations), dict.fromkeys(["x.y", *relations[1:]])]
+    one, other = (TypedConv({name: SAGEConv(2, 2) for name in names}) for names in spelled)
+    assert list(one.state_dict()) == list(other.state_dict())
+    assert list(one.convs) == ["<x%2Ey>", "<b z a>", "<a z b>"]
+    old = {key.replace("<x%2Ey>", "<a x%2Ey b>"): value for key, value in one.state_dict().items()}
+    outer = torch.nn.ModuleList([other])
+    outer.load_state_dict({f"0.{key}": value for key, value in old.items()})
+    assert "convs.<a x%2Ey b>.own.weight" in old
+    assert all(torch.equal(value, other.state_dict()[key]) for key, value in one.state_dict().items())
+    with pytest.raises(RuntimeError, match="Unexpected key"):
+        other.load_state_dict({**old, "convs.<a w b>.own.weight": torch.ones(2, 2)})
+
+
+@pytest.mark.parametrize("kind", ["gin", "graph"])
+def test_sums_of_relations_read_the_weights_of_draws_by_layer(kind: str) -> None:
+    graph = typed_graph(0)
+    convs: dict[Any, torch.nn.Module] = {}
+    for name in RELATIONS:
+        sums_of = GraphConv(8, 8, norm="none", degrees="parent", bias=False)
+        torch.nn.init.eye_(sums_of.linear.weight)
+        convs[name] = sums_of if kind == "graph" else GINConv(torch.nn.Identity(), weighted=True)
+    batch = LadiesSampler(graph, [6], seed=1)(SEEDS)
+    flow, layer = batch.flows[0], batch.layers[1]
+    h = torch.rand(flow.num_src, 8, dtype=torch.float64)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        out = TypedConv(convs).double()(flow, h)
+    assert flow.weight.unique().numel() > 1
+    src, dst = flow.edges()
+    own = torch.zeros(flow.num_dst, 1, dtype=torch.float64)
+    for name in layer.schema.nodes:
+        own[layer.of(name).rows] = float(len([r for r in RELATIONS if r[2] == name]))
+    sums = own * flow.take_dst(h) + torch.zeros_like(out).index_add(0, dst, h[src] * flow.weight.double()[:, None])
+    torch.testing.assert_close(out, sums)
+
+
+def test_the_advice_on_weights_can_be_followed() -> None:
+    batch = LadiesSampler(typed_graph(0), [4], seed=1)(SEEDS)
+    with pytest.warns(IgnoredWeightWarning, match=r"use sums in every relation, GINConv\(weighted=True\)"):
+        sage()(batch.flows[0], rows(batch.flows[0]))
+    with pytest.raises(ValueError, match=r"of all relations; for estimator weights use sums in every"):
+        TypedConv({"of": GraphConv(2, 2, degrees="parent")})

@@ -236,7 +236,7 @@ def test_a_loader_mixes_relations_and_a_decoder_scores_them() -> None:
 
 def test_mistakes() -> None:
     shared = LinkSampler(SAMPLER, chunk=2)
-    words = "seeds 2 and 3 of the batch share their negatives .* 'paper' and 'venue'; order the seeds by relation"
+    words = "seeds 2 and 3 of the batch .* 'paper' and 'venue'; order the seeds by relation, with a loader"
     with pytest.raises(ValueError, match=words):
         shared([0, 1, 2, 15])
     full = LinkSampler(SAMPLER, pairs=[[5, 3, 11]], filter_known=True, known=[[5, 3, 11], [5, 3, 12]])

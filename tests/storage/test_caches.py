@@ -252,6 +252,36 @@ def test_two_hops_are_close_to_what_is_drawn() -> None:
     assert abs(counted.sum() / computed.sum() - 1) < 0.1
 
 
+def test_reach_by_relation() -> None:
+    """Every node draws for each relation on its own, as if the others were not there; numbers hold for each."""
+    random = np.random.default_rng(0)
+    sizes, ends = {"a": 30, "empty": 0, "b": 20}, [("a", "x", "b"), ("b", "y", "b"), ("b", "z", "a"), ("a", "y", "b")]
+    pairs = {r: (random.integers(0, sizes[r[0]], 90), random.integers(0, sizes[r[2]], 90)) for r in ends}
+    graph = Graph.typed(sizes, pairs)
+    fanouts: list[Any] = [{"x": 2, ("b", "y", "b"): -1, "z": 1}, 2]
+    p = np.zeros(50)
+    p[30:40] = 0.5
+    for fanout in reversed(fanouts):
+        missed = 1 - p
+        for (a, name, b), (src, dst) in pairs.items():
+            k = (
+                fanout
+                if isinstance(fanout, int)
+                else fanout.get((a, name, b), fanout.get(name, 0) if name != "y" else 0)
+            )
+            degree = np.bincount(dst, minlength=sizes[b])
+            for u, v in zip(src, dst, strict=True):
+                share = 1.0 if k == -1 else min(1.0, k / degree[v])
+                missed[graph.nodes[a].ids.start + u] *= 1 - p[graph.nodes[b].ids.start + v] * share
+        p = np.minimum(1, 1 - missed)
+    assert reach_heat(graph, range(30, 40), fanouts, 5).tolist() == pytest.approx(p.tolist(), abs=1e-12)
+    loader = NodeFlowLoader(NeighborSampler(graph, fanouts), range(30, 40), 5, shuffle=True)
+    counted = presample(loader, 200).double() / (200 * len(loader))
+    assert abs(float(counted.sum()) / float(p.sum()) - 1) < 0.1
+    with pytest.raises(KeyError, match="no relation 'w'"):
+        reach_heat(graph, [0], [{"w": 1}], 1)
+
+
 def test_fanouts_are_in_flow_order() -> None:
     """Seed 4 draws 2 and 3 or one of them, and these their only neighbours; in the second hop it draws again."""
     graph = Graph.from_edges([2, 3, 0, 1], [4, 4, 2, 3])

@@ -10,7 +10,8 @@ import torch
 from _support.planted_layers import LAYERS, WIDTH, LastEdge, Right, Unweighted
 
 from nodeflow import Graph, transform
-from nodeflow.nn import GATConv, GINConv, GraphConv, RGCNConv, SAGEConv
+from nodeflow.graph import Schema
+from nodeflow.nn import GATConv, GINConv, GraphConv, HGTConv, RGCNConv, SAGEConv, TypedConv, TypedLinear
 from nodeflow.testing import CheckError, check_layer
 from nodeflow.testing._check_layer import LAYER_CHECKS
 
@@ -89,3 +90,67 @@ def test_expected_failures_and_arguments() -> None:
         check_layer(lambda: 3, WIDTH)  # type: ignore[arg-type,return-value]
     with pytest.raises(ValueError, match="in_features must be at least 1"):
         check_layer(Right(), 0)
+
+
+# ------------------------------------------------------------------------------------------------- layers of types
+
+SCHEMA = Schema({"a": 5, "b": 9}, {("a", "x", "b"): 1, ("b", "y", "b"): 7, ("b", "x", "a"): 0})
+
+
+@pytest.mark.parametrize(
+    ("layer", "options"),
+    [
+        (TypedConv({relation: SAGEConv(WIDTH, 2) for relation in SCHEMA.relations}), {}),
+        (TypedConv({"y": GATConv(WIDTH, 2, edge_features=1)}, "max"), {"edge_columns": {"feat": (1,)}}),
+        (HGTConv(WIDTH, 2, SCHEMA, edge_time="dt"), {"edge_columns": {"dt": ()}}),
+        (RGCNConv(WIDTH, 2, SCHEMA), {}),
+        (TypedLinear({"a": WIDTH, "b": WIDTH}, 2), {}),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_layers_of_types_pass(layer: Any, options: dict[str, Any]) -> None:
+    report = check_layer(layer, WIDTH, schema=SCHEMA, checks=QUICK, **options)
+    assert report.passed == QUICK
+    assert repr(report).startswith(type(layer).__name__) or str(report).startswith(type(layer).__name__)
+
+
+class Misplaced(torch.nn.Module):
+    """Takes the rows of the first type to be the first rows of a layer, which holds in a whole graph alone."""
+
+    def forward(self, flow: Any, h: torch.Tensor) -> torch.Tensor:
+        scale = torch.ones(flow.num_src, 1).to(h.dtype)
+        scale[: len(flow.src_layer.of("a"))] = 2
+        return flow.aggregate(h * scale, "sum", weight=flow.weight.to(h.dtype))
+
+
+class Later(torch.nn.Module):
+    """Takes the last edge of a relation."""
+
+    def forward(self, flow: Any, h: torch.Tensor) -> torch.Tensor:
+        out = flow.aggregate(h, "sum", weight=flow.weight.to(h.dtype))
+        src, dst = flow.of("y").edges()
+        return out.index_add(0, dst[-1:], h[src[-1:]])
+
+
+@pytest.mark.parametrize(("layer", "check"), [(Misplaced(), "batch"), (Later(), "edges permuted")])
+def test_a_fault_of_types_is_found_and_runs_again(layer: Any, check: str) -> None:
+    with pytest.raises(CheckError) as error:
+        check_layer(layer, WIDTH, schema=SCHEMA, checks=QUICK, budget=8)
+    assert check in error.value.report.failed
+    lines = [line.strip() for line in str(error.value).splitlines() if line.startswith("    ")]
+    session: dict[str, Any] = {"Graph": Graph, "torch": torch, "check_layer": check_layer, "layer": layer}
+    assert lines[0].startswith("graph = Graph.typed(")
+    exec(lines[0], session)
+    with pytest.raises(CheckError):
+        exec(lines[2], session)
+
+
+def test_a_graph_of_types() -> None:
+    edges = {("a", "x", "b"): ([0, 2], [0, 1], {"feat": torch.ones(2, 1)}), ("b", "y", "b"): ([0, 1], [1, 1])}
+    graph = Graph.typed({"a": 3, "b": {"z": torch.ones(2, 2)}}, edges)
+    conv = TypedConv({"x": GATConv(WIDTH, 2, edge_features=1), "y": SAGEConv(WIDTH, 2)})
+    assert check_layer(conv, WIDTH, graph=graph, checks=QUICK).failed == []
+    with pytest.raises(TypeError, match="schema is for the graph that is made without graph="):
+        check_layer(conv, WIDTH, graph=graph, schema=SCHEMA)
+    with pytest.raises(TypeError, match=r"schema must be a Schema, graph\.schema"):
+        check_layer(conv, WIDTH, schema=graph)  # type: ignore[arg-type]

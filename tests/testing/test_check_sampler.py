@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import re
 import time
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ import nodeflow
 from nodeflow import BernoulliSampler, ClusterSampler, FullSampler, Graph, NeighborSampler, SaintSampler, ShadowSampler
 from nodeflow.testing import CheckError, as_sampler, check_sampler, parametrize_with_checks
 from nodeflow.testing._check_sampler import SAMPLER_CHECKS
-from nodeflow.testing._law_checks import uniform_pairs
+from nodeflow.testing._law_checks import Draws, _means, uniform_pairs
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 QUICK = [name for name, check in SAMPLER_CHECKS.items() if not check.statistical and not check.makes_graph]
@@ -133,6 +134,19 @@ class Wrong(Plain):
 def test_a_failure_of_a_sampler_shows_its_settings() -> None:
     with pytest.raises(CheckError, match=r"    sampler = NotInverse\(graph, k=3, num_flows=1\)\n"):
         check_sampler(NotInverse(graph_of_all(), k=3, num_flows=1), [5], checks=["marginals"], budget=4)
+
+
+def test_the_most_significant_edge_is_named() -> None:
+    """An edge that is drawn too often makes its neighbours rare, which misses more where these count more."""
+    random, chance, exact = np.random.default_rng(0), np.array([0.4, *[0.15] * 4]), np.array([1.0, *[30.0] * 4])
+    draws: Any = object.__new__(Draws)
+    draws.counts = random.multinomial(1, chance, 2_000)[:, None]
+    draws.weights, draws.exact = draws.counts * 5 * exact, exact
+    draws.row, draws.nodes = np.zeros(5, int), np.array([7])
+    draws.eid = draws.group = np.arange(5)
+    draws.tested, draws.case = 1, SimpleNamespace(groups=None)
+    with pytest.raises(AssertionError, match=r"the mean weight of edge 0 \(place 0 of the 5 of node 7\) in flow -1"):
+        _means(draws, 2_000)
 
 
 def test_expected_failures_must_fail() -> None:

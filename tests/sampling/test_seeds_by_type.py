@@ -1,0 +1,89 @@
+"""Seeds by node type or relation, as ids and as masks; and columns of types that are asked of all nodes."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from nodeflow import ClusterSampler, Graph, LinkSampler, NeighborSampler, NodeFlowLoader
+from nodeflow.testing import assert_same_node_flow
+
+WRITES = ("author", "writes", "paper")
+EDGES = {WRITES: ([0, 1], [0, 3], {"share": torch.ones(2)}), ("paper", "at", "venue"): ([2], [0])}
+GRAPH = Graph.typed({"author": 3, "paper": {"x": torch.rand(4, 2)}, "venue": 1}, EDGES, reverse=True)
+SAMPLER = NeighborSampler(GRAPH, [2])
+MASK = torch.tensor([True, False, False, True])
+
+
+@pytest.mark.parametrize(
+    ("seeds", "ids"),
+    [
+        ({"paper": [3, 0]}, [6, 3]),
+        ({"paper": MASK}, [3, 6]),
+        ({"venue": np.array([True]), "author": torch.tensor([2, 0])}, [7, 2, 0]),
+        ({"venue": []}, []),
+        ({}, []),
+    ],
+)
+def test_a_dict_is_the_ids_of_its_types(seeds: Any, ids: list[int]) -> None:
+    batch = SAMPLER(seeds)
+    assert_same_node_flow(batch, SAMPLER(ids))
+    assert batch.seed_ids.tolist() == ids
+    loader = NodeFlowLoader(SAMPLER, seeds, batch_size=2)
+    assert loader.seeds.tolist() == ids
+
+
+def test_links_by_relation() -> None:
+    links = LinkSampler(SAMPLER, num_negatives=1)
+    assert_same_node_flow(links({"at": [0], WRITES: [1]}), links([2, 1]))
+
+
+@pytest.mark.parametrize(
+    ("seeds", "error", "words"),
+    [
+        (MASK, ValueError, r"one entry per node \(8\), got shape \(4,\); one of a single type goes into a dict"),
+        (
+            {"paper": MASK[:3]},
+            ValueError,
+            r"a mask of local must have one entry per paper node \(4\), got",
+        ),
+        ({"papers": [0]}, KeyError, "no node type 'papers'; there are 'author', 'paper', 'venue'"),
+        ({"paper": [4]}, IndexError, r"local\[0\] is 4, but paper node ids go from 0 to 3"),
+        ({"paper": [0.5]}, TypeError, "local must hold integer paper node ids"),
+        (("paper", MASK), TypeError, r"seeds of one type are a dict, as in \{'paper': ids\}"),
+        (("paper", [0]), TypeError, r"seeds of one type are a dict"),
+    ],
+)
+def test_errors_say_what_to_write(seeds: Any, error: type[Exception], words: str) -> None:
+    for call in (SAMPLER, lambda seeds: NodeFlowLoader(SAMPLER, seeds, batch_size=1)):
+        with pytest.raises(error, match=words):
+            call(seeds)
+
+
+def test_parts_have_no_types() -> None:
+    with pytest.raises(TypeError, match="a seed of ClusterSampler is a part, which has no type"):
+        ClusterSampler(GRAPH, 1, parts=[0] * 8)({"paper": [0]})
+
+
+@pytest.mark.parametrize("way", [lambda graph: graph, copy.deepcopy, lambda graph: pickle.loads(pickle.dumps(graph))])
+def test_a_column_of_a_type_is_no_column_of_all_nodes(way: Any) -> None:
+    graph = way(GRAPH)
+    with pytest.raises(KeyError, match=r"'x'; .* it belongs to single types: graph.nodes\['paper'\].data\['x'\]"):
+        graph.ndata["x"]
+    with pytest.raises(KeyError, match=r"graph.relations\[\('author', 'writes', 'paper'\)\].data\['share'\], graph"):
+        NeighborSampler(graph, [2], edge_filter=lambda edata: edata["share"] > 0)
+    with pytest.raises(KeyError, match=r"no column 'y'; the frame has no columns\"$"):
+        graph.ndata["y"]
+
+
+def test_batches_take_no_columns_by_type() -> None:
+    batch = SAMPLER({"paper": [0]})
+    with pytest.raises(TypeError, match=r"ndata is a dict by layer or flow, .* not by type: ndata=\['x'\] copies"):
+        batch.copy_from_parent(ndata={"paper": ["x"]})  # type: ignore[dict-item]
+    with pytest.raises(KeyError, match=r"those of a type are in layer.of\(type\).data"):
+        batch.layers[0].data["x"]
