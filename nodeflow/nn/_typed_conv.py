@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
@@ -44,6 +44,14 @@ _ADVICE = (
 )
 
 
+REDUCTIONS: dict[str, Callable[[Tensor], Tensor]] = {
+    "sum": lambda results: results.sum(0),
+    "mean": lambda results: results.mean(0),
+    "max": lambda results: results.amax(0),
+}
+"""Ways to combine the results of relations, ``[relations, nodes, features]``, to ``[nodes, features]``."""
+
+
 class TypedConv(FlowConv):
     """A convolution for each relation: ``h'_v`` combines ``conv_r(flow.of(r), h)_v`` over the relations r.
 
@@ -70,7 +78,7 @@ class TypedConv(FlowConv):
     def __init__(self, convs: Mapping[str | Relation, nn.Module], reduce: str = "sum") -> None:
         super().__init__()
         check_type(convs, "convs", Mapping, "a dict from relations to convolutions")
-        check_one_of(reduce, "reduce", ("sum", "mean", "max"))
+        check_one_of(reduce, "reduce", REDUCTIONS)
         if not convs:
             raise ValueError("convs must have a relation at least")
         for name, conv in convs.items():
@@ -109,7 +117,7 @@ class TypedConv(FlowConv):
             raise ValueError(f"convs must name every relation once, got {self.names}")
         sage = [conv for conv in convs if type(conv) is SAGEConv and conv.aggregator == "mean"]
         plain = [conv for conv in sage if not conv.relu and conv.order != "transform"]
-        if len(plain) == len(convs) and h.layout == torch.strided and self.reduce != "max":
+        if len(plain) == len(convs) and h.layout == torch.strided and self.reduce in ("sum", "mean"):
             blocks = self._of_means(flow, h, relations, plain)
         else:
             blocks = self._of_each(flow, h, relations, convs)
@@ -128,10 +136,7 @@ class TypedConv(FlowConv):
         outs: dict[str, list[Tensor]] = {}
         for relation, conv, (part, _), x in zip(relations, convs, parts, rows, strict=True):
             outs.setdefault(relation[2], []).append(conv(part, x))
-        stacks = {name: torch.stack(of_type) for name, of_type in outs.items()}
-        if self.reduce == "max":
-            return {name: stack.amax(0) for name, stack in stacks.items()}
-        return {name: stack.sum(0) if self.reduce == "sum" else stack.mean(0) for name, stack in stacks.items()}
+        return {name: REDUCTIONS[self.reduce](torch.stack(of_type)) for name, of_type in outs.items()}
 
     def _of_means(self, flow: Flow, h: Tensor, relations: list[Relation], convs: list[SAGEConv]) -> dict[str, Tensor]:
         """Return the results from the means of all relations, made in one reading of the rows, and own rows."""

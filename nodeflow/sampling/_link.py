@@ -20,7 +20,7 @@ from nodeflow.random import derive_key, hash_ids
 from nodeflow.sampling import _link_parts as checks
 from nodeflow.sampling._base import Call, Draw, SamplerBase, StepSeeds
 from nodeflow.sampling._link_parts import MARKS, LinkLayout, LinksByName, paired
-from nodeflow.sampling._negative import DISTRIBUTIONS, Known, Negatives, Pairs, degree_weights, whole_weights
+from nodeflow.sampling._negative import LAWS, Known, Negatives, Pairs, whole_weights
 from nodeflow.sampling._sampler import check_draws
 
 
@@ -138,7 +138,7 @@ class LinkSampler(SamplerBase):
             self.num_negatives = as_count(num_negatives, "num_negatives")
             check_draws(self.num_negatives, "num_negatives")
             self.negatives = negatives if isinstance(negatives, str) else "weights"
-            some = self.negatives in DISTRIBUTIONS
+            some = self.negatives in LAWS
             self._weights = None if some else checks.node_weights(self.graph, negatives)
             check_one_of(corrupt, "corrupt", (*SIDES, "both"))
             self.corrupt = corrupt
@@ -181,10 +181,10 @@ class LinkSampler(SamplerBase):
             known = None if links is None else Known.of(links, side, self.graph.num_nodes)
             if self.filter_known and plain and self._joined is not None:
                 known = self._joined.known(side)
-            weights = None if self._weights is None else whole_weights(self._weights)
-            if self.negatives == "degree":
-                degrees = self.graph.in_degrees() if side == "destination" else self.graph.out_degrees()
-                weights = degree_weights(degrees.numpy(), self.power)
+            if self._weights is None:
+                weights = LAWS[self.negatives](self.graph, side, self.power)
+            else:
+                weights = whole_weights(self._weights)
             filtered, bounds = self.filter_known is True, self.graph.schema.bounds()
             self._negatives[side] = Negatives(bounds, weights, known, self._birth, filtered)
 

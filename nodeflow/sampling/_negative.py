@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import decimal
 import math
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -17,7 +18,6 @@ from nodeflow._edges.stored import Stored
 from nodeflow._links.links import Links, Queries, pointers
 from nodeflow.graph import Graph
 
-DISTRIBUTIONS = ("uniform", "degree")
 _NONE_KNOWN = (np.zeros(2, np.int64), NOTHING, NOTHING)  # one row, in which no node is known
 
 
@@ -214,3 +214,16 @@ def degree_weights(degrees: Ints, power: float) -> NDArray[np.int64]:
         weights[:] = [max(int(exact.multiply(p, scale)), int(b)) for p, b in zip(powers, least, strict=True)]
     spread: NDArray[np.int64] = weights[index]
     return spread
+
+
+def _by_degree(graph: Graph, side: str, power: float) -> Ints:
+    degrees = graph.in_degrees() if side == "destination" else graph.out_degrees()
+    return degree_weights(degrees.numpy(), power)
+
+
+LAWS: dict[str, Callable[[Graph, str, float], Ints | None]] = {
+    "uniform": lambda graph, side, power: None,
+    "degree": _by_degree,
+}
+"""Whole numbers ``[num_nodes]`` to which the chance of a node as a negative of a side is in proportion, None for equal
+ones; of a graph, a side and a power."""
