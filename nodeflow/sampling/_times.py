@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,8 +20,10 @@ NO_TIME = {"i": np.iinfo(np.int64).min, "f": -np.inf}
 """What stands for no time, by the kind of numbers: it is before all times."""
 
 
-def times_of_edges(graph: Graph, edges: Edges, name: str) -> Array:
-    """Return the time of every edge, by position, int64 or float64, from the columns ``name`` of edges and of nodes.
+def times_of_edges(graph: Graph, name: str) -> Callable[[Edges], Array]:
+    """Read the columns ``name`` of edges and of nodes; return what gives the time of every edge, by position.
+
+    Times are int64 or float64. Reading is collective, and what is returned is not.
 
     It is the later of its own, in the column of all edges or of its relation, and that of the node that the edge leads
     to, in the column of all nodes or of its type: a node that is not there yet has no edges. What has neither has
@@ -38,15 +40,19 @@ def times_of_edges(graph: Graph, edges: Edges, name: str) -> Array:
     if not columns:
         raise KeyError(f"time: neither edges nor nodes have a column {name!r}, of all of them or of a type")
     kind = _one_kind(columns, name)
-    if own is not None:
-        stamps = edges.by_position(own)
-        return stamps if of_nodes is None else np.maximum(stamps, of_nodes[edges.indices])
-    stamps = np.full(len(edges.indices), NO_TIME[kind]) if of_nodes is None else of_nodes[edges.indices]
-    eid = edges.whole.edge_ids_of(edges.ids(np.arange(len(stamps)))) if of_edges else NOTHING
-    for ids, column in of_edges:
-        held = (eid >= ids.start) & (eid < ids.stop)
-        stamps[held] = np.maximum(stamps[held], column[eid[held] - ids.start])
-    return stamps
+
+    def stamps_of(edges: Edges) -> Array:
+        if own is not None:
+            stamps = edges.by_position(own)
+            return stamps if of_nodes is None else np.maximum(stamps, of_nodes[edges.indices])
+        stamps = np.full(len(edges.indices), NO_TIME[kind]) if of_nodes is None else of_nodes[edges.indices]
+        eid = edges.whole.edge_ids_of(edges.ids(np.arange(len(stamps)))) if of_edges else NOTHING
+        for ids, column in of_edges:
+            held = (eid >= ids.start) & (eid < ids.stop)
+            stamps[held] = np.maximum(stamps[held], column[eid[held] - ids.start])
+        return stamps
+
+    return stamps_of
 
 
 def times_of_nodes(graph: Graph, name: str) -> Array | None:

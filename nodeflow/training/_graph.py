@@ -243,12 +243,6 @@ def with_columns(graph: Graph, columns: Mapping[str, Tensor | Rows], edata: Mapp
     """Return a graph of the same edges with further node columns, and ``edata``, None for the same edge columns."""
     ndata: dict[str, Any] = {**graph.ndata, **columns}
     edata = graph.edata if edata is None else edata
-    if isinstance(graph, DistributedGraph):
-        same = DistributedGraph(graph.parts, graph.held.part, graph.peers)
-        same.ndata.update(ndata)
-        same.edata.clear()
-        same.edata.update(edata)
-        return same
     return with_frames(graph, ndata, edata)
 
 
