@@ -118,7 +118,6 @@ EXCLUDED: tuple[tuple[Condition, str], ...] = (
     ({"storage": ("lookahead",), "types": (SEVERAL_TYPES,)}, "it plans columns of all nodes; take storage 'cached'"),
     ({"inputs": ("both",), "types": (SEVERAL_TYPES,)}, "each type enters by one map; take inputs 'auto'"),
     ({"inputs": ("both",), "model": BY_SCHEMA}, "each type enters by one map; take inputs 'auto'"),
-    ({"model": BY_SCHEMA, "graph": (PARTS,)}, "parts have nodes and edges of one type; take model 'sage'"),
     *(({"storage": BUFFER, "sampler": (name,)}, each.why_whole) for name, each in METHODS.items() if each.why_whole),
     (
         {"storage": BUFFER, "processes": (SEVERAL,)},
