@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import hashlib
 from collections.abc import Callable
 from pathlib import Path
@@ -33,9 +34,12 @@ from nodeflow import (
     TemporalNeighborSampler,
     nn,
 )
+from nodeflow._disk.manifest import Manifest
 from nodeflow._peers.group import PeerGroup
 from nodeflow.distributed import DistributedGraph, GraphParts
+from nodeflow.learned import EmbeddingTable
 from nodeflow.partitions import _split
+from nodeflow.propagation import Propagation
 from nodeflow.sampling.base import SamplerBase
 from nodeflow.testing import typed_graphs
 
@@ -203,7 +207,9 @@ def test_loaders_tables_and_links() -> None:
     def work(graph: Graph, rank: int, share: Any) -> list[str]:
         papers = SeedTable(graph, "paper.x", "nodes", time="time", data=dict(table))
         sampler = TemporalNeighborSampler(graph, [2, 2])
-        batches = [*NodeFlowLoader(sampler, papers, 1, shuffle=True, ndata=["x"], edata=["y"], **(share or {}))]
+        batches = [
+            *NodeFlowLoader(sampler, papers, 1, shuffle=True, ndata=["x"], edata=["y"], num_workers=1, **(share or {}))
+        ]
         pairs = {"writes": [[1, 2], [0, 0]], "knows": [[0, 3]]}
         for options in (
             {},
@@ -236,8 +242,6 @@ def test_full_passes(kind: str, chunk_size: int | None) -> None:
     expected = model.inference(WHOLE, chunk_size=chunk_size)
 
     def work(graph: Graph, rank: int) -> None:
-        import copy
-
         own = copy.deepcopy(model)
         torch.testing.assert_close(own.inference(graph, chunk_size=chunk_size), expected[graph.masters])
         some = SEEDS[rank]
@@ -247,9 +251,44 @@ def test_full_passes(kind: str, chunk_size: int | None) -> None:
     THREE.run(work)
 
 
-def test_full_flows_have_the_columns_of_relations() -> None:
-    from nodeflow.propagation import Propagation
+def test_a_table_of_all_nodes_serves_several_types() -> None:
+    def learned(graph: Graph, ranks: list[int]) -> torch.Tensor:
+        table = EmbeddingTable(graph, 4, lr=0.1, dtype=torch.float64, seed=3)
+        torch.manual_seed(1)
+        encoder = nn.TypedLinear({"author": table, "paper.x": table, "type": 3, "empty": table}, 4).double()
+        for _ in range(2):
+            rows = []
+            for rank in ranks:
+                batch = NeighborSampler(graph, [2])(SEEDS[rank])
+                batch.copy_from_parent(["x"])
+                rows.append(encoder(batch).pow(2).sum())
+            torch.stack(rows).sum().backward()
+            table.step()
+        return encoder(graph)
 
+    expected = learned(WHOLE, [0, 1, 2])
+    for rows in THREE.run(lambda graph, rank: learned(graph, [rank])):
+        torch.testing.assert_close(rows, expected, rtol=1e-12, atol=1e-12)
+    encoder = nn.TypedLinear({"author": EmbeddingTable(8, 4, lr=0.1)}, 4)
+    with pytest.raises(ValueError, match="the table of 'author' must have a row per node of the type, 7, or of the"):
+        encoder(WHOLE)
+
+
+def test_folders_of_before_have_one_type(tmp_path: Path) -> None:
+    graph = Graph.from_edges([0, 1, 2], [1, 2, 0], ndata={"x": torch.rand(3)})
+    cut_into(graph, tmp_path / "parts", 2)
+    manifest = Manifest.read(tmp_path / "parts", *GraphParts.layout)
+    facts = {name: fact for name, fact in manifest.facts.items() if name != "schema"}
+    Manifest(*GraphParts.layout, manifest.arrays, facts).write(tmp_path / "parts")
+    parts = GraphParts.open(tmp_path / "parts")
+    assert parts.schema == graph.schema
+    assert list(parts.part(0).ndata) == ["x"]
+    Manifest(*GraphParts.layout, manifest.arrays, {**facts, "schema": WHOLE.schema.to_json()}).write(tmp_path / "parts")
+    with pytest.raises(ValueError, match="sizes and arrays do not fit together"):
+        GraphParts.open(tmp_path / "parts")
+
+
+def test_full_flows_have_the_columns_of_relations() -> None:
     def work(graph: Graph, rank: int) -> None:
         flow = Propagation(graph).flow(0, len(graph.masters))
         for name, edges in WHOLE.relations.items():
