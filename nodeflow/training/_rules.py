@@ -111,6 +111,10 @@ EXCLUDED: tuple[tuple[Condition, str], ...] = (
         "own",
     ),
     ({"task": LINK, "types": HETEROGENEOUS}, "links of one type are learned; take a LinkSampler in a loop of your own"),
+    (
+        {"task": LINK, "types": HETEROGENEOUS, "graph": (PARTS,)},
+        "parts list links of one relation column; give each process the whole graph",
+    ),
     ({"sampler": NO_EDGES, "model": BY_SCHEMA}, "its edges have no relations; take sampler 'neighbor'"),
     ({"sampler": NO_EDGES, "model": TYPED, "types": HETEROGENEOUS}, "its edges have no relations; take another"),
     ({"sampler": HISTORY, "types": HETEROGENEOUS}, "its history has one sum per node; take sampler 'neighbor'"),

@@ -8,13 +8,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 from _support.cli_tools import status
 from _support.processes import run_processes
+from _support.ranks import Parts
 from test_several_processes import outcome
 from test_typed_training import SHORT, papers
 
-from nodeflow.datasets import read_folder
+from nodeflow import Graph
+from nodeflow.datasets import Dataset, read_folder
+from nodeflow.distributed import GraphParts, PeerError
 from nodeflow.training._folder import Run
+from nodeflow.training._graph import check_features
 
 PLAIN = SHORT.replace(dropout=0.0, batch_size=16)
 RUNS: dict[str, Any] = {
@@ -70,6 +75,34 @@ def test_two_processes_train_what_one_trains_with_twice_the_batch(name: str, fol
         for what in ("records", "scores", "weights"):
             assert one[what] == other[what]
             assert close(one[what], alone[what]), what
+
+
+def test_the_target_is_named_when_a_graph_is_cut(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    graph = papers()
+    graph.nodes["author"].data["y"] = torch.arange(90) % 2
+    graph.save(tmp_path / "data")
+    cut = ["partition", str(tmp_path / "data"), "--for", "processes", "--parts", "2", "--method", "train-first"]
+    assert status([*cut, "--output", str(tmp_path / "none")]) != 0
+    assert "nodes of several types have labels, author, paper: name one as the target" in capsys.readouterr().err
+    assert status([*cut, "--target", "paper", "--output", str(tmp_path / "parts")]) == 0
+    parts = GraphParts.open(tmp_path / "parts")
+    assert [len(ids) for ids in (parts.train, parts.val, parts.test)] == [100, 50, 50]
+    assert (parts.train >= 95).all()
+    label = torch.cat([parts.part(k).ndata["label"] for k in range(2)])
+    assert (label >= 0).sum() == 200
+
+
+def test_a_bad_row_of_features_is_named_by_its_number_within_the_type() -> None:
+    graph = papers()
+    graph.nodes["paper"].data["x"][141] = float("nan")
+    parts = Parts(graph, [v % 3 % 2 for v in range(graph.num_nodes)], 2)
+
+    def check(held: Graph, rank: int) -> None:
+        x = held.nodes["paper"].data["x"]
+        with pytest.raises((ValueError, PeerError), match=r"features of type 'paper' of .* but row 141 has NaN or inf"):
+            check_features(Dataset("papers", held), "paper", x)
+
+    parts.run(check)
 
 
 def close(one: Any, other: Any) -> bool:
