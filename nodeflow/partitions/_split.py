@@ -14,7 +14,7 @@ from torch import Tensor
 from nodeflow import _kernels as kernels
 from nodeflow._base.checks import Ints, check_num_rows, check_type, describe
 from nodeflow._base.types import Array
-from nodeflow._disk.arrays import ArrayFile
+from nodeflow._disk.arrays import ArrayFile, checksum, create_array, numpy_type
 from nodeflow._disk.streams import ArrayWriter, column_writer
 from nodeflow._rows.rows import Rows, fetch_rows, is_sparse, row_bytes, slice_rows, take_rows
 from nodeflow.graph import Graph, own_parts
@@ -44,6 +44,35 @@ class SplitColumn:
     def finish(self, folders: Iterable[Path]) -> list[ArrayFile]:
         """Flush the files to the disk, and describe the column of each part as one of its folder."""
         return [writer.finish(folder) for writer, folder in zip(self._writers, folders, strict=True)]
+
+
+class EdgeArrays:
+    """Arrays ``[num_edges, ...]`` in files of a folder, whose entries are written in any order."""
+
+    def __init__(self, folder: Path, num_edges: int) -> None:
+        self._folder, self._num_edges = folder, num_edges
+        self._made: dict[str, tuple[np.memmap[Any, Any], str, torch.dtype]] = {}
+
+    def add(self, name: str, dtype: torch.dtype, row: Sequence[int] = (), file: str = "") -> None:
+        """Make an array, by default in the file of its name; ``row`` is the shape of an entry."""
+        path = f"{file or name}.npy"
+        array = create_array(self._folder / path, numpy_type(dtype), (self._num_edges, *row))
+        self._made[name] = array, path, dtype
+
+    def put(self, at: Array, entries: Mapping[str, Array]) -> None:
+        """Write the entries ``at`` of some arrays."""
+        for name, values in entries.items():
+            np.asarray(self._made[name][0])[at] = values
+
+    def finish(self) -> dict[str, ArrayFile]:
+        """Flush the files, and describe them."""
+        described = {}
+        for name, (array, file, dtype) in self._made.items():
+            if array.size:
+                array.flush()
+            kind = str(dtype).removeprefix("torch.")
+            described[name] = ArrayFile(file, kind, array.shape, checksum(self._folder / file))
+        return described
 
 
 def split_rows(

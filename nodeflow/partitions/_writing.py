@@ -16,7 +16,7 @@ from nodeflow._base.checks import Ints, as_count, as_ids, as_int, check_one_of, 
 from nodeflow._base.progress import progress_bar
 from nodeflow._base.types import Array, FileLike, IdsLike
 from nodeflow._base.version import __version__
-from nodeflow._disk.arrays import ArrayFile, checksum, create_array, map_array, numpy_type
+from nodeflow._disk.arrays import ArrayFile, map_array, numpy_type
 from nodeflow._disk.folders import new_folder
 from nodeflow._disk.manifest import Manifest
 from nodeflow._rows.rows import as_array, fetch_rows, is_sparse, row_bytes
@@ -28,6 +28,7 @@ from nodeflow.partitions._slots import node_file
 from nodeflow.partitions._split import (
     EDGES,
     Column,
+    EdgeArrays,
     EdgeGroups,
     GroupedEdges,
     NewColumn,
@@ -332,35 +333,6 @@ def _write_parts(
         for of_part, array in zip(parts, out.finish(folders), strict=True):
             of_part[name] = array
     return book.finish() | (write_arrays(draft, {"edge_begin": edge_begin}) if renumber else {}), parts
-
-
-class EdgeArrays:
-    """Arrays ``[num_edges, ...]`` in files of a folder, whose entries are written in any order."""
-
-    def __init__(self, folder: Path, num_edges: int) -> None:
-        self._folder, self._num_edges = folder, num_edges
-        self._made: dict[str, tuple[np.memmap[Any, Any], str, torch.dtype]] = {}
-
-    def add(self, name: str, dtype: torch.dtype, row: Sequence[int] = (), file: str = "") -> None:
-        """Make an array, by default in the file of its name; ``row`` is the shape of an entry."""
-        path = f"{file or name}.npy"
-        array = create_array(self._folder / path, numpy_type(dtype), (self._num_edges, *row))
-        self._made[name] = array, path, dtype
-
-    def put(self, at: Array, entries: Mapping[str, Array]) -> None:
-        """Write the entries ``at`` of some arrays."""
-        for name, values in entries.items():
-            np.asarray(self._made[name][0])[at] = values
-
-    def finish(self) -> _Files:
-        """Flush the files, and describe them."""
-        described = {}
-        for name, (array, file, dtype) in self._made.items():
-            if array.size:
-                array.flush()
-            kind = str(dtype).removeprefix("torch.")
-            described[name] = ArrayFile(file, kind, array.shape, checksum(self._folder / file))
-        return described
 
 
 def _bar(graph: Graph, nodes: Mapping[str, NewColumn], further: int = 0, *, progress: bool) -> Any:
