@@ -73,6 +73,17 @@ class Held:
         self.whole = WholeIds(graph.num_nodes)
 
     @property
+    def structure(self) -> tuple[Any, ...]:
+        """What ``type(graph)._trusted`` takes for a graph of the same edges with other frames."""
+        return tuple(self._graph.csc())
+
+    @property
+    def relations(self) -> Mapping[Any, Any]:
+        """The edges of each relation, see ``Graph.relations``; rows of edges that are held here are at hand."""
+        relations: Mapping[Any, Any] = self._graph.relations
+        return relations
+
+    @property
     def masters(self) -> Tensor:
         """Ids of the nodes that this process owns, ascending, int64."""
         return torch.from_numpy(np.arange(self.whole.num_nodes))

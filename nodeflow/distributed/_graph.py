@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Mapping
 from importlib.metadata import version
 from typing import Any, NoReturn
 
@@ -21,8 +22,9 @@ from nodeflow._peers.present import new_group
 from nodeflow._peers.routes import Routes
 from nodeflow._rows.rows import take_rows
 from nodeflow._runtime import process
+from nodeflow._schema.schema import Relation
 from nodeflow.distributed._held import DistributedRows, HeldEnds, HeldPart
-from nodeflow.graph import Graph, GraphFrame, Types
+from nodeflow.graph import Frame, Graph, GraphFrame, Types, columns_of
 from nodeflow.partitions import GraphPart, GraphParts, sums
 
 
@@ -45,16 +47,18 @@ class DistributedGraph(Graph):
     held: HeldPart
     peers: PeerGroup
 
-    def __init__(self, parts: GraphParts, part: GraphPart, peers: PeerGroup) -> None:
-        ndata, edata = (
-            {name: DistributedRows(peers, parts, kind, name, held) for name, held in columns.items()}
-            for kind, columns in (("node", part.ndata), ("edge", part.edata))
-        )
-        edges = GraphFrame(parts.num_edges, edata)
-        self._set(parts=parts, peers=peers, held=HeldPart(parts, part, edges), uid=str(uuid.uuid4()))
-        nodes = GraphFrame(parts.num_nodes, ndata)
-        self._set(ndata=nodes, edata=edges, _types=Types.of_one(nodes, edges))
+    def __init__(
+        self, parts: GraphParts, part: GraphPart, peers: PeerGroup, frames: tuple[Frame, Frame, Types] | None = None
+    ) -> None:
+        nodes, edges, types = frames_of(parts, part, peers) if frames is None else frames
+        self._set(parts=parts, peers=peers, ndata=nodes, edata=edges, _types=types, uid=str(uuid.uuid4()))
+        self._set(held=HeldPart(parts, part, peers, edges, self.relations))
         process.graphs[self.uid] = self
+
+    @classmethod
+    def _trusted(cls, arrays: Any, ndata: Frame, edata: Frame, types: Types | None = None) -> Graph:
+        parts, part, peers = arrays
+        return cls(parts, part, peers, (ndata, edata, types or Types.of_one(ndata, edata)))
 
     @classmethod
     @checked
@@ -165,6 +169,25 @@ class DistributedGraph(Graph):
     indptr = indices = stored_edge_ids = property(_refuse)
 
 
+def frames_of(parts: GraphParts, part: GraphPart, peers: PeerGroup) -> tuple[Frame, Frame, Types]:
+    """Return the frames of all nodes and all edges, and those of types, of the columns in the folder."""
+    ranges: dict[str, list[tuple[str | Relation, range]]] = {
+        "nodes": list(parts.schema.nodes.items()),
+        "edges": list(parts.schema.relations.items()),
+    }
+
+    def frame(kind: str, num_rows: int, columns: Mapping[str, Tensor], of: str = "", *here: Any) -> Frame:
+        rows = {n: DistributedRows(peers, parts, kind, n + of, held, *here) for n, held in columns.items()}
+        return GraphFrame(num_rows, rows)
+
+    def of_type(kind: str, number: int, num_rows: int) -> Frame:
+        (name, ids), columns = ranges[kind][number], part.frames[columns_of(kind, number)]
+        return frame(kind[:-1], num_rows, columns, f" of {name}", ids, part.ids_here(kind, ids))
+
+    nodes, edges = frame("node", parts.num_nodes, part.ndata), frame("edge", parts.num_edges, part.edata)
+    return nodes, edges, Types.of(parts.schema, nodes, edges, of_type)
+
+
 def open_whole(folder: FileLike, *, verify: bool | None) -> Graph:
     """Open a folder of one part as the graph that it is; raises RuntimeError for several parts."""
     parts = GraphParts.open(folder, verify=verify)
@@ -177,7 +200,14 @@ def open_whole(folder: FileLike, *, verify: bool | None) -> Graph:
     indptr[part.rows + 1] = np.diff(part.indptr)
     order = torch.from_numpy(parts.places(np.arange(parts.num_edges), "edge"))
     edata = {name: take_rows(column, order) for name, column in part.edata.items()}
-    return Graph(np.cumsum(indptr), part.src, edge_ids=part.edge_ids, ndata=part.ndata, edata=edata)
+    plain = Graph(np.cumsum(indptr), part.src, edge_ids=part.edge_ids, ndata=part.ndata, edata=edata)
+    types = Types.of(
+        parts.schema,
+        plain.ndata,
+        plain.edata,
+        lambda kind, i, num_rows: GraphFrame(num_rows, part.frames[columns_of(kind, i)]),
+    )
+    return Graph._trusted(plain.csc(), plain.ndata, plain.edata, types)
 
 
 def open_part(folder: FileLike, timeout: float, *, verify: bool | None) -> tuple[GraphParts, GraphPart, PeerGroup]:

@@ -14,11 +14,14 @@ from nodeflow import _kernels as kernels
 from nodeflow._base.checks import Ints
 from nodeflow._base.types import Array, IdsLike
 from nodeflow._edges.stored import Between, OutEdges
+from nodeflow._peers.group import PeerGroup
 from nodeflow._peers.held import Held, WholeIds
 from nodeflow._peers.peers import Peers
 from nodeflow._peers.routes import narrowed
 from nodeflow._rows.base import RowsBase
 from nodeflow._rows.rows import Rows, fetch_rows, layout_of
+from nodeflow._schema.schema import Relation
+from nodeflow.graph import GraphFrame, OfType
 from nodeflow.partitions import GraphPart, GraphParts
 
 
@@ -44,11 +47,29 @@ class PartIds(WholeIds):
 class HeldPart(Held):
     """The edges that a process holds of a graph, by their ids in the part, in rows of the nodes that it owns."""
 
-    def __init__(self, parts: GraphParts, part: GraphPart, columns: Mapping[str, Tensor | Rows]) -> None:
-        self.parts, self.part = parts, part
+    def __init__(
+        self,
+        parts: GraphParts,
+        part: GraphPart,
+        peers: PeerGroup,
+        columns: Mapping[str, Tensor | Rows],
+        relations: Mapping[Relation, OfType],
+    ) -> None:
+        self.parts, self.part, self._peers, self._relations = parts, part, peers, relations
         self.num_masters, self.num_edges = len(part.masters), len(part.src)
         self.edata, self.whole = HeldColumns(columns, part.edge_ids), PartIds(parts, part)
         self._out = OutEdges()
+
+    @property
+    def structure(self) -> tuple[GraphParts, GraphPart, PeerGroup]:
+        return self.parts, self.part, self._peers
+
+    @property
+    def relations(self) -> Mapping[Relation, OfType]:
+        return {
+            name: OfType(name, of.ids, GraphFrame(len(of), {n: HeldRows.of(column) for n, column in of.data.items()}))
+            for name, of in self._relations.items()
+        }
 
     @property
     def masters(self) -> Tensor:
@@ -165,16 +186,29 @@ class DistributedRows(RowsBase):
     ``fetch`` is collective: every process calls it, in the same order, with ids of its own, which may be none. An id
     that is asked for repeatedly travels once. ``kind`` says what rows belong to, "node" or "edge"; ``parts`` where a
     row lies among those of its owner. ``held`` are the rows that this process holds, ``[k, ...]``, in the order of its
-    part.
+    part. A column of one type or relation has its ``ids``, and those of them that are ``here``, ascending: its rows are
+    asked for by local ids, and ``held`` has those of ``here``.
     """
 
     collective = True
 
-    def __init__(self, peers: Peers, parts: GraphParts, kind: str, name: str, held: Tensor | Rows) -> None:
+    def __init__(
+        self,
+        peers: Peers,
+        parts: GraphParts,
+        kind: str,
+        name: str,
+        held: Tensor | Rows,
+        ids: range | None = None,
+        here: Array | None = None,
+    ) -> None:
         self._peers, self._kind, self._what, self.held = peers, kind, f"{kind} column {name}", held
-        self._owners, self._places = partial(peers.owners, kind=kind), partial(parts.places, kind=kind)
-        self.shape = (parts.num_nodes if kind == "node" else parts.num_edges, *held.shape[1:])
-        self.dtype, self.layout = held.dtype, layout_of(held)
+        self._owners = partial(peers.owners, kind=kind)
+        self._places: Callable[[Ints], Ints] = partial(parts.places, kind=kind)
+        self.ids = range(parts.num_nodes if kind == "node" else parts.num_edges) if ids is None else ids
+        if here is not None:
+            self._places = partial(_rows_among, here)
+        self.shape, self.dtype, self.layout = (len(self.ids), *held.shape[1:]), held.dtype, layout_of(held)
 
     def fetch(self, ids: IdsLike, out: Tensor | None = None) -> Tensor:
         """Return the rows ``ids``, int64 ``[k]``, as ``[k, ...]``; see ``RowsBase.fetch``; collective."""
@@ -182,10 +216,31 @@ class DistributedRows(RowsBase):
             return super().fetch(ids, out)
 
     def _read(self, ids: Ints, out: Tensor | None) -> Tensor:
-        def rows_at(own: Ints) -> Tensor:
-            return fetch_rows(self.held, torch.from_numpy(self._places(own)))
+        return self._peers.fetch(self._what, ids + self.ids.start, self._owners, self.here)
 
-        return self._peers.fetch(self._what, ids, self._owners, rows_at)
+    def here(self, ids: Ints) -> Tensor:
+        """Return rows that this process holds, by their ids in the graph."""
+        return fetch_rows(self.held, torch.from_numpy(self._places(ids)))
 
     def _details(self) -> str:
         return f"{self.held.shape[0]} rows here"
+
+
+def _rows_among(here: Array, ids: Ints) -> Ints:
+    # of one data type: numpy would convert all that it searches
+    return np.searchsorted(here, ids.astype(here.dtype))
+
+
+class HeldRows(RowsBase):
+    """The rows of a distributed column that this process holds, by their ids in the column; no others are asked for."""
+
+    def __init__(self, rows: DistributedRows) -> None:
+        self._rows, self.shape, self.dtype, self.layout = rows, rows.shape, rows.dtype, rows.layout
+
+    @classmethod
+    def of(cls, column: Tensor | Rows) -> Tensor | Rows:
+        """Return the rows of a column that are here; another column as it is."""
+        return cls(column) if isinstance(column, DistributedRows) else column
+
+    def _read(self, ids: Ints, out: Tensor | None) -> Tensor:
+        return self._rows.here(ids + self._rows.ids.start)

@@ -23,6 +23,8 @@ from nodeflow.graph._graph import Graph
 from nodeflow.graph._names import NodeNames
 from nodeflow.graph._types import OfType
 from nodeflow.graph._types import Types as Types
+from nodeflow.graph._types import columns_of as columns_of
+from nodeflow.graph._types import own_parts as own_parts
 from nodeflow.graph._types import with_frames as with_frames
 from nodeflow.graph._types import with_reverses as with_reverses
 from nodeflow.graph._types import with_types_of as with_types_of

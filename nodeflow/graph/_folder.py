@@ -23,7 +23,7 @@ from nodeflow._rows.rows import Rows
 from nodeflow._runtime.mapped import FilePart, part_of_file
 from nodeflow._schema.schema import Schema
 from nodeflow.graph._frame import Frame, GraphFrame
-from nodeflow.graph._types import Types, columns_of, own_frames
+from nodeflow.graph._types import Types, columns_of, own_parts
 
 if TYPE_CHECKING:
     from nodeflow.graph._graph import Graph
@@ -77,8 +77,8 @@ def write_graph(graph: Graph, draft: Path) -> Contents:
     contents.add_columns(draft, "ndata", graph.ndata)
     contents.add_columns(draft, "edata", graph.edata)
     contents.facts["schema"] = graph.schema.to_json()
-    for kind, frame in own_frames(graph).items():
-        contents.add_columns(draft, kind, frame)
+    for kind, part in own_parts(graph).items():
+        contents.add_columns(draft, kind, part.data)
     return contents
 
 

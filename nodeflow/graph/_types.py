@@ -169,11 +169,11 @@ def columns_of(kind: str, number: int) -> str:
     return f"{kind}{number}_"
 
 
-def own_frames(graph: Graph) -> dict[str, Frame]:
-    """Return the frames that belong to single types and relations, by what a graph folder calls their columns."""
-    frames = {columns_of("nodes", i): part.data for i, part in enumerate(graph.nodes.values())}
-    frames |= {columns_of("edges", i): part.data for i, part in enumerate(graph.relations.values())}
-    return {name: frame for name, frame in frames.items() if frame is not graph.ndata and frame is not graph.edata}
+def own_parts(graph: Graph) -> dict[str, OfType]:
+    """Return the types and relations that have frames of their own, by what a graph folder calls their columns."""
+    parts = {columns_of("nodes", i): part for i, part in enumerate(graph.nodes.values())}
+    parts |= {columns_of("edges", i): part for i, part in enumerate(graph.relations.values())}
+    return {name: part for name, part in parts.items() if part.data is not graph.ndata and part.data is not graph.edata}
 
 
 def with_types_of(graph: Graph, whole: Graph, nodes: Ints, edges: Ints) -> Graph:
@@ -229,7 +229,7 @@ def with_frames(graph: Graph, ndata: ColumnsLike, edata: ColumnsLike) -> Graph:
     own = {"nodes": list(graph.nodes.values()), "edges": list(graph.relations.values())}
     nodes, edges = GraphFrame(graph.num_nodes, ndata), GraphFrame(graph.num_edges, edata)
     types = Types.of(graph.schema, nodes, edges, lambda kind, i, num_rows: GraphFrame(num_rows, own[kind][i].data))
-    return type(graph)._trusted(graph.csc(), nodes, edges, types)
+    return type(graph)._trusted(graph.held.structure, nodes, edges, types)
 
 
 class TypedParts(NamedTuple):

@@ -27,12 +27,12 @@ class TypedLinear(nn.Module, metaclass=Explained):
     Args:
         widths: by node type the width of its features, ``layer.of(name).data[column]``, dense or sparse CSR; or a
             module that makes rows of ids within the type, such as ``torch.nn.Embedding(num_nodes, out_features)``; or
-            a ``learned.EmbeddingTable``.
+            a ``learned.EmbeddingTable`` of the nodes of the type, or of all nodes of the graph, which types may share.
         out_features: width of the rows.
         column: the name of the column of features.
 
     Raises TypeError or ValueError for other arguments; when called, ValueError for a type that ``widths`` does not have
-    and rows of another width, KeyError where there is no column.
+    and rows or tables of another shape, KeyError where there is no column.
 
     >>> from nodeflow import FullSampler
     >>> nodes = {"author": 3, "paper": {"x": torch.ones(2, 8)}}
@@ -76,7 +76,14 @@ class TypedLinear(nn.Module, metaclass=Explained):
         for name in layer.schema.nodes:
             part, key = layer.of(name), module_name(name)
             if name in self._tables:
-                blocks[name] = self._tables[name].pull(part.parent_nid, part.parent_nid.device)
+                table, sizes = self._tables[name], (len(layer.schema.ids(name)), layer.schema.num_nodes)
+                if table.shape[0] not in sizes:
+                    raise ValueError(
+                        f"the table of {name!r} must have a row per node of the type, {sizes[0]}, or of the graph, "
+                        f"{sizes[1]}, got {table.shape[0]}"
+                    )
+                ids = part.parent_nid if table.shape[0] == sizes[0] else layer.parent_nid[part.rows]
+                blocks[name] = table.pull(ids, ids.device)
             elif key not in self.maps:
                 raise ValueError(f"widths has no node type {name!r}, which the graph has: give its width, or a table")
             elif isinstance(module := self.maps[key], nn.Linear):

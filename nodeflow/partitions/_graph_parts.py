@@ -11,12 +11,13 @@ import numpy as np
 from torch import Tensor
 
 from nodeflow._base.checks import Ints, as_count, as_index
-from nodeflow._base.frozen import Frozen
+from nodeflow._base.frozen import Frozen, Lazy
 from nodeflow._base.types import Array
 from nodeflow._disk.arrays import ArrayFile, map_array, map_tensor
 from nodeflow._disk.checked import check_ends, check_ids
 from nodeflow._disk.manifest import Manifest
-from nodeflow.graph import SPLIT
+from nodeflow._schema.schema import sizes as in_words
+from nodeflow.graph import SPLIT, Schema, columns_of
 from nodeflow.partitions._partitions import CutGraph, check_shapes, sound
 
 _PIECE = 2**22  # ids that are looked at together
@@ -29,7 +30,8 @@ class GraphParts(CutGraph):
     None. ``train``, ``val`` and ``test`` are ids of nodes, ascending, or None. ``mirrors``, int64
     ``[num_parts, num_parts]``, has at ``[k, p]`` the number of nodes whose master is p and that are mirrors in part k.
     ``renumbered`` says whether ids are new ones; then ``original_nodes`` and ``original_edges`` are the old ones by the
-    new ones, else None. ``identity`` tells this cut from every other one: a hash of all that is in it.
+    new ones, else None. ``identity`` tells this cut from every other one: a hash of all that is in it. ``schema`` has
+    the node types and relations.
 
     >>> import nodeflow, tempfile
     >>> ring = nodeflow.Graph.from_edges([0, 1, 2, 3], [1, 2, 3, 0])
@@ -42,6 +44,7 @@ class GraphParts(CutGraph):
     grid: tuple[int, int] | None
     renumbered: bool
     identity: str
+    schema: Schema
     mirrors: Ints
     val: Ints | None
     test: Ints | None
@@ -56,6 +59,12 @@ class GraphParts(CutGraph):
         _ = as_count(facts["cut"], "cut"), [as_count(size, "a size") for name in sizes for size in sizes[name] or ()]
         if lengths != {count} or [sum(sizes[n]) for n in ("masters", "edges")] != [self.num_nodes, self.num_edges]:
             raise ValueError("the sizes of the parts do not fit those of the graph")
+        # an earlier version had no types
+        one = Schema.of_one_type(self.num_nodes, self.num_edges)
+        schema = Schema.from_json(facts["schema"]) if "schema" in facts else one
+        if (schema.num_nodes, schema.num_edges) != (self.num_nodes, self.num_edges):
+            raise ValueError("the schema is of another size")
+        self._set(schema=schema)
         nodes, edges = (self.num_nodes,), (self.num_edges,)
         book = {"owner": nodes, "place": nodes, "edge_owner": edges, "edge_place": edges}
         if self.renumbered:
@@ -121,7 +130,8 @@ class GraphParts(CutGraph):
 
     def __repr__(self) -> str:
         grid = "" if self.grid is None else f" {self.grid[0]} x {self.grid[1]}"
-        sizes = f"{self.num_parts} parts", f"{self.num_nodes} nodes", f"{self.num_edges} edges"
+        types = in_words({name: len(ids) for name, ids in self.schema.nodes.items()})
+        sizes = f"{self.num_parts} parts", f"{self.num_nodes} nodes{types}", f"{self.num_edges} edges"
         return self._shown(*sizes, f"edges: {self.edges}{grid}")
 
 
@@ -169,8 +179,9 @@ class GraphPart(Frozen):
     in-edges here, both ascending. With edges "in" both are the same, and a row may be empty; else rows are the
     destinations of the edges here. The in-edges of ``rows[i]`` are ``indptr[i]`` to ``indptr[i + 1]`` of ``src`` and
     ``edge_ids``, int32 or int64 ``[num_edges]``, in the order in which ``Graph.csc()`` of the whole graph has them.
-    ``ndata`` maps names to columns with a row per master, ``edata`` to columns with a row per edge here. ``part`` is
-    the number of the part, ``identity`` the cut that it belongs to.
+    ``ndata`` maps names to columns with a row per master, ``edata`` to columns with a row per edge here. ``frames`` has
+    columns of single types and relations, whose rows belong to ``ids_here``. ``part`` is the number of the part,
+    ``identity`` the cut that it belongs to.
 
     >>> import nodeflow, tempfile
     >>> ring = nodeflow.Graph.from_edges([0, 1, 2, 3], [1, 2, 3, 0])
@@ -189,6 +200,8 @@ class GraphPart(Frozen):
     edge_ids: Array
     ndata: dict[str, Tensor]
     edata: dict[str, Tensor]
+    frames: dict[str, dict[str, Tensor]]
+    _ascending: Lazy[Array]
 
     def __init__(self, whole: GraphParts, part: int, *, verify: bool | None = None) -> None:
         folder, identity = part_folder(whole.folder, part), whole.identity
@@ -212,11 +225,25 @@ class GraphPart(Frozen):
         self._set(**{name: map_array(folder, arrays[name]) for name in ("rows", *shapes)})
         for kind, names in frames.items():
             self._set(**{kind: {name.removeprefix(f"{kind}/"): map_tensor(folder, arrays[name]) for name in names}})
+        self._set(_ascending=Lazy(lambda: np.sort(self.edge_ids)), frames={})
+        for kind, ranges in (("nodes", whole.schema.nodes), ("edges", whole.schema.relations)):
+            for i, ids in enumerate(ranges.values()):
+                prefix = f"{columns_of(kind, i)}/"
+                own = {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
+                with sound(folder):
+                    check_shapes(arrays, {prefix + name: (len(self.ids_here(kind, ids)),) for name in own})
+                self.frames[columns_of(kind, i)] = {name: map_tensor(folder, array) for name, array in own.items()}
 
     @property
     def num_edges(self) -> int:
         """Number of edges of the part."""
         return len(self.src)
+
+    def ids_here(self, kind: str, ids: range) -> Array:
+        """Return those of a range of ids, of "nodes" or of "edges", that are masters, or edges here; ascending."""
+        own = self.masters if kind == "nodes" else self._ascending.get()
+        first, last = np.searchsorted(own, [ids.start, ids.stop])
+        return own[first:last]
 
     def __repr__(self) -> str:
         return f"GraphPart({self.part}: {len(self.masters)} masters, {self.num_edges} edges)"

@@ -14,11 +14,10 @@ from torch import Tensor
 from nodeflow import _kernels as kernels
 from nodeflow._base.checks import Ints, check_num_rows, check_type, describe
 from nodeflow._base.types import Array
-from nodeflow._disk.arrays import ArrayFile
+from nodeflow._disk.arrays import ArrayFile, checksum, create_array, numpy_type
 from nodeflow._disk.streams import ArrayWriter, column_writer
 from nodeflow._rows.rows import Rows, fetch_rows, is_sparse, row_bytes, slice_rows, take_rows
-from nodeflow.graph import Graph
-from nodeflow.partitions._cut import Masters
+from nodeflow.graph import Graph, own_parts
 from nodeflow.partitions._partitions import chosen_columns
 
 Column = Tensor | Rows
@@ -47,34 +46,64 @@ class SplitColumn:
         return [writer.finish(folder) for writer, folder in zip(self._writers, folders, strict=True)]
 
 
-def split_nodes(
+class EdgeArrays:
+    """Arrays ``[num_edges, ...]`` in files of a folder, whose entries are written in any order."""
+
+    def __init__(self, folder: Path, num_edges: int) -> None:
+        self._folder, self._num_edges = folder, num_edges
+        self._made: dict[str, tuple[np.memmap[Any, Any], str, torch.dtype]] = {}
+
+    def add(self, name: str, dtype: torch.dtype, row: Sequence[int] = (), file: str = "") -> None:
+        """Make an array, by default in the file of its name; ``row`` is the shape of an entry."""
+        path = f"{file or name}.npy"
+        array = create_array(self._folder / path, numpy_type(dtype), (self._num_edges, *row))
+        self._made[name] = array, path, dtype
+
+    def put(self, at: Array, entries: Mapping[str, Array]) -> None:
+        """Write the entries ``at`` of some arrays."""
+        for name, values in entries.items():
+            np.asarray(self._made[name][0])[at] = values
+
+    def finish(self) -> dict[str, ArrayFile]:
+        """Flush the files, and describe them."""
+        described = {}
+        for name, (array, file, dtype) in self._made.items():
+            if array.size:
+                array.flush()
+            kind = str(dtype).removeprefix("torch.")
+            described[name] = ArrayFile(file, kind, array.shape, checksum(self._folder / file))
+        return described
+
+
+def split_rows(
     columns: Mapping[str, NewColumn],
-    masters: Masters,
+    owner: Array,
     sizes: Ints,
     files: Sequence[Sequence[Path]],
     folders: Sequence[Path],
     bar: Any,
 ) -> dict[str, list[ArrayFile]]:
-    """Split node columns over files, those of each column by part, and describe these by column and part.
+    """Split columns over files, those of each column by part, and describe these by column and part.
 
-    ``sizes`` are the rows of each part. Rows are read in order, some at a time, and appended to the files.
+    ``owner`` is the part of every row, ``sizes`` are the rows of each part. Rows are read in order, some at a time, and
+    appended to the files.
     """
     written = {}
-    num_nodes = len(masters.owner)
+    num_rows = len(owner)
     for (name, column), own in zip(columns.items(), files, strict=True):
-        sample = rows_of(column, name, torch.zeros(min(num_nodes, 1), dtype=torch.int64))
+        sample = rows_of(column, name, torch.zeros(min(num_rows, 1), dtype=torch.int64))
         out = SplitColumn(own, sample, sizes)
         kind = (sample.dtype, sample.shape[1:], sample.layout)
         step = 2**14 if is_sparse(sample) else max(_BYTES // max(row_bytes(sample), 1), 1)
-        for first in range(0, num_nodes, step):
-            ids = np.arange(first, min(first + step, num_nodes))
+        for first in range(0, num_rows, step):
+            ids = np.arange(first, min(first + step, num_rows))
             rows = rows_of(column, name, torch.from_numpy(ids))
             if len(rows) != len(ids) or (rows.dtype, rows.shape[1:], rows.layout) != kind:
                 raise ValueError(
                     f"column {name!r} must give rows of {sample.dtype} {list(sample.shape[1:])} for every node, as for "
                     f"node 0, but for nodes {ids[0]} to {ids[-1]} it gave {describe(rows)}"
                 )
-            begin, order = kernels.csr.sort_by_destination(masters.owner[ids], len(sizes))
+            begin, order = kernels.csr.sort_by_destination(owner[ids], len(sizes))
             out.append(take_rows(rows, torch.from_numpy(order)), begin)
             bar.update(len(ids))
         written[name] = out.finish(folders)
@@ -103,15 +132,20 @@ def rows_of(column: NewColumn, name: str, ids: Tensor) -> Tensor:
 
 def columns_of(
     graph: Graph, ndata: Sequence[str] | None, edata: Sequence[str] | None, more: Mapping[str, NewColumn] | None
-) -> tuple[dict[str, NewColumn], dict[str, Column]]:
-    """Return the columns of nodes and edges that were chosen, and ``more`` of nodes; see ``write_partitions``."""
-    graph.schema.check_one_type("a partition")
-    nodes: dict[str, NewColumn] = {
-        name: graph.ndata[name] for name in chosen_columns(graph.ndata, ndata, "ndata", "the graph")
-    }
-    edges: dict[str, Column] = {
-        name: graph.edata[name] for name in chosen_columns(graph.edata, edata, "edata", "the graph")
-    }
+) -> tuple[dict[str, NewColumn], dict[str, Column], dict[str, dict[str, Column]]]:
+    """Return the columns of nodes and edges that were chosen, and ``more`` of nodes; see ``write_partitions``.
+
+    Third are those of single types and relations, by what ``own_parts`` calls these.
+    """
+    own = {name: part.data for name, part in own_parts(graph).items()}
+    chosen: dict[str, dict[str, Column]] = {}
+    for kind, whole, names in (("nodes", graph.ndata, ndata), ("edges", graph.edata, edata)):
+        frames = {kind: whole, **{name: frame for name, frame in own.items() if name.startswith(kind)}}
+        every = dict.fromkeys(name for frame in frames.values() for name in frame)
+        wanted = chosen_columns(every, names, "ndata" if kind == "nodes" else "edata", "the graph")
+        chosen |= {of: {name: frame[name] for name in wanted if name in frame} for of, frame in frames.items()}
+    nodes: dict[str, NewColumn] = dict(chosen.pop("nodes"))
+    edges = chosen.pop("edges")
     for name, column in (more or {}).items():
         check_type(name, "a column name", str, "a str")
         if isinstance(column, np.ndarray):
@@ -121,7 +155,7 @@ def columns_of(
         elif not callable(column):
             raise TypeError(f"columns[{name!r}] must be a tensor, Rows or a function of ids, got {describe(column)}")
         nodes[name] = column
-    return nodes, edges
+    return nodes, edges, chosen
 
 
 EDGES = ("in", "out", "grid")

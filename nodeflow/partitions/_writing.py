@@ -16,11 +16,11 @@ from nodeflow._base.checks import Ints, as_count, as_ids, as_int, check_one_of, 
 from nodeflow._base.progress import progress_bar
 from nodeflow._base.types import Array, FileLike, IdsLike
 from nodeflow._base.version import __version__
-from nodeflow._disk.arrays import ArrayFile, checksum, create_array, map_array, numpy_type
+from nodeflow._disk.arrays import ArrayFile, map_array, numpy_type
 from nodeflow._disk.folders import new_folder
 from nodeflow._disk.manifest import Manifest
 from nodeflow._rows.rows import as_array, fetch_rows, is_sparse, row_bytes
-from nodeflow.graph import SPLIT, Graph
+from nodeflow.graph import SPLIT, Graph, own_parts
 from nodeflow.partitions._cut import Masters, cut_nodes
 from nodeflow.partitions._graph_parts import GraphPart, GraphParts, part_folder
 from nodeflow.partitions._partitions import Partitions
@@ -28,6 +28,7 @@ from nodeflow.partitions._slots import node_file
 from nodeflow.partitions._split import (
     EDGES,
     Column,
+    EdgeArrays,
     EdgeGroups,
     GroupedEdges,
     NewColumn,
@@ -35,7 +36,7 @@ from nodeflow.partitions._split import (
     columns_of,
     grid_of,
     id_type,
-    split_nodes,
+    split_rows,
     sums,
     write_arrays,
 )
@@ -96,7 +97,8 @@ def write_partitions(
     if count > graph.num_nodes:
         raise ValueError(f"num_parts must be at most the number of nodes {graph.num_nodes}, got {count}")
     training = None if train is None else np.unique(as_ids(train, "train", graph.num_nodes))
-    nodes, edges = columns_of(graph, ndata, edata, columns)
+    graph.schema.check_one_type("write_partitions")
+    nodes, edges, _ = columns_of(graph, ndata, edata, columns)
     if sparse := [name for name, column in edges.items() if is_sparse(column)]:
         raise TypeError(f"edge column {sparse[0]!r} is sparse, and buckets hold dense rows; leave it out of edata=")
     path, number = Path(folder), as_int(seed, "seed")
@@ -112,7 +114,7 @@ def write_partitions(
         with _bar(graph, nodes, progress=progress) as bar:
             arrays |= _write_buckets(draft, graph, edges, masters, bar)
             files = [[draft / node_file(i, p, 0) for p in range(count)] for i in range(len(nodes))]
-            split = split_nodes(nodes, masters, np.full(count, size), files, [draft] * count, bar)
+            split = split_rows(nodes, masters.owner, np.full(count, size), files, [draft] * count, bar)
         arrays |= {f"ndata/{name}/{p}": array for name, parts in split.items() for p, array in enumerate(parts)}
         facts = _facts(graph, method, number) | {"num_partitions": count, "size": size, "epoch": 0}
         facts |= {"ndata": list(nodes), "edata": list(edges)}
@@ -188,15 +190,17 @@ def partition_graph(
             the order of the hashes; after "metis" and in a given array nodes are moved, those first whose parts lose
             the fewest inner edges.
         train, val, test: ids of nodes that the folder keeps, ascending; repeats count once.
-        ndata, edata, columns, overwrite, progress: as for ``partitions.write_partitions``.
+        ndata, edata, columns, overwrite, progress: as for ``partitions.write_partitions``; names may be those of
+            columns of single types and relations.
         renumber: give the nodes of each part consecutive ids, in the order of their old ones, and then the edges, in
             the order of the arrays of the part. The folder is then one of the renumbered graph, and all ids in it are
-            new; the old ones are ``original_nodes`` and ``original_edges`` of the result.
+            new; the old ones are ``original_nodes`` and ``original_edges`` of the result. For one type only.
         seed: of "metis", "random" and "hash".
 
     Raises ValueError for columns whose rows do not fit, ``balance`` without training nodes, and more parts than nodes
-    with "metis"; KeyError for an unknown column, IndexError for an id that is no node or
-    part, FileExistsError for a folder that is there, ImportError without pymetis, OSError where the disk is full.
+    with "metis"; TypeError for ``renumber`` and several types, KeyError for an unknown column, IndexError for an id
+    that is no node or part, FileExistsError for a folder that is there, ImportError without pymetis, OSError where the
+    disk is full.
 
     Sources: Boman, Devine, Rajamanickam, "Scalable matrix computations on large scale-free graphs using 2D graph
     partitioning", SC 2013 (the grid over masters of any method). Gill, Dathathri, Hoang, Pingali, "A study of
@@ -216,7 +220,10 @@ def partition_graph(
         check_type(value, name, bool, "a bool")
     chosen = zip(SPLIT, (train, val, test), strict=True)
     split = {name: np.unique(as_ids(ids, name, graph.num_nodes)) for name, ids in chosen if ids is not None}
-    nodes, of_edges = columns_of(graph, ndata, edata, columns)
+    if renumber:  # a type is a range of ids
+        graph.schema.check_one_type("renumber=True")
+    nodes, of_edges, typed = columns_of(graph, ndata, edata, columns)
+    ranges = {of: slice(part.ids.start, part.ids.stop) for of, part in own_parts(graph).items()}
     path = Path(folder)
     with new_folder(path, overwrite=overwrite) as draft:
         masters = cut_nodes(graph, count, method, split.get("train"), number, balance=balance)
@@ -226,14 +233,21 @@ def partition_graph(
         # with "in" the rows of a part come in the order of the new ids anyway
         order = masters.order if renumber and edges != "in" else None
         grouped = GroupedEdges(graph, masters.owner, EdgeGroups.of(edges, count), order)
-        with _bar(graph, nodes, progress=progress) as bar:
+        further = sum((ids.stop - ids.start) * len(typed[of]) for of, ids in ranges.items())
+        with _bar(graph, nodes, further, progress=progress) as bar:
             sizes = grouped.count(bar.update)
             rows = None if edges == "in" else grouped.rows
             arrays, parts = _write_parts(grouped, masters, of_edges, sizes, rows, draft, folders, renumber, bar)
             files = [[one / f"node-{i}.npy" for one in folders] for i in range(len(nodes))]
-            written = split_nodes(nodes, masters, masters.sizes, files, folders, bar)
+            split_of = split_rows(nodes, masters.owner, masters.sizes, files, folders, bar)
+            written = {f"ndata/{name}": of_parts for name, of_parts in split_of.items()}
+            for of, ids in ranges.items():
+                owner = (masters.owner if of.startswith("nodes") else map_array(draft, arrays["edge_owner"]))[ids]
+                files = [[one / f"{of}{i}.npy" for one in folders] for i in range(len(typed[of]))]
+                split_of = split_rows(typed[of], owner, np.bincount(owner, minlength=count), files, folders, bar)
+                written |= {f"{of}/{name}": of_parts for name, of_parts in split_of.items()}
         for k, of_part in enumerate(parts):
-            of_part |= {f"ndata/{name}": files[k] for name, files in written.items()}
+            of_part |= {name: of_parts[k] for name, of_parts in written.items()}
             own = np.arange(masters.begin[k], masters.begin[k + 1]) if renumber else masters.nodes(k)
             of_part |= write_arrays(folders[k], {"masters": own})
             if edges == "in":
@@ -251,7 +265,8 @@ def partition_graph(
         grid = list(grid_of(count)) if edges == "grid" else None
         facts = _facts(graph, method, number) | {"num_parts": count, "nodeflow": __version__, "cut": grouped.cut}
         facts |= {"edges": edges, "grid": grid, "balance": balance, "renumbered": renumber}
-        facts |= {kind: _columns(parts[0], f"{kind}/") for kind in ("ndata", "edata")}
+        facts |= {kind: _columns(parts[0], f"{kind}/") for kind in ("ndata", "edata", *typed)}
+        facts["schema"] = graph.schema.to_json()
         facts["sizes"] = {name: None if array is None else array.tolist() for name, array in counts.items()}
         facts["identity"] = _identity(facts, [arrays, *parts])
         for k, (one, of_part) in enumerate(zip(folders, parts, strict=True)):
@@ -320,37 +335,8 @@ def _write_parts(
     return book.finish() | (write_arrays(draft, {"edge_begin": edge_begin}) if renumber else {}), parts
 
 
-class EdgeArrays:
-    """Arrays ``[num_edges, ...]`` in files of a folder, whose entries are written in any order."""
-
-    def __init__(self, folder: Path, num_edges: int) -> None:
-        self._folder, self._num_edges = folder, num_edges
-        self._made: dict[str, tuple[np.memmap[Any, Any], str, torch.dtype]] = {}
-
-    def add(self, name: str, dtype: torch.dtype, row: Sequence[int] = (), file: str = "") -> None:
-        """Make an array, by default in the file of its name; ``row`` is the shape of an entry."""
-        path = f"{file or name}.npy"
-        array = create_array(self._folder / path, numpy_type(dtype), (self._num_edges, *row))
-        self._made[name] = array, path, dtype
-
-    def put(self, at: Array, entries: Mapping[str, Array]) -> None:
-        """Write the entries ``at`` of some arrays."""
-        for name, values in entries.items():
-            np.asarray(self._made[name][0])[at] = values
-
-    def finish(self) -> _Files:
-        """Flush the files, and describe them."""
-        described = {}
-        for name, (array, file, dtype) in self._made.items():
-            if array.size:
-                array.flush()
-            kind = str(dtype).removeprefix("torch.")
-            described[name] = ArrayFile(file, kind, array.shape, checksum(self._folder / file))
-        return described
-
-
-def _bar(graph: Graph, nodes: Mapping[str, NewColumn], *, progress: bool) -> Any:
-    total = 2 * graph.num_edges + graph.num_nodes * len(nodes)
+def _bar(graph: Graph, nodes: Mapping[str, NewColumn], further: int = 0, *, progress: bool) -> Any:
+    total = 2 * graph.num_edges + graph.num_nodes * len(nodes) + further
     return progress_bar("parts", total, " rows", shown=progress)
 
 

@@ -235,7 +235,7 @@ class Propagation(Frozen):
         data = EdgeColumns(len(indices), self.graph.held.edata, held)
         cells: dict[str, Any] = {"parent_eid": eid, "weight": weight, "needs_weight": weight is not None}
         flow = FullFlow._trusted(structure, *ends, (0, 1), **cells, data=data, prefix=prefix)
-        flow.set_parent(Lazy(lambda: self._leaving.get()[src]), self.graph.relations)
+        flow.set_parent(Lazy(lambda: self._leaving.get()[src]), self.graph.held.relations)
         return flow
 
     def _layer(self, places: Tensor | slice, device: torch.device | str) -> Layer:

@@ -26,7 +26,6 @@ WHOLE_ONLY = {
     "SaintSampler(kind='edge')": "an edge is drawn from one of its ends, but of a node only the in-edges lie together",
     "SaintSampler(kind='walk')": "its probabilities are counts of the edges of whole subgraphs; kind='node' has none",
     "SaintSampler(coefficients='presampled')": "edges are counted in whole subgraphs; coefficients='exact' counts none",
-    "RandomWalkSampler(metapath=)": "its walks ask other processes for one edge of a node at a time, of any relation",
     "LinkSampler(filter_known=True)": "it looks at all edges of the graph, so pass known=, a table in every process",
     "estimand()": "it has a number for every edge",
     "edge_probability()": "it has a number for every edge",

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from itertools import pairwise
+from functools import partial
+from itertools import pairwise, product
 from typing import Any, NoReturn, Unpack
 
 import numpy as np
@@ -18,7 +19,6 @@ from nodeflow._edges.edges import Edges
 from nodeflow._peers.routes import narrowed
 from nodeflow._schema.schema import Relation
 from nodeflow.graph import Graph
-from nodeflow.sampling._base import check_one_process
 from nodeflow.sampling._bound import Reader
 from nodeflow.sampling._choice import Choice
 from nodeflow.sampling._distributed import Arrays, ask_owners
@@ -34,15 +34,19 @@ def _ranks(edges: Edges, positions: Ints) -> Ints:
     return positions - np.searchsorted(edges.left_out, positions)
 
 
-def _degrees(reader: Reader, nodes: Ints) -> Arrays:
-    edges, rows = reader.edges, reader.edges.rows_of(nodes)
+def _rows(edges: Edges, nodes: Ints, kind: int) -> Ints:
+    return edges.node_rows.of_edges(edges.whole.rows_of(nodes), np.full(len(nodes), kind))
+
+
+def _degrees(kind: int, reader: Reader, nodes: Ints) -> Arrays:
+    edges, rows = reader.edges, _rows(reader.edges, nodes, kind)
     return [narrowed(_ranks(edges, edges.indptr[rows + 1]) - _ranks(edges, edges.indptr[rows]))]
 
 
-def _neighbors(reader: Reader, nodes: Ints, picks: Ints) -> Arrays:
-    """The node to which edge ``picks[i]`` of node ``nodes[i]`` leads."""
+def _neighbors(kind: int, reader: Reader, nodes: Ints, picks: Ints) -> Arrays:
+    """The node to which edge ``picks[i]`` of a kind, of node ``nodes[i]``, leads."""
     edges, left_out = reader.edges, reader.edges.left_out
-    ranks = _ranks(edges, edges.indptr[edges.rows_of(nodes)]) + picks
+    ranks = _ranks(edges, edges.indptr[_rows(edges, nodes, kind)]) + picks
     return [edges.indices[ranks + np.searchsorted(left_out - np.arange(len(left_out)), ranks, side="right")]]
 
 
@@ -93,7 +97,7 @@ class RandomWalkSampler(Sampler):
 
     Cost: ``num_walks * walk_length`` steps per destination, whatever the degrees. A destination without edges gets no
     neighbours, and neither does one whose only edges are self-loops. On a graph that lies on several processes, a flow
-    is ``4 * walk_length`` exchanges.
+    is ``4 * walk_length`` exchanges, times the relations of ``metapath``.
 
     Raises ValueError for numbers below 1, a list that has not one entry per flow, a restart outside 0 to 1,
     ``num_walks * walk_length`` above 2**24, a metapath that does not join, and seeds of another type than where it
@@ -135,9 +139,8 @@ class RandomWalkSampler(Sampler):
 
     def read_graph(self) -> None:
         super().read_graph()
-        self._starts, self._path = range(self.graph.num_nodes), np.array([[0, 0, 1]])
+        self._starts, self._path, self._kinds = range(self.graph.num_nodes), np.array([[0, 0, 1]]), [0]
         if self.metapath is not None:
-            check_one_process(self.graph, "RandomWalkSampler(metapath=)")
             self._read_path(self.metapath)
 
     @property
@@ -163,9 +166,10 @@ class RandomWalkSampler(Sampler):
         self._starts = schema.ids(path[0][begin])
         self.reader = self.reader._replace(edges=kinds.lay_out(self.reader.edges, self.graph))
         numbers = list(schema.relations)
+        self._kinds = [numbers.index(relation) for relation in path]
         # of relation k node v has the row ``first + (v - start) * count``, where its type begins at ``start``
         starts = np.array([schema.ids(relation[begin]).start for relation in path])
-        first = kinds.rows.of_edges(starts, np.array([numbers.index(relation) for relation in path]))
+        first = kinds.rows.of_edges(starts, np.array(self._kinds))
         self._path = np.stack([first, starts, kinds.rows.first(starts)[1]], axis=1)
 
     def choose(self, dst: Tensor, step: Step) -> Choice:
@@ -191,7 +195,7 @@ class RandomWalkSampler(Sampler):
         """Return the nodes that walks visit, ``[n, walk_length, num_walks]``, as ``walk.walk`` does on a whole graph.
 
         Where several processes hold the graph, all call this function. Each keeps the states of its walks, and asks the
-        owners of the nodes where they are for degrees, and for the neighbours that it picks: four exchanges per step.
+        owners of the nodes where they are for degrees, and for the neighbours that it picks: four exchanges per edge.
         """
         graph, edges, key, number = self.graph, self.reader.edges, np.uint64(step.random.key), self.num_walks
         # walks in a graph that this process holds are one compiled loop
@@ -215,21 +219,28 @@ class RandomWalkSampler(Sampler):
 
         visited = np.repeat(dst, self.walk_length * number).reshape(-1, self.walk_length, number)
         with graph.peers.together(f"random walks of flow {step.flow}"):
-            choices = ask(_DEGREES, _degrees, dst)
+            choices = ask(_DEGREES, partial(_degrees, self._kinds[0]), dst)
             live = np.flatnonzero(choices)  # other destinations have no edges: no walks
             starts, choices = dst[live], choices[live]
             states = kernels.walk.first_states(key, starts)
             current, degree = (np.repeat(values, number).reshape(-1, number) for values in (starts, choices))
-            for i in range(self.walk_length):
-                if i > 0:
+            on = np.ones(current.shape, np.bool_)
+            for i, j in product(range(self.walk_length), range(len(self._kinds))):
+                kind = self._kinds[j]
+                if i > 0 and j == 0:
                     kernels.walk.restart_some(states, starts, current, self.restart)
-                    # the degrees of the starts are known
+                if i + j > 0:
+                    # the degrees of the starts are known, by the first kind; further on some walks may have ended
                     degree = np.repeat(choices, number).reshape(current.shape)
-                    away = current != starts[:, None]
+                    away = on if j > 0 else current != starts[:, None]
                     nodes, index = np.unique(current[away], return_inverse=True)
-                    degree[away] = ask(_DEGREES, _degrees, nodes)[index]
+                    degree[away] = ask(_DEGREES, partial(_degrees, kind), nodes)[index]
+                    if j > 0:
+                        degree[~on | (degree == 0)] = -1
+                        current = np.where(degree < 0, starts[:, None], current)
                 picks = kernels.walk.pick_edges(states, starts, choices, current, degree)
-                current = ask("steps of walks", _neighbors, current.ravel(), picks.ravel()).reshape(current.shape)
+                on = picks >= 0
+                current[on] = ask("steps of walks", partial(_neighbors, kind), current[on], picks[on])
                 visited[live, i] = current
         return visited
 

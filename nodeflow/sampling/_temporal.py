@@ -120,7 +120,8 @@ class TemporalNeighborSampler(RowSampler):
         super().read_graph()
         self._counts = [self.kinds.numbers(fanout) for fanout in self.fanouts]
         edges = self.reader.edges
-        stamps = times_of_edges(self.graph, edges, self.time)
+        stamps_of = times_of_edges(self.graph, self.time)
+        stamps = stamps_of(edges)
         if self.since is not None and stamps.dtype.kind == "i" and as_count(self.since, "since") >= 2**63:
             raise ValueError(f"since must be below 2**63, got {self.since}; None is the whole past")
         falls = stamps[1:] < stamps[:-1]
@@ -128,7 +129,7 @@ class TemporalNeighborSampler(RowSampler):
         falls[inner - 1] = False  # from one row to the next
         if falls.any():
             self.reader = self.reader._replace(edges=edges.sorted_by(stamps))
-            stamps = times_of_edges(self.graph, self.reader.edges, self.time)
+            stamps = stamps_of(self.reader.edges)
         self._stamps: Array = np.array(stamps)  # whoever made the column may write to it later
         self._prob = None if self.prob is None else edge_numbers(self.graph, self.prob, "prob", signed=False)
 

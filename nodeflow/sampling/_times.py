@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
@@ -12,7 +13,7 @@ from nodeflow._base.checks import as_array, check_type, describe, first_true
 from nodeflow._base.types import Array, NumbersLike
 from nodeflow._edges.columns import check_edges, edge_column
 from nodeflow._edges.edges import NOTHING, Edges
-from nodeflow._rows.rows import Rows, whole_column
+from nodeflow._rows.rows import Rows, fetch_rows, whole_column
 from nodeflow.graph import Graph
 
 _KINDS = "integers or floats"
@@ -20,8 +21,10 @@ NO_TIME = {"i": np.iinfo(np.int64).min, "f": -np.inf}
 """What stands for no time, by the kind of numbers: it is before all times."""
 
 
-def times_of_edges(graph: Graph, edges: Edges, name: str) -> Array:
-    """Return the time of every edge, by position, int64 or float64, from the columns ``name`` of edges and of nodes.
+def times_of_edges(graph: Graph, name: str) -> Callable[[Edges], Array]:
+    """Read the columns ``name`` of edges and of nodes; return what gives the time of every edge, by position.
+
+    Times are int64 or float64. Reading is collective, and what is returned is not.
 
     It is the later of its own, in the column of all edges or of its relation, and that of the node that the edge leads
     to, in the column of all nodes or of its type: a node that is not there yet has no edges. What has neither has
@@ -30,23 +33,30 @@ def times_of_edges(graph: Graph, edges: Edges, name: str) -> Array:
     Raises KeyError where there is no such column, TypeError and ValueError for one that does not hold times.
     """
     check_type(name, "time", str, "the name of a column")
-    own = time_column(graph, name) if name in graph.edata else None
-    relations = [] if own is not None else [part for part in graph.relations.values() if name in part.data]
-    of_edges = [(part.ids, _times_in(part.data[name], name)) for part in relations]
+    own, held = time_column(graph, name) if name in graph.edata else None, graph.held
+    relations = [] if own is not None else [part for part in held.relations.values() if name in part.data]
+    eid = held.whole.edge_ids_of(np.arange(held.num_edges)) if relations else NOTHING
+    of_edges = []
+    for part in relations:
+        here = np.flatnonzero((eid >= part.ids.start) & (eid < part.ids.stop))
+        rows = fetch_rows(part.data[name], torch.from_numpy(eid[here] - part.ids.start))
+        of_edges.append((here, _times_in(rows, name)))
     of_nodes = times_of_nodes(graph, name)
     columns = [each for each in (own, of_nodes, *(column for _, column in of_edges)) if each is not None]
     if not columns:
         raise KeyError(f"time: neither edges nor nodes have a column {name!r}, of all of them or of a type")
     kind = _one_kind(columns, name)
-    if own is not None:
-        stamps = edges.by_position(own)
-        return stamps if of_nodes is None else np.maximum(stamps, of_nodes[edges.indices])
-    stamps = np.full(len(edges.indices), NO_TIME[kind]) if of_nodes is None else of_nodes[edges.indices]
-    eid = edges.whole.edge_ids_of(edges.ids(np.arange(len(stamps)))) if of_edges else NOTHING
-    for ids, column in of_edges:
-        held = (eid >= ids.start) & (eid < ids.stop)
-        stamps[held] = np.maximum(stamps[held], column[eid[held] - ids.start])
-    return stamps
+    if of_edges:
+        own = np.full(held.num_edges, NO_TIME[kind])
+        for here, column in of_edges:
+            own[here] = column
+
+    def stamps_of(edges: Edges) -> Array:
+        stamps = [] if own is None else [edges.by_position(own)]
+        stamps += [] if of_nodes is None else [of_nodes[edges.indices]]
+        return stamps[0] if len(stamps) == 1 else np.maximum(*stamps)
+
+    return stamps_of
 
 
 def times_of_nodes(graph: Graph, name: str) -> Array | None:

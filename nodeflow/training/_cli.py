@@ -252,7 +252,7 @@ def _add_partition(one: _Parser) -> None:
     one.add_argument("--renumber", action="store_true", help=text)
     text = "for processes that learn links (train --task link): the training edges are cut, all edges are listed beside"
     one.add_argument("--links", action="store_true", help=text)
-    for field in (FIELDS[name][1] for name in ("direction", "edge_type", "seed")):
+    for field in (FIELDS[name][1] for name in ("direction", "edge_type", "target", "seed")):
         add_option(one, field)
         one.set_defaults(**{field.name: field.default})
     one.add_argument("--overwrite", action="store_true", help="replace a folder of partitions that is there")

@@ -289,6 +289,7 @@ def partition(options: argparse.Namespace, say: Say) -> None:
         raise ValueError("--links keeps the ids of the data set, so it does not go with --renumber")
     parts = as_count(options.parts, "parts", 1)
     dataset, start = read_dataset(options.data), time.perf_counter()
+    dataset = dataset if options.links else dataset.of_type(options.target)
     if parts > dataset.graph.num_nodes and options.purpose == "buffer":
         raise ValueError(f"parts must be at most the number of nodes, {dataset.graph.num_nodes:,}, got {parts:,}")
     if options.method == "train-first" and not len(dataset.train):

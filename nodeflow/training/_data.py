@@ -80,10 +80,11 @@ def read_dataset(name: str) -> Dataset:
     return debian() if name == "debian" else read_folder(name, labels=False)
 
 
-def read_parts(folder: str, *, links: bool) -> Dataset:
+def read_parts(folder: str, target: str = "", *, links: bool) -> Dataset:
     """Return the data set in a folder of parts, of which each process opens its own; collective.
 
-    Labels of all nodes, or with ``links`` the triples of all edges, are in the memory of every process.
+    Its labels are those of ``target``. Labels of all nodes, or with ``links`` the triples of all edges, are in the
+    memory of every process.
     """
     if not dist.is_initialized():
         raise ValueError(
@@ -114,4 +115,4 @@ def read_parts(folder: str, *, links: bool) -> Dataset:
     else:
         num_classes = label.shape[1]
     graph.ndata["label"] = label
-    return Dataset(path.name, graph, train, val, test, num_classes)
+    return Dataset(path.name, graph, train, val, test, num_classes, target=target)

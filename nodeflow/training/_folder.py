@@ -128,9 +128,10 @@ class Run:
 
     def dataset(self) -> Dataset:
         """Read the data set, with labels of the target: its parts in several processes, where settings name them."""
-        parts, links = self.settings.storage.partitions, self.settings.run.task == "link"
-        dataset = read_parts(parts, links=links) if self.is_of_parts else read_dataset(self.data)
-        return dataset.of_type(self.settings.run.target)
+        if not self.is_of_parts:
+            return read_dataset(self.data).of_type(self.settings.run.target)
+        target, links = self.settings.run.target, self.settings.run.task == "link"
+        return read_parts(self.settings.storage.partitions, target, links=links).of_type(target)
 
 
 def check_checkpoint(path: Path, facts: Mapping[str, Any], run: Run) -> None:

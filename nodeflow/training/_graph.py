@@ -112,7 +112,8 @@ def check_features(dataset: Dataset, node_type: str, x: Tensor | Rows) -> None:
             wrong = ((start, first_not_finite(piece)) for start, piece in pieces)
             bad = next((start + row for start, row in wrong if row is not None), None)
         if bad is not None:
-            node = int(dataset.graph.held.masters[bad])
+            ids, masters = dataset.graph.nodes[node_type].ids, dataset.graph.held.masters
+            node = int(masters[(masters >= ids.start) & (masters < ids.stop)][bad]) - ids.start
             of = f" of type {node_type!r}" if len(dataset.graph.nodes) > 1 else ""
             raise ValueError(f"the features{of} of data set {name!r} must be finite, but row {node} has NaN or inf")
         peers.gather(what, [])
@@ -243,12 +244,6 @@ def with_columns(graph: Graph, columns: Mapping[str, Tensor | Rows], edata: Mapp
     """Return a graph of the same edges with further node columns, and ``edata``, None for the same edge columns."""
     ndata: dict[str, Any] = {**graph.ndata, **columns}
     edata = graph.edata if edata is None else edata
-    if isinstance(graph, DistributedGraph):
-        same = DistributedGraph(graph.parts, graph.held.part, graph.peers)
-        same.ndata.update(ndata)
-        same.edata.clear()
-        same.edata.update(edata)
-        return same
     return with_frames(graph, ndata, edata)
 
 

@@ -111,6 +111,10 @@ EXCLUDED: tuple[tuple[Condition, str], ...] = (
         "own",
     ),
     ({"task": LINK, "types": HETEROGENEOUS}, "links of one type are learned; take a LinkSampler in a loop of your own"),
+    (
+        {"task": LINK, "types": HETEROGENEOUS, "graph": (PARTS,)},
+        "parts list links of one relation column; give each process the whole graph",
+    ),
     ({"sampler": NO_EDGES, "model": BY_SCHEMA}, "its edges have no relations; take sampler 'neighbor'"),
     ({"sampler": NO_EDGES, "model": TYPED, "types": HETEROGENEOUS}, "its edges have no relations; take another"),
     ({"sampler": HISTORY, "types": HETEROGENEOUS}, "its history has one sum per node; take sampler 'neighbor'"),
@@ -118,7 +122,6 @@ EXCLUDED: tuple[tuple[Condition, str], ...] = (
     ({"storage": ("lookahead",), "types": (SEVERAL_TYPES,)}, "it plans columns of all nodes; take storage 'cached'"),
     ({"inputs": ("both",), "types": (SEVERAL_TYPES,)}, "each type enters by one map; take inputs 'auto'"),
     ({"inputs": ("both",), "model": BY_SCHEMA}, "each type enters by one map; take inputs 'auto'"),
-    ({"model": BY_SCHEMA, "graph": (PARTS,)}, "parts have nodes and edges of one type; take model 'sage'"),
     *(({"storage": BUFFER, "sampler": (name,)}, each.why_whole) for name, each in METHODS.items() if each.why_whole),
     (
         {"storage": BUFFER, "processes": (SEVERAL,)},

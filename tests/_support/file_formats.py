@@ -82,7 +82,10 @@ def read_parts(place: Path) -> Iterable[Any]:
     for k in range(parts.num_parts):
         part = parts.part(k)
         yield from (part.masters, part.rows, part.indptr, part.src, part.edge_ids)
-        yield from (*part.ndata.items(), *part.edata.items())
+        frames = (part.ndata, part.edata, *part.frames.values())
+        yield from (column for frame in frames for column in frame.items())
+        for kind, ranges in (("nodes", parts.schema.nodes), ("edges", parts.schema.relations)):
+            yield from (part.ids_here(kind, ids) for ids in ranges.values())
 
 
 def table(place: Path) -> EmbeddingTable:
@@ -140,6 +143,10 @@ FORMATS: dict[str, tuple[Callable[[Path], object], Callable[[Path], Iterable[Any
         lambda place: distributed.partition_graph(
             GRAPH, place, 2, method="random", renumber=True, train=range(9), progress=False
         ),
+        read_parts,
+    ),
+    "parts of types": (
+        lambda place: distributed.partition_graph(TYPED, place, 2, method="random", train=range(9), progress=False),
         read_parts,
     ),
     "table": (write_table, read_table),

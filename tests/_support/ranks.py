@@ -109,6 +109,7 @@ class Parts:
     def __init__(self, graph: Graph, owner: Sequence[int], size: int, edges: str = "in") -> None:
         self.graph, self.owner, self.edges = graph, np.array(owner, np.int64), edges
         self.num_nodes, self.num_edges, self.num_parts = graph.num_nodes, graph.num_edges, size
+        self.schema = graph.schema
         src, dst = (end.numpy() for end in graph.edges())
         self.edge_owner = self.owner[dst if edges == "in" else src]
         if edges == "any":  # a vertex-cut
@@ -126,9 +127,22 @@ class Parts:
         rows = masters if self.edges == "in" else np.unique(dst[here])
         counts = np.array([(dst[here] == v).sum() for v in rows], np.int64)
         at = torch.from_numpy(masters), torch.from_numpy(here)
+        own = {"nodes": masters, "edges": np.sort(here)}
+
+        def ids_here(kind: str, ids: range) -> np.ndarray:
+            return own[kind][(own[kind] >= ids.start) & (own[kind] < ids.stop)]
+
+        frames = {
+            f"{kind}{i}_": {
+                name: take_rows(column, torch.from_numpy(ids_here(kind, of.ids) - of.ids.start))
+                for name, column in of.data.items()
+            }
+            for kind, parts in (("nodes", self.graph.nodes), ("edges", self.graph.relations))
+            for i, of in enumerate(parts.values())
+        }
         return SimpleNamespace(
             part=k, masters=masters, rows=rows, indptr=np.append(0, np.cumsum(counts)).astype(np.int64),
-            src=src[here].astype(np.int32), edge_ids=here.astype(np.int32),
+            src=src[here].astype(np.int32), edge_ids=here.astype(np.int32), frames=frames, ids_here=ids_here,
             ndata={name: take_rows(column, at[0]) for name, column in self.graph.ndata.items()},
             edata={name: column[at[1]] for name, column in self.graph.edata.items()},
         )  # fmt: skip

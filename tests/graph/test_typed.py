@@ -219,7 +219,7 @@ def test_types_of_ids(sizes: list[int], data: st.DataObject) -> None:
         lambda graph: convert.to_networkx(graph),
         lambda graph: convert.to_networkx(FullSampler(graph, 1)([3])),
         lambda graph: partitions.write_partitions(graph, "/nowhere", 2, progress=False),
-        lambda graph: distributed.partition_graph(graph, "/nowhere", 2, progress=False),
+        lambda graph: distributed.partition_graph(graph, "/nowhere", 2, renumber=True, progress=False),
     ],
 )
 def test_what_would_lose_types_is_refused(lose: Callable[[Graph], object]) -> None:

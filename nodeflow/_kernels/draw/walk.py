@@ -127,13 +127,17 @@ def pick_edges(states, starts, choices, current, degree):
     """Return which edge every walk takes, int64 ``[n, walks]``: a number below the degree of the node where it is.
 
     ``choices`` ``[n]`` are the degrees of the starts, above 0, and ``degree`` ``[n, walks]`` those of ``current``.
-    Walks at a node of degree 0 go on from their start. Changes ``states`` and ``current``.
+    Walks at a node of degree 0 go on from their start; of degree -1 they take none, -1. Changes ``states`` and
+    ``current``.
     """
     picks = np.empty(current.shape, np.int64)
     for i in range(starts.shape[0]):
         state = states[i]
         for w in range(current.shape[1]):
             bound = degree[i, w]
+            if bound < 0:
+                picks[i, w] = -1
+                continue
             if bound == 0:
                 current[i, w], bound = starts[i], choices[i]
             pick, state = bounded(state, U64(bound))

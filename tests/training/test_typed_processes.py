@@ -1,0 +1,114 @@
+"""Several processes train on nodes of several types, each with a part of the graph or with all of it, as one does."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from _support.cli_tools import status
+from _support.processes import run_processes
+from _support.ranks import Parts
+from test_several_processes import outcome
+from test_typed_training import SHORT, papers
+
+from nodeflow import Graph
+from nodeflow.datasets import Dataset, read_folder
+from nodeflow.distributed import GraphParts, PeerError
+from nodeflow.training._folder import Run
+from nodeflow.training._graph import check_features
+
+PLAIN = SHORT.replace(dropout=0.0, batch_size=16)
+RUNS: dict[str, Any] = {
+    "typed": {"model": "typed", "direction": "both", "norm": "layer"},
+    "hgt": {"model": "hgt", "direction": "in", "validate": "full"},
+    "rgcn": {"model": "rgcn", "direction": "both", "sampler": "labor"},
+    "sage": {"model": "sage", "direction": "in", "share": "owned"},
+    "cached": {"model": "hgt", "direction": "in", "storage": "cached", "memory": "1100 B"},
+    "file": {"model": "typed", "direction": "in", "storage": "file"},
+}
+ONLY_PARTS = {"share", "storage", "memory"}
+
+PROCESSES = """
+import json
+sys.path[:0] = [sys.argv[4]]
+from test_typed_processes import RUNS, on_parts, on_whole
+
+found = {name: [on_parts(name, file), on_whole(name, file)] for name in RUNS}
+with open(f"{file}-{rank}.json", "w") as out:
+    json.dump(found, out)
+"""
+
+
+def on_parts(name: str, file: str) -> Any:
+    folder = Path(file).parent
+    run = Run.of(PLAIN.replace(**RUNS[name]).to_dict(), {"partitions": str(folder / RUNS[name]["direction"])})
+    return outcome(run.settings, run.dataset())
+
+
+def on_whole(name: str, file: str, **changes: Any) -> Any:
+    options = {key: value for key, value in RUNS[name].items() if key not in ONLY_PARTS} | changes
+    dataset = read_folder(Path(file).parent / "data").of_type("paper")
+    return outcome(PLAIN.replace(**options), dataset)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("processes")
+    papers().save(folder / "data")
+    cut = ["partition", str(folder / "data"), "--for", "processes", "--parts", "2", "--method", "hash"]
+    for direction in ("in", "both"):
+        assert status([*cut, "--direction", direction, "--output", str(folder / direction)]) == 0
+    ended = run_processes(PROCESSES, 2, folder, Path(__file__).parent, limit=240)
+    assert not any(one.status for one in ended), "\n".join(one.errors for one in ended)
+    return folder
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_two_processes_train_what_one_trains_with_twice_the_batch(name: str, folder: Path) -> None:
+    first, second = (json.loads((folder / f"group-{rank}.json").read_text())[name] for rank in range(2))
+    alone = json.loads(json.dumps(on_whole(name, str(folder / "group"), batch_size=2 * PLAIN.sampler.batch_size)))
+    for one, other in zip(first, second, strict=True):
+        for what in ("records", "scores", "weights"):
+            assert one[what] == other[what]
+            assert close(one[what], alone[what]), what
+
+
+def test_the_target_is_named_when_a_graph_is_cut(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    graph = papers()
+    graph.nodes["author"].data["y"] = torch.arange(90) % 2
+    graph.save(tmp_path / "data")
+    cut = ["partition", str(tmp_path / "data"), "--for", "processes", "--parts", "2", "--method", "train-first"]
+    assert status([*cut, "--output", str(tmp_path / "none")]) != 0
+    assert "nodes of several types have labels, author, paper: name one as the target" in capsys.readouterr().err
+    assert status([*cut, "--target", "paper", "--output", str(tmp_path / "parts")]) == 0
+    parts = GraphParts.open(tmp_path / "parts")
+    assert [len(ids) for ids in (parts.train, parts.val, parts.test)] == [100, 50, 50]
+    assert (parts.train >= 95).all()
+    label = torch.cat([parts.part(k).ndata["label"] for k in range(2)])
+    assert (label >= 0).sum() == 200
+
+
+def test_a_bad_row_of_features_is_named_by_its_number_within_the_type() -> None:
+    graph = papers()
+    graph.nodes["paper"].data["x"][141] = float("nan")
+    parts = Parts(graph, [v % 3 % 2 for v in range(graph.num_nodes)], 2)
+
+    def check(held: Graph, rank: int) -> None:
+        x = held.nodes["paper"].data["x"]
+        with pytest.raises((ValueError, PeerError), match=r"features of type 'paper' of .* but row 141 has NaN or inf"):
+            check_features(Dataset("papers", held), "paper", x)
+
+    parts.run(check)
+
+
+def close(one: Any, other: Any) -> bool:
+    """Whether two trees have the same numbers up to rounding."""
+    if isinstance(one, dict):
+        return one.keys() == other.keys() and all(close(one[name], other[name]) for name in one)
+    if isinstance(one, list):
+        return len(one) == len(other) and all(close(*pair) for pair in zip(one, other, strict=True))
+    return math.isclose(one, other, rel_tol=1e-4, abs_tol=1e-4)
