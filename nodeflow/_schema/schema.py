@@ -71,7 +71,8 @@ class Schema(Frozen):
         self._set(relations=_ranges(sizes))
         by_name: dict[str, list[Relation]] = {}
         for relation in self.relations:
-            by_name.setdefault(relation[1], []).append(relation)
+            for name in (relation[1], " ".join(relation)):
+                by_name.setdefault(name, []).append(relation)
         self._set(_by_name=by_name)
 
     @classmethod
@@ -127,7 +128,7 @@ class Schema(Frozen):
         return name
 
     def relation(self, name: str | Relation) -> Relation:
-        """Return the relation of a name, or of a triple.
+        """Return the relation of a name, a triple, or its three words, "author writes paper".
 
         Raises KeyError for one that is not there, ValueError for a name that several relations have.
 
