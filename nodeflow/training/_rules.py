@@ -115,7 +115,6 @@ EXCLUDED: tuple[tuple[Condition, str], ...] = (
     ({"sampler": NO_EDGES, "model": TYPED, "types": HETEROGENEOUS}, "its edges have no relations; take another"),
     ({"sampler": HISTORY, "types": HETEROGENEOUS}, "its history has one sum per node; take sampler 'neighbor'"),
     ({"storage": BUFFER, "types": HETEROGENEOUS}, "partitions have nodes of one type; take storage 'cached'"),
-    ({"storage": ("lookahead",), "types": (SEVERAL_TYPES,)}, "it plans columns of all nodes; take storage 'cached'"),
     ({"inputs": ("both",), "types": (SEVERAL_TYPES,)}, "each type enters by one map; take inputs 'auto'"),
     ({"inputs": ("both",), "model": BY_SCHEMA}, "each type enters by one map; take inputs 'auto'"),
     ({"model": BY_SCHEMA, "graph": (PARTS,)}, "parts have nodes and edges of one type; take model 'sage'"),

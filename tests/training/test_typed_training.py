@@ -15,6 +15,7 @@ from _support.training_tools import same_result, stopped_at
 from nodeflow import FullSampler, Graph
 from nodeflow.datasets import Dataset, debian, read_folder
 from nodeflow.nn import TypedModel
+from nodeflow.storage import Lookahead
 from nodeflow.training import Checkpoints, Settings, Trainer, load_model
 from nodeflow.training._folder import Run
 from nodeflow.training._graph import directed
@@ -82,13 +83,17 @@ def test_features_in_files_give_the_same_run(tmp_path: Path) -> None:
     papers().save(tmp_path / "data")
     folder = read_folder(tmp_path / "data")
     wanted = Trainer(folder, SHORT.replace(model="hgt")).run()
-    for storage, memory in (("file", {}), ("cached", {"memory": "1100 B"}), ("cached", {"memory": "2 MB"})):
+    for storage, memory in (
+        ("file", {}),
+        *(("cached", {"memory": size}) for size in ("1100 B", "2 MB")),
+        *(("lookahead", {"memory": size}) for size in ("30 B", "1100 B", "2 MB")),
+    ):
         trainer = Trainer(folder, SHORT.replace(model="hgt", storage=storage, **memory))
         assert same_result(trainer.run(), wanted)
         columns: Any = [trainer.task.graph.nodes[name].data["feat"] for name in ("author", "paper")]
-        assert [len(x.ids) for x in columns if storage == "cached"] == {"1100 B": [90, 1], "2 MB": [90, 200]}.get(
-            memory.get("memory", ""), []
-        )
+        if storage == "cached":
+            assert [len(x.ids) for x in columns] == {"1100 B": [90, 1], "2 MB": [90, 200]}[memory["memory"]]
+        assert isinstance(trainer.batches, Lookahead) == (storage == "lookahead")
 
 
 def test_the_command(tmp_path: Path, cli: Cli) -> None:
@@ -230,7 +235,6 @@ def test_a_graph_of_one_type_is_one_with_types(model: str) -> None:
     [
         ({"task": "link", "target": None}, "task 'link' does not go with several node types: .* LinkSampler"),
         ({"sampler": "cv"}, "sampler 'cv' does not go with several node types: .* take sampler 'neighbor'"),
-        ({"storage": "lookahead"}, "'lookahead' does not go with several node types: .* take storage 'cached'"),
         ({"storage": "partitions", "partitions": "p", "slots": 2}, "'partitions' does not go .* take storage 'cached'"),
         ({"inputs": "both"}, "inputs 'both' does not go with several node types: .* take inputs 'auto'"),
         ({"sampler": "random-walk", "model": "rgcn"}, "'random-walk' does not go with model 'rgcn' and several node"),
