@@ -190,6 +190,12 @@ class Schema(Frozen):
                 kinds[[i, index[b, REVERSE + name, a]]] = i
         return kinds
 
+    def reverses_of(self, relation: Relation) -> list[Relation]:
+        """Return the relations that are reverses of one: those with ``rev_`` more or less in their name."""
+        names = (REVERSE + relation[1], relation[1].removeprefix(REVERSE))
+        back = [(relation[2], name, relation[0]) for name in names if name != relation[1]]
+        return [each for each in back if each in self.relations]
+
     def to_json(self) -> dict[str, Any]:
         """Return lists of names and sizes, as a manifest holds them."""
         nodes = [[name, len(ids)] for name, ids in self.nodes.items()]

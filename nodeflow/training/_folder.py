@@ -30,7 +30,7 @@ from nodeflow._text.table import rows_of_words
 from nodeflow.datasets import Dataset
 from nodeflow.plot import plot_curves
 from nodeflow.training._checkpoints import STATE, Checkpoints, check_same_run, load_weights, read_tensors, write_tensors
-from nodeflow.training._data import read_dataset, read_parts
+from nodeflow.training._data import learned_part, read_dataset, read_parts
 from nodeflow.training._fields import check_text
 from nodeflow.training._models import ModelFacts, build_model
 from nodeflow.training._network import Inputs, LinkNetwork, Network, TypedInputs
@@ -130,7 +130,7 @@ class Run:
         """Read the data set, with labels of the target: its parts in several processes, where settings name them."""
         parts, links = self.settings.storage.partitions, self.settings.run.task == "link"
         dataset = read_parts(parts, links=links) if self.is_of_parts else read_dataset(self.data)
-        return dataset.of_type(self.settings.run.target)
+        return learned_part(dataset, self.settings.run.task, self.settings.run.target)
 
 
 def check_checkpoint(path: Path, facts: Mapping[str, Any], run: Run) -> None:

@@ -60,7 +60,6 @@ READ: dict[str, tuple[Condition, ...]] = {
         {"inputs": ("auto",), "features": (NO_FEATURES, SOME_FEATURES)},
         {"task": LINK, "model": ENCODER},
     ),
-    "target": ({"task": NODES},),
     "hidden": ({"model": Others("none", OWN)}, {"model": (OWN,), "types": (SEVERAL_TYPES,)}),
     **dict.fromkeys(("norm", "residual", "model_options"), ({"model": Others("none", OWN)},)),
     "dropout": ({"model": Others(OWN)},),
@@ -110,7 +109,7 @@ EXCLUDED: tuple[tuple[Condition, str], ...] = (
         "negatives are drawn among all nodes; take another storage, or a partitions.PartitionBuffer in a loop of your "
         "own",
     ),
-    ({"task": LINK, "types": HETEROGENEOUS}, "links of one type are learned; take a LinkSampler in a loop of your own"),
+    ({"model": NO_ENCODER, "types": (SEVERAL_TYPES,)}, "rows of several types enter by maps; take model 'typed'"),
     ({"sampler": NO_EDGES, "model": BY_SCHEMA}, "its edges have no relations; take sampler 'neighbor'"),
     ({"sampler": NO_EDGES, "model": TYPED, "types": HETEROGENEOUS}, "its edges have no relations; take another"),
     ({"sampler": HISTORY, "types": HETEROGENEOUS}, "its history has one sum per node; take sampler 'neighbor'"),

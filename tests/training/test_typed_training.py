@@ -233,7 +233,11 @@ def test_a_graph_of_one_type_is_one_with_types(model: str) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"task": "link", "target": None}, "task 'link' does not go with several node types: .* LinkSampler"),
+        ({"task": "link", "target": None}, "target must name the relation whose links .*: 'author writes paper', 'pap"),
+        (
+            {"task": "link", "target": "writes", "model": "none", "fanouts": None, "hidden": None},
+            "'none' does not go with several node types: .* take model 'typed'",
+        ),
         ({"sampler": "cv"}, "sampler 'cv' does not go with several node types: .* take sampler 'neighbor'"),
         ({"storage": "partitions", "partitions": "p", "slots": 2}, "'partitions' does not go .* take storage 'cached'"),
         ({"inputs": "both"}, "inputs 'both' does not go with several node types: .* take inputs 'auto'"),
@@ -282,5 +286,5 @@ def test_several_relations_of_one_node_type(change: dict[str, Any], tmp_path: Pa
     settings = Settings({name: value for name, value in SHORT.chosen.items() if name not in ("embedding", "target")})
     result = Trainer(read_folder(tmp_path / "g"), settings.replace(model="rgcn", epochs=10, **change)).run()
     assert result.test_score > 0.85
-    with pytest.raises(ValueError, match=r"task .link. does not go with several relations: .* LinkSampler"):
+    with pytest.raises(ValueError, match=r"target must name the relation .*: 'n same n', 'n other n'"):
         Trainer(read_folder(tmp_path / "g"), Settings(task="link"))
