@@ -238,7 +238,8 @@ class SamplerBase(ABC):
         by relation of which none is for a type that the seeds reach.
         """
         batch = self.draw_batch(seeds, Call(epoch, batch_number, inputs, times))
-        self.check_reach(batch.seeds.numpy())
+        if batch.back.has_parent:  # of samplers of users perhaps not
+            self.check_reach(batch.seeds)
         return self.complete(batch)
 
     def draw_batch(self, seeds: SeedsLike, call: Call) -> NodeFlow:
@@ -249,7 +250,7 @@ class SamplerBase(ABC):
             draw = self._draw_of(call, ids)
         return self._shaped(self._sample(ids, draw, call.inputs), ids, shape)
 
-    def check_reach(self, nodes: Ints) -> None:  # noqa: B027 - most samplers have no numbers by relation
+    def check_reach(self, nodes: Tensor) -> None:  # noqa: B027 - most samplers have no numbers by relation
         """Raise ValueError where seeds that are ``nodes`` reach no type for which a flow has numbers by relation.
 
         A call and a loader check all their seeds together: a single batch may lack the type that others have.

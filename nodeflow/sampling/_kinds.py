@@ -112,7 +112,7 @@ def check_reach(
     ways = {"in": [(2, 0)], "out": [(0, 2)], "both": [(2, 0), (0, 2)]}[direction]
     reached = dict.fromkeys(seeds)
     for flow in reversed(range(len(counts))):
-        named = [relation for relation, count in zip(schema.relations, counts[flow], strict=True) if count]
+        named = [relation for relation, count in zip(schema.relations, counts[flow], strict=False) if count]
         steps = [(r, r[end]) for r in named for start, end in ways if r[start] in reached]
         # a number for all relations, and a dict that has all, may be for types that are not reached
         if reached and not steps and 0 < len(named) < len(schema.relations):

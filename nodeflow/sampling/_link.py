@@ -220,7 +220,7 @@ class LinkSampler(SamplerBase):
         rest = "".join(f", {name}={value!r}" for name, value in self.settings.items() if name != "sampler")
         return f"{type(self).__name__}({self.sampler.text()}{rest})"
 
-    def check_reach(self, nodes: Ints) -> None:
+    def check_reach(self, nodes: Tensor) -> None:
         self.sampler.check_reach(nodes)
 
     def complete(self, batch: NodeFlow) -> NodeFlow:

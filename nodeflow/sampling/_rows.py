@@ -137,11 +137,11 @@ class RowSampler(Sampler):
         self.reader = self.reader._replace(edges=self.kinds.lay_out(self.reader.edges, graph))
         self._types_checked = set[frozenset[int]]()
 
-    def check_reach(self, nodes: Ints) -> None:
+    def check_reach(self, nodes: Tensor) -> None:
         if self.edge_type is not None or all(counts.all() for counts in self._counts):
             return
         schema = self.graph.schema
-        types = frozenset(np.flatnonzero(np.bincount(schema.types_of(nodes))).tolist())
+        types = frozenset(np.flatnonzero(np.bincount(schema.types_of(nodes.numpy()))).tolist())
         if types not in self._types_checked:
             names, of = list(schema.nodes), "rates" if getattr(self, "rates", None) else "fanouts"
             check_reach(self._counts, schema, self.direction, [names[i] for i in types], self.include_dst, of)

@@ -128,7 +128,7 @@ class LinkTask(Task):
             exclude=[each for each in schema.relations if each in hidden] if encodes else None,
             seed=seed,
         )
-        self.links.check_reach(self.trained_nodes().numpy())
+        self.links.check_reach(self.trained_nodes())
         seeds = torch.arange(self.links.num_seeds)
         return self.batches_of(self.links, seeds, self.settings.sampler.batch_size, seed, shuffle=True)
 

@@ -367,6 +367,9 @@ def test_relations_that_no_reached_type_can_draw(make: Any) -> None:
     ):
         make(graph, [{"writes": 5}], direction="out")([2])
     assert make(graph, [{"writes": 5}], direction="both")([2]).flow_sizes == (1,)
+    assert make(Graph.typed({"a": 2}, {}), [{}])([0]).flow_sizes == (0,)
+    with pytest.raises(IndexError, match="seeds"):
+        NodeFlowLoader(make(graph, [{"writes": 5}]), [4, 9])
     links = LinkSampler(make(graph, [{"writes": 5}]), pairs={"at": [[0, 0]], ("author", "writes", "paper"): [[0, 0]]})
     assert links([0]).flow_sizes[-1] > 0
     with pytest.raises(ValueError, match=r"rates\[0\] draws nothing"):

@@ -160,7 +160,7 @@ def test_the_softmax_corrects_for_the_number_of_nodes_of_the_type(corrupt: str) 
 @pytest.mark.parametrize("model", MODELS)
 def test_a_run_goes_on_from_any_step(model: str, tmp_path: Path) -> None:
     data = Dataset("p", papers(reverse=True, split="own"))
-    run = SHORT.replace(model=model, norm="batch")
+    run = SHORT.replace(model=model, norm="batch", fanouts=[{"writes": 4, "rev_writes": 4, "cites": 2}, 5])
     wanted = Trainer(data, run).run()
     for step in (1, 5):
         assert stopped_at(Trainer(data, run, checkpoints=Checkpoints(tmp_path, epochs=0)), step)
