@@ -71,7 +71,8 @@ class Schema(Frozen):
         self._set(relations=_ranges(sizes))
         by_name: dict[str, list[Relation]] = {}
         for relation in self.relations:
-            by_name.setdefault(relation[1], []).append(relation)
+            for name in (relation[1], " ".join(relation)):
+                by_name.setdefault(name, []).append(relation)
         self._set(_by_name=by_name)
 
     @classmethod
@@ -127,7 +128,7 @@ class Schema(Frozen):
         return name
 
     def relation(self, name: str | Relation) -> Relation:
-        """Return the relation of a name, or of a triple.
+        """Return the relation of a name, a triple, or its three words, "author writes paper".
 
         Raises KeyError for one that is not there, ValueError for a name that several relations have.
 
@@ -199,6 +200,12 @@ class Schema(Frozen):
             if (b, REVERSE + name, a) in index:
                 kinds[[i, index[b, REVERSE + name, a]]] = i
         return kinds
+
+    def reverses_of(self, relation: Relation) -> list[Relation]:
+        """Return the relations that are reverses of one: those with ``rev_`` more or less in their name."""
+        names = (REVERSE + relation[1], relation[1].removeprefix(REVERSE))
+        back = [(relation[2], name, relation[0]) for name in names if name != relation[1]]
+        return [each for each in back if each in self.relations]
 
     def to_json(self) -> dict[str, Any]:
         """Return lists of names and sizes, as a manifest holds them."""

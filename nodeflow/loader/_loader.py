@@ -153,6 +153,8 @@ class NodeFlowLoader(Epochs):
         self.sampler = sampler
         table = as_table(seeds, sampler, times, seed_data)
         self.seeds, self.times, self.seed_data = table.seeds, table.time, table.data
+        if sampler.seed_kind == "node":
+            sampler.check_reach(self.seeds.flatten())
         self.batch_size = as_count(batch_size, "batch_size", 1)
         if sampler.most_seeds is not None and self.batch_size > sampler.most_seeds:
             raise ValueError(

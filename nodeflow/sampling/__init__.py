@@ -48,6 +48,7 @@ from nodeflow.sampling._bernoulli import BernoulliSampler
 from nodeflow.sampling._cluster import ClusterSampler, partition
 from nodeflow.sampling._cluster import links as links
 from nodeflow.sampling._estimate import Estimate
+from nodeflow.sampling._kinds import check_fanouts as check_fanouts
 from nodeflow.sampling._labor import LaborSampler
 from nodeflow.sampling._layerwise import FastGCNSampler, LadiesSampler, LayerSampler
 from nodeflow.sampling._link import LinkSampler

@@ -234,9 +234,13 @@ class SamplerBase(ABC):
                 times has two rows. Integers where the sampler's column of times holds integers.
 
         Raises TypeError for float seeds, for times that are missing, not taken, or floats against integers; IndexError
-        for an id out of range; ValueError for a mask or times of another length, and times that are not finite.
+        for an id out of range; ValueError for a mask or times of another length, times that are not finite, and numbers
+        by relation of which none is for a type that the seeds reach.
         """
-        return self.complete(self.draw_batch(seeds, Call(epoch, batch_number, inputs, times)))
+        batch = self.draw_batch(seeds, Call(epoch, batch_number, inputs, times))
+        if batch.back.has_parent:  # of samplers of users perhaps not
+            self.check_reach(batch.seeds)
+        return self.complete(batch)
 
     def draw_batch(self, seeds: SeedsLike, call: Call) -> NodeFlow:
         """Sample the NodeFlow of ``seeds`` without the columns that ``complete`` adds."""
@@ -245,6 +249,12 @@ class SamplerBase(ABC):
             ids, shape = self._seeds(seeds)
             draw = self._draw_of(call, ids)
         return self._shaped(self._sample(ids, draw, call.inputs), ids, shape)
+
+    def check_reach(self, nodes: Tensor) -> None:  # noqa: B027 - most samplers have no numbers by relation
+        """Raise ValueError where seeds that are ``nodes`` reach no type for which a flow has numbers by relation.
+
+        A call and a loader check all their seeds together: a single batch may lack the type that others have.
+        """
 
     def refuse(self, times: object) -> None:
         """Raise TypeError for times that this sampler does not take."""

@@ -19,7 +19,7 @@ from nodeflow.flow import NodeFlow
 from nodeflow.random import derive_key, hash_ids
 from nodeflow.sampling import _link_parts as checks
 from nodeflow.sampling._base import Call, Draw, SamplerBase, StepSeeds
-from nodeflow.sampling._link_parts import MARKS, LinkLayout, LinksByName, paired
+from nodeflow.sampling._link_parts import MARKS, Exclude, LinkLayout, LinksByName, paired
 from nodeflow.sampling._negative import LAWS, Known, Negatives, Pairs, whole_weights
 from nodeflow.sampling._sampler import check_draws
 
@@ -68,8 +68,9 @@ class LinkSampler(SamplerBase):
             them of one type, and stay on one process where several share a step. None is 1.
         exclude: which edges no node of the batch may draw: "self" the seed edges; "reverse" all edges between the two
             ends of a seed edge, in both directions, parallel ones too; where ``graph.schema`` has a reverse of the
-            seed's relation, as "rev_writes" is of "writes", only those of these two. They are left out before the draw,
-            so fanouts stay full. None: none, so a seed edge may be part of its own input.
+            seed's relation, as "rev_writes" is of "writes", only those of these two. A list of relations: those of them
+            between the two ends. They are left out before the draw, so fanouts stay full. None: none, so a seed edge
+            may be part of its own input.
         filter_known: never draw a negative n for a source u when an edge u -> n is known (of the seed's relation, with
             ``relation``), or when n is u. The other nodes keep the exact proportions of their probabilities;
             there are no repeated trials. With ``chunk``, shared negatives are known to none of those that share them.
@@ -119,7 +120,7 @@ class LinkSampler(SamplerBase):
         negatives: str | NumbersLike = "uniform",
         power: float = 0.75,
         chunk: int | None = None,
-        exclude: str | None = None,
+        exclude: Exclude = None,
         filter_known: bool | str = False,
         known: KnownLike | LinksByName = None,
         corrupt: str = "destination",
@@ -169,7 +170,8 @@ class LinkSampler(SamplerBase):
         plain = self._layout.relation is None and self._known is None
         # all pairs that are edges, which make look-ups fast. A process that holds a part of the graph does not know
         # them: there the graph is asked
-        needed = self.graph.peers.size == 1 and (self.exclude == "reverse" or (self.filter_known and plain))
+        between = self.exclude not in (None, "self")
+        needed = self.graph.peers.size == 1 and (between or (self.filter_known and plain))
         self._joined = Pairs.of(self.graph) if needed else None
         if self.relation is not None:
             column, name = edge_integers(self.graph, self.relation, "relation"), self.relation
@@ -218,6 +220,9 @@ class LinkSampler(SamplerBase):
         rest = "".join(f", {name}={value!r}" for name, value in self.settings.items() if name != "sampler")
         return f"{type(self).__name__}({self.sampler.text()}{rest})"
 
+    def check_reach(self, nodes: Tensor) -> None:
+        self.sampler.check_reach(nodes)
+
     def complete(self, batch: NodeFlow) -> NodeFlow:
         return self.sampler.complete(batch)
 
@@ -252,10 +257,8 @@ class LinkSampler(SamplerBase):
         with together(self.graph, "negatives of a link batch"):
             links, negatives = self._drawn(seeds, draw, inputs.times)
             sampler: Any = self.sampler
-            if self.exclude == "reverse":
-                sampler = sampler.without_edges(self._edges_between(links))
-            elif self.exclude is not None:
-                sampler = sampler.without_edges(seeds)
+            if self.exclude is not None:
+                sampler = sampler.without_edges(seeds if self.exclude == "self" else self._edges_between(links))
         nodes = np.concatenate([links.src[:, None], links.dst[:, None], negatives], axis=1)
         if inputs.step is not None:
             rows, times = inputs.step.rows, inputs.times
@@ -370,16 +373,22 @@ class LinkSampler(SamplerBase):
         return Links(src.numpy(), relation, dst.numpy())
 
     def _edges_between(self, links: Links) -> Ints:
-        """The ids of the edges that ``exclude="reverse"`` leaves out, some repeatedly; collective."""
-        u, v = links.src, links.dst
-        if self._joined is None:
-            ends = torch.from_numpy(np.stack([np.concatenate([u, v]), np.concatenate([v, u])]))
-            return self.graph.edge_ids(ends[0], ends[1], return_uv=True)[2].numpy()
-        kinds, own = self.graph.schema.reversals(), np.full(len(u), -1)
+        """The ids of the edges between the ends of links that ``exclude`` leaves out, some repeatedly; collective."""
+        u, v, schema = links.src, links.dst, self.graph.schema
+        if self._joined is None or isinstance(self.exclude, tuple):
+            if self._joined is None:
+                ends = torch.from_numpy(np.stack([np.concatenate([u, v]), np.concatenate([v, u])]))
+                ids = self.graph.edge_ids(ends[0], ends[1], return_uv=True)[2].numpy()
+            else:
+                ids = self._joined.between(u, v)
+            chosen = self.exclude if isinstance(self.exclude, tuple) else schema.relations
+            numbers = [number for number, relation in enumerate(schema.relations) if relation in chosen]
+            return ids if len(numbers) == len(schema.relations) else ids[np.isin(schema.relations_of(ids), numbers)]
+        kinds, own = schema.reversals(), np.full(len(u), -1)
         if self.relation is None and links.relation is not None:
             own = kinds[links.relation]
         parts = [u[:0]]
         for kind in np.unique(own):
             ids = self._joined.between(u[own == kind], v[own == kind])
-            parts.append(ids if kind < 0 else ids[kinds[self.graph.schema.relations_of(ids)] == kind])
+            parts.append(ids if kind < 0 else ids[kinds[schema.relations_of(ids)] == kind])
         return np.concatenate(parts)

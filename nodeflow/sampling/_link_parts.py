@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -22,6 +22,9 @@ from nodeflow.sampling._times import NO_TIME, time_column, times_of_nodes
 LinksByName: TypeAlias = "Mapping[str, LinksLike] | Mapping[Relation, LinksLike]"
 """Pairs ``[n, 2]`` by relation, in ids within the types of both ends."""
 
+Exclude: TypeAlias = "str | Sequence[str | Relation] | None"
+"""Which edges no node of a link batch may draw; see ``LinkSampler``."""
+
 
 def as_filter(value: bool | str, known: object, graph: Graph) -> bool | str:
     """Return ``filter_known`` of a link sampler, checked against its other settings: a bool, or "mark"."""
@@ -34,9 +37,14 @@ def as_filter(value: bool | str, known: object, graph: Graph) -> bool | str:
     return value if value == "mark" else bool(value)
 
 
-def as_exclude(value: str | None, sampler: SamplerBase, *, edges: bool) -> str | None:
+def as_exclude(value: Exclude, sampler: SamplerBase, *, edges: bool) -> str | tuple[Relation, ...] | None:
     """Return ``exclude`` of a link sampler, checked; ``edges``: whether its seeds are edges."""
-    check_one_of(value, "exclude", ("self", "reverse", None))
+    chosen: str | tuple[Relation, ...] | None
+    if isinstance(value, list | tuple):
+        chosen = tuple(sampler.graph.schema.relation(name) for name in value)
+    else:
+        check_one_of(value, "exclude", ("self", "reverse", None))
+        chosen = None if value is None else str(value)
     if value == "self" and not edges:
         raise ValueError("exclude='self' is for seeds that are edges; for pairs take 'reverse'")
     if value is not None and not callable(getattr(sampler, "without_edges", None)):
@@ -44,7 +52,7 @@ def as_exclude(value: str | None, sampler: SamplerBase, *, edges: bool) -> str |
             f"exclude={value!r} needs a sampler that can leave edges out for one batch, but {type(sampler).__name__} "
             "has no without_edges; use exclude=None"
         )
-    return value
+    return chosen
 
 
 def by_name(value: object, name: str, schema: Schema, relation: str | None) -> object:

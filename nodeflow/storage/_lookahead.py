@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import count, islice
-from typing import Any, cast
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 import torch
@@ -14,14 +14,18 @@ from torch import Tensor
 
 from nodeflow._base.checks import Ints, as_count, check_length, check_type, pinned
 from nodeflow._base.sizes import as_bytes
-from nodeflow._base.types import NumbersLike
+from nodeflow._base.types import Floats, NumbersLike
 from nodeflow._rows.rows import Rows, fetch_rows, is_collective, is_sparse, take_rows
 from nodeflow._runtime.workers import Workers
-from nodeflow.flow import NodeFlow, empty_node_flow, node_columns
+from nodeflow.flow import Layer, LayerPart, NodeFlow, empty_node_flow, node_columns
+from nodeflow.graph import Frame, Graph
 from nodeflow.loader import NodeFlowLoader
 from nodeflow.storage._heat import as_heat
 from nodeflow.storage._memory import mean_bytes, sparse_bytes
 from nodeflow.storage._plan import DensePool, Plan, SparsePool
+
+Fetched: TypeAlias = tuple[Tensor, dict[str, Tensor]]
+"""Nodes, and their rows of each column."""
 
 
 @dataclass
@@ -58,8 +62,8 @@ class Lookahead:
     of the loader, bit for bit; ``set_epoch``, ``state_dict`` and ``load_state_dict`` are the loader's own,
     without the rows in memory.
 
-    It plans those node columns of the loader (``ndata``) that are ``Rows``; tensors are copied as always. Columns of
-    single node types cannot be ``Rows``.
+    It plans those node columns of the loader (``ndata``) that are ``Rows``, each node type on its own; tensors are
+    copied as always. Types share the memory in proportion to the bytes that the first batch reads of each.
 
     Args:
         loader: what training iterates over.
@@ -104,38 +108,37 @@ class Lookahead:
         heat: NumbersLike | None = None,
     ) -> None:
         check_type(loader, "loader", NodeFlowLoader, "a NodeFlowLoader")
-        next(loader.draws(0, len(loader)), None)  # raises where batches cannot be drawn ahead
+        first = next(loader.draws(0), None)  # raises where batches cannot be drawn ahead
         self.loader, graph = loader, loader.sampler.graph
-        self._layers, self._rest = _divided(loader)
-        names = dict.fromkeys(name for chosen in self._layers.values() for name in chosen)
-        self._columns: dict[str, Rows] = {name: cast(Rows, graph.ndata[name]) for name in names}
-        if not names:
+        self._parts, self._rest, self._copied = _divided(loader)
+        columns = [rows for part in self._parts for rows in part.columns.values()]
+        if not columns:
             raise TypeError(
                 "no column of the loader's ndata is fetched by id, so nothing can be planned: set graph.ndata[name] to "
                 "an object such as nodeflow.storage.open(...), and name it in ndata of the loader"
             )
         # also where every process has all rows: all draw a batch together, and plans ask for it at other times
-        if graph.peers.size > 1 or any(map(is_collective, self._columns.values())):
+        if graph.peers.size > 1 or any(map(is_collective, columns)):
             raise TypeError(
                 "rows that several processes hold are fetched by all of them together, and plans of processes differ: "
                 "use storage.Cached, which keeps hot rows on every process"
             )
-        size, row = as_bytes(memory, "memory", 0), sum(map(mean_bytes, self._columns.values()))
+        size, row = as_bytes(memory, "memory", 0), min(part.row for part in self._parts)
         if 0 < size < row:
             raise ValueError(f"memory is {memory!r}, but a row takes {row:,} bytes: nothing would fit")
-        room = min(size // max(row, 1), graph.num_nodes)
         self._window = as_count(len(loader) if window is None else window, "window")
         self._epochs = None if epochs is None else as_count(epochs, "epochs", 1)
         self._prefetch = as_count(prefetch, "prefetch", 1)
         values = None if heat is None else as_heat(heat)
         if values is not None:
             check_length(values, "heat", graph.num_nodes, "node")
-        self._plan = Plan(graph.num_nodes, room, self._window, values)
-        self._kept = {
-            name: SparsePool(rows, room) if is_sparse(rows) else DensePool(rows, room)
-            for name, rows in self._columns.items()
-        }
-        self._coming: Iterator[Ints] = iter(())
+        # those of which the largest part would fit come first: what they leave of their shares goes to the others
+        reads = {part: 1 + (0 if first is None else len(part.ids(first)) * part.row) for part in self._parts}
+        rest = sum(reads.values())
+        for part in sorted(self._parts, key=lambda part: len(part.nodes) * part.row / reads[part]):
+            size -= part.start(size * reads[part] // rest, self._window, values)
+            rest -= reads[part]
+        self._coming: Iterator[list[Ints]] = iter(())
         self._foreseen: tuple[int, int] | None = None  # epoch and batch that the plan goes on with
         self.reads = Reads()
 
@@ -158,11 +161,12 @@ class Lookahead:
         self.loader.load_state_dict(state)
 
     def __iter__(self) -> Iterator[NodeFlow]:
-        fetched: deque[Callable[[], tuple[Tensor, dict[str, Tensor]]]] = deque()
-        batches = self.loader.iterate(self._rest, lambda batch: self._fill(batch, *fetched.popleft()()))
+        fetched: deque[Callable[[], list[Fetched]]] = deque()
+        batches = self.loader.iterate(self._rest, lambda batch: self._fill(batch, fetched.popleft()()))
         epoch, start = self.loader.epoch, self.loader.batch_number
         if self._foreseen != (epoch, start) or (self._epochs is not None and epoch >= self._epochs):
-            self._plan.forget()
+            for part in self._parts:
+                part.forget()
             self._coming = self._ids(epoch, start)
         self._foreseen = None  # an iteration that is left early has planned more than it gave
         workers = Workers(1, "nodeflow-lookahead")
@@ -177,66 +181,148 @@ class Lookahead:
             workers.stop()
             batches.close()
 
-    def _ids(self, epoch: int, start: int) -> Iterator[Ints]:
-        """Yield the distinct nodes whose rows each batch reads: of its layer, in order, or of all; epoch by epoch."""
+    def _ids(self, epoch: int, start: int) -> Iterator[list[Ints]]:
+        """Yield the distinct nodes of each part whose rows the batches to come read, epoch by epoch."""
         for number in count(epoch) if self._epochs is None else range(epoch, max(self._epochs, epoch + 1)):
             for batch in self.loader.draws(number, start if number == epoch else 0):
-                ids = torch.cat([batch.layers[i].parent_nid for i in self._layers]).numpy()
-                yield ids if self._is_one_layer(batch) else np.unique(ids)
+                yield [part.ids(batch) for part in self._parts]
 
-    def _is_one_layer(self, batch: NodeFlow) -> bool:
-        return len(self._layers) == 1 and all(batch.layers[i].context is None for i in self._layers)
+    def _foresee(self) -> None:
+        """Tell all parts of one more batch, if there is one: their plans ask for it one after the other."""
+        for part, ids in zip(self._parts, next(self._coming, []), strict=False):
+            part.coming.append(ids)
 
-    def _fetch(self) -> tuple[Tensor, dict[str, Tensor]]:
-        """Return the nodes of the next batch, and by name their rows of every planned column."""
+    def _fetch(self) -> list[Fetched]:
+        """Return the nodes of the next batch, and by name their rows of every planned column, of each part."""
         try:
-            step = self._plan.advance(lambda: next(self._coming, None))
-            if step is None:
-                raise RuntimeError("the loader gives more batches than it said; it was changed during an iteration")
-            ids, hit, kept = step
-            new, columns = np.flatnonzero(hit < 0), {}
-            for name, rows in self._columns.items():
-                read = fetch_rows(rows, torch.from_numpy(ids[new])).cpu()
-                columns[name] = self._kept[name].serve(hit, kept, read)
-                self.reads.bytes += int(sparse_bytes(read).sum()) if is_sparse(read) else read.nbytes
-        except BaseException:  # rows that the plan counts as cached may not have been copied
-            self._plan.empty()
+            fetched = [part.fetch(self._foresee, self.reads) for part in self._parts]
+        except BaseException:  # rows that a plan counts as cached may not have been copied
+            for part in self._parts:
+                part.forget()
+                part.plan.empty()
             raise
-        self.reads.batches, self.reads.rows = self.reads.batches + 1, self.reads.rows + len(ids)
-        self.reads.read += len(new)
-        return torch.from_numpy(ids), columns
+        self.reads.batches += 1
+        return fetched
 
-    def _fill(self, batch: NodeFlow, ids: Tensor, columns: dict[str, Tensor]) -> None:
-        if not self._is_one_layer(batch):
-            at = {i: torch.searchsorted(ids, batch.layers[i].parent_nid) for i in self._layers}
-        for i, names in self._layers.items():
-            for name in names:
-                rows = columns[name] if self._is_one_layer(batch) else take_rows(columns[name], at[i])
-                to_pin = self.loader.pin_memory and not is_sparse(rows)
-                batch.layers[i].data[name] = pinned(rows) if to_pin else rows
+    def _fill(self, batch: NodeFlow, fetched: list[Fetched]) -> None:
+        graph, pin = self.loader.sampler.graph, self.loader.pin_memory
+        for part, (ids, columns) in zip(self._parts, fetched, strict=True):
+            part.fill(batch, ids, columns, pin)
+        for i, node_type, name in self._copied:
+            of = _of(batch.layers[i], node_type)
+            of.data[name] = _pinned(fetch_rows(_frame(graph, node_type)[name], of.parent_nid), pin)
 
     def __repr__(self) -> str:
-        return f"Lookahead({self.loader!r}, {self._window} batches ahead, columns {', '.join(self._columns)})"
+        names = dict.fromkeys(name for part in self._parts for name in part.columns)
+        return f"Lookahead({self.loader!r}, {self._window} batches ahead, columns {', '.join(names)})"
 
 
-def _divided(loader: NodeFlowLoader) -> tuple[dict[int, list[str]], dict[int, list[str]]]:
-    """Return the node columns that are planned, and those that are copied as always: by layer, their names."""
+class _Part:
+    """The planned columns of one node type, or of all nodes, and the rows of them that are in memory.
+
+    ``layers`` are the names of the columns by layer, ``row`` the bytes of a row of all, ``coming`` the nodes of batches
+    that the plan has not asked for yet.
+    """
+
+    plan: Plan
+
+    def __init__(self, graph: Graph, node_type: str | None, layers: dict[int, list[str]]) -> None:
+        self.node_type, self.layers, frame = node_type, layers, _frame(graph, node_type)
+        self.nodes = range(graph.num_nodes) if node_type is None else graph.nodes[node_type].ids
+        names = dict.fromkeys(name for chosen in layers.values() for name in chosen)
+        self.columns: dict[str, Rows] = {name: cast(Rows, frame[name]) for name in names}
+        self.row = sum(map(mean_bytes, self.columns.values()))
+        self.coming: deque[Ints] = deque()
+
+    def start(self, memory: int, window: int, heat: Floats | None) -> int:
+        """Begin with nothing in memory; returns how many bytes of ``memory`` the rows will take at most."""
+        room = min(memory // max(self.row, 1), len(self.nodes))
+        own = None if heat is None else heat[self.nodes.start : self.nodes.stop]
+        self.plan = Plan(len(self.nodes), room, window, own)
+        self.kept = {
+            name: SparsePool(rows, room) if is_sparse(rows) else DensePool(rows, room)
+            for name, rows in self.columns.items()
+        }
+        return room * self.row
+
+    def forget(self) -> None:
+        """Drop what is known of coming batches."""
+        self.coming.clear()
+        self.plan.forget()
+
+    def ids(self, batch: NodeFlow) -> Ints:
+        """Return the distinct nodes whose rows a batch reads: of its layer, in order, or of all."""
+        ids = torch.cat([_of(batch.layers[i], self.node_type).parent_nid for i in self.layers]).numpy()
+        return ids if self._is_one_layer(batch) else np.unique(ids)
+
+    def _is_one_layer(self, batch: NodeFlow) -> bool:
+        return len(self.layers) == 1 and all(batch.layers[i].context is None for i in self.layers)
+
+    def fetch(self, foresee: Callable[[], None], reads: Reads) -> Fetched:
+        """Return the nodes of the next batch, and by name their rows of every column; adds to the counts of reads.
+
+        ``foresee`` adds a batch to ``coming``, if there is one.
+        """
+
+        def ids_ahead() -> Ints | None:
+            if not self.coming:
+                foresee()
+            return self.coming.popleft() if self.coming else None
+
+        step = self.plan.advance(ids_ahead)
+        if step is None:
+            raise RuntimeError("the loader gives more batches than it said; it was changed during an iteration")
+        ids, hit, kept = step
+        new, columns = np.flatnonzero(hit < 0), {}
+        for name, rows in self.columns.items():
+            read = fetch_rows(rows, torch.from_numpy(ids[new])).cpu()
+            columns[name] = self.kept[name].serve(hit, kept, read)
+            reads.bytes += int(sparse_bytes(read).sum()) if is_sparse(read) else read.nbytes
+        reads.rows, reads.read = reads.rows + len(ids), reads.read + len(new)
+        return torch.from_numpy(ids), columns
+
+    def fill(self, batch: NodeFlow, ids: Tensor, columns: dict[str, Tensor], pin: bool) -> None:
+        """Set the columns of a batch whose rows were fetched."""
+        for i, names in self.layers.items():
+            part = _of(batch.layers[i], self.node_type)
+            at = None if self._is_one_layer(batch) else torch.searchsorted(ids, part.parent_nid)
+            for name in names:
+                part.data[name] = _pinned(columns[name] if at is None else take_rows(columns[name], at), pin)
+
+
+def _of(layer: Layer, node_type: str | None) -> Layer | LayerPart:
+    """Return the nodes of a type in a layer; None: all."""
+    return layer if node_type is None else layer.of(node_type)
+
+
+def _frame(graph: Graph, node_type: str | None) -> Frame:
+    """Return the columns of a node type; None: those of all nodes."""
+    return graph.ndata if node_type is None else graph.nodes[node_type].data
+
+
+def _pinned(rows: Tensor, pin: bool) -> Tensor:
+    return pinned(rows) if pin and not is_sparse(rows) else rows
+
+
+def _divided(loader: NodeFlowLoader) -> tuple[list[_Part], dict[int, list[str]], list[tuple[int, str | None, str]]]:
+    """Return the planned node columns, and those that are copied as always: by layer, their names.
+
+    Last come columns, by layer and type, that are copied though those of another type with the same name are planned.
+    """
     graph = loader.sampler.graph
-    planned: dict[int, list[str]] = {}
-    rest: dict[int, list[str]] = {}
     empty = empty_node_flow(graph, loader.sampler.num_flows)
-    for i, names in node_columns(empty, loader.ndata):
-        fetched = [name for name in names if not isinstance(graph.ndata[name], Tensor)]
-        planned |= {i: fetched} if fetched else {}
-        rest |= {i: [name for name in names if name not in fetched]}
+    planned: dict[str | None, dict[int, list[str]]] = {}
+    rest: dict[int, list[str]] = {}
+    copied: list[tuple[int, str | None, str]] = []
+    chosen = dict(node_columns(empty, loader.ndata))
     empty.copy_from_parent(loader.ndata)
     for i, layer in enumerate(empty.layers):
-        for node_type, frame in layer.typed_frames().items():
-            for name in frame:
-                if not isinstance(graph.nodes[node_type].data[name], Tensor):
-                    raise TypeError(
-                        f"column {name!r} of {node_type!r} is fetched by id, and only columns of all nodes are "
-                        "planned: use storage.Cached, which keeps hot rows of a type"
-                    )
-            rest[i] = list(dict.fromkeys([*rest.get(i, ()), *frame]))
-    return planned, rest
+        columns: list[tuple[str | None, str]] = [(None, name) for name in chosen.get(i, ())]
+        columns += [(node_type, name) for node_type, own in layer.typed_frames().items() for name in own]
+        fetched = [(of, name) for of, name in columns if not isinstance(_frame(graph, of)[name], Tensor)]
+        names = {name for _, name in fetched}
+        for of, name in fetched:
+            planned.setdefault(of, {}).setdefault(i, []).append(name)
+        copied += [(i, of, name) for of, name in columns if name in names and (of, name) not in fetched]
+        rest[i] = list(dict.fromkeys(name for _, name in columns if name not in names))
+    return [_Part(graph, node_type, layers) for node_type, layers in planned.items()], rest, copied

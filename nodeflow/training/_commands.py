@@ -21,9 +21,10 @@ from nodeflow.datasets import Dataset, has_label, load_array
 from nodeflow.partitions import write_partitions
 from nodeflow.plot import plot_curves
 from nodeflow.training._checkpoints import load_weights, read_tensors
-from nodeflow.training._data import PARTS, read_dataset, split_edges
+from nodeflow.training._data import PARTS, learned_part, read_dataset, split_edges
 from nodeflow.training._folder import CHECKPOINT, LOG, RESULT, SETTINGS, Run, check_checkpoint, read_log, read_result
 from nodeflow.training._graph import directed, stays_in_file, with_columns
+from nodeflow.training._links import LinkTask
 from nodeflow.training._nodes import NodeTask
 from nodeflow.training._predictions import check_predictions, write_predictions, write_top_links
 from nodeflow.training._samplers import METHODS
@@ -59,7 +60,9 @@ def predict(options: argparse.Namespace, say: Say) -> None:
     query = _query(options, of_links)
     trainer, dataset = _best(options)
     nodes = _nodes(options.nodes, dataset)
-    if of_links:
+    if isinstance(trainer.task, LinkTask):
+        if options.nodes == "all":
+            nodes = torch.tensor(trainer.task.asked(query.get("side", "destination")))
         write_top_links(options.output, trainer, nodes, **query)
     else:
         write_predictions(options.output, trainer, nodes)
@@ -100,7 +103,8 @@ def _best(options: argparse.Namespace) -> tuple[Trainer, Dataset]:
         )
     facts, weights = read_tensors(folder / CHECKPOINT)
     check_checkpoint(folder / CHECKPOINT, facts, run)
-    dataset = run.dataset() if options.data is None else read_dataset(options.data).of_type(run.settings.run.target)
+    part = run.settings.run.task, run.settings.run.target
+    dataset = run.dataset() if options.data is None else learned_part(read_dataset(options.data), *part)
     storage = run.settings.storage.kind if stays_in_file(dataset.graph) else "memory"
     settings = run.settings.replace(
         task=facts["task"],

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from nodeflow._base.files import is_file
 from nodeflow._rows.rows import fetch_rows
+from nodeflow._schema.schema import Relation, Schema
 from nodeflow.datasets import Dataset, debian, read_folder
 from nodeflow.distributed import DistributedGraph, GraphParts
 from nodeflow.graph import Graph
@@ -29,7 +30,8 @@ _FILE = "links.safetensors"
 class LinkEdges(NamedTuple):
     """The edges of a data set that task link learns, and the graph of those of training, in the direction of the data.
 
-    Triples are by part of the split ``[n, 3]`` (source, relation, destination), or without relations ``[n, 2]``.
+    Triples are by part of the split ``[n, 3]`` (source, relation, destination), or without relations ``[n, 2]``; they
+    are edges of one relation of the schema. The graph has all edges of the others but the reverses of held-out ones.
     """
 
     relation: str | None
@@ -47,32 +49,62 @@ class CutLinks(Dataset):
     links: LinkEdges | None = None
 
 
-def split_edges(dataset: Dataset, edge_type: str) -> LinkEdges:
-    """Return the edges of a data set by part, those of the column "split" or drawn at random."""
+def learned_part(dataset: Dataset, task: str, target: str) -> Dataset:
+    """Return a data set with the labels and split of a target; for task "link" as it is."""
+    return dataset if task == "link" else dataset.of_type(target)
+
+
+def learned_relation(schema: Schema, target: str) -> Relation:
+    """Return the relation whose links are learned; raises KeyError and ValueError where ``target`` names none."""
+    if target:
+        return schema.relation(target)
+    if len(schema.relations) != 1:
+        names = ", ".join(repr(" ".join(relation)) for relation in schema.relations)
+        raise ValueError(f"target must name the relation whose links are learned: {names or 'there is none'}")
+    return next(iter(schema.relations))
+
+
+def split_edges(dataset: Dataset, edge_type: str, target: str = "") -> LinkEdges:
+    """Return the edges of a relation of a data set by part, those of the column "split" or drawn at random."""
     if isinstance(dataset, CutLinks) and dataset.links is not None:
         return dataset.links
-    relation, parts = edge_types(dataset.graph, edge_type), _parts(dataset.graph)
-    src, dst = dataset.graph.edges()
-    columns = [src, dst] if relation is None else [src, torch.as_tensor(dataset.graph.edata[relation]).long(), dst]
+    whole, learned = dataset.graph, learned_relation(dataset.graph.schema, target)
+    relation, parts, own = edge_types(whole, edge_type), _parts(whole, learned), whole.relations[learned].ids
+    src, dst = whole.edges()
+    columns = [src, dst] if relation is None else [src, torch.as_tensor(whole.edata[relation]).long(), dst]
     triples = {part: torch.stack([column[ids] for column in columns], 1) for part, ids in parts.items()}
-    kept = torch.zeros(dataset.graph.num_edges, dtype=torch.bool)
+    kept = torch.ones(whole.num_edges, dtype=torch.bool)
+    kept[own.start : own.stop] = False
     kept[parts["train"]] = True
-    graph = filter_edges(dataset.graph, kept)
-    for name in {SPLIT, "parent_eid"} & set(graph.edata):
-        del graph.edata[name]
+    # a reverse would give away the edge that is held out
+    held_out = torch.cat([parts["val"], parts["test"]])
+    pairs = src[held_out] * whole.num_nodes + dst[held_out]
+    for other in whole.schema.reverses_of(learned):
+        back = whole.relations[other].ids
+        ids = slice(back.start, back.stop)
+        kept[ids] = ~torch.isin(dst[ids] * whole.num_nodes + src[ids], pairs)
+    graph = filter_edges(whole, kept)
+    for frame in (graph.edata, graph.relations[learned].data):
+        for name in {SPLIT, "parent_eid"} & set(frame):
+            del frame[name]
     if relation is not None:
         graph.edata[relation] = torch.as_tensor(graph.edata[relation]).long()
     return LinkEdges(relation, triples, graph)
 
 
-def _parts(graph: Graph) -> dict[str, Tensor]:
-    """Return the ids of the edges of every part, ascending."""
-    if SPLIT not in graph.edata:
-        return dict(zip(PARTS, random_split(graph, [0.8, 0.1, 0.1], of="edges"), strict=True))
-    split = torch.as_tensor(graph.edata[SPLIT])
+def _parts(graph: Graph, relation: Relation) -> dict[str, Tensor]:
+    """Return the ids of the edges of a relation in every part, ascending."""
+    own = graph.relations[relation]
+    if SPLIT in own.data:
+        split = torch.as_tensor(own.data[SPLIT])
+    elif SPLIT in graph.edata:
+        split = torch.as_tensor(graph.edata[SPLIT])[own.ids.start : own.ids.stop]
+    else:
+        among = torch.arange(own.ids.start, own.ids.stop)
+        return dict(zip(PARTS, random_split(graph, [0.8, 0.1, 0.1], of="edges", among=among), strict=True))
     if split.is_floating_point() or ((split < 0) | (split > 2)).any():
         raise ValueError(f"edge column {SPLIT!r} must hold 0 (train), 1 (validation) or 2 (test) for every edge")
-    return {part: (split == number).nonzero().flatten() for number, part in enumerate(PARTS)}
+    return {part: (split == number).nonzero().flatten() + own.ids.start for number, part in enumerate(PARTS)}
 
 
 def read_dataset(name: str) -> Dataset:

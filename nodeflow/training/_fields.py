@@ -147,11 +147,21 @@ class _Pair(argparse.Action):
 
 
 class Numbers(argparse.Action):
-    """Collects integers given as ``2 2`` or ``2,2``."""
+    """Collects integers given as ``2 2`` or ``2,2``, of which each may be several by name, as in ``a=5,b=10 2``."""
 
     def __call__(self, parser: Any, namespace: Any, values: Any, option: str | None = None) -> None:
+        numbers: list[int | dict[str, int]] = []
         try:
-            numbers = [int(part) for word in values for part in word.removesuffix(",").split(",")]
+            for word in values:
+                parts = word.removesuffix(",").split(",")
+                if "=" in word:
+                    pairs = [part.rpartition("=")[::2] for part in parts]
+                    by_name = {name.strip(): int(number) for name, number in pairs}
+                    if "" in by_name or len(by_name) < len(pairs):
+                        parser.error(f"argument {option}: expected NAME=NUMBER,NAME=NUMBER of one layer, got {word!r}")
+                    numbers.append(by_name)
+                else:
+                    numbers += map(int, parts)
         except ValueError:
             parser.error(f"argument {option}: invalid int value: {' '.join(values)!r}; DATA goes before {option}")
         setattr(namespace, self.dest, numbers)

@@ -30,7 +30,7 @@ from nodeflow._text.table import rows_of_words
 from nodeflow.datasets import Dataset
 from nodeflow.plot import plot_curves
 from nodeflow.training._checkpoints import STATE, Checkpoints, check_same_run, load_weights, read_tensors, write_tensors
-from nodeflow.training._data import read_dataset, read_parts
+from nodeflow.training._data import learned_part, read_dataset, read_parts
 from nodeflow.training._fields import check_text
 from nodeflow.training._models import ModelFacts, build_model
 from nodeflow.training._network import Inputs, LinkNetwork, Network, TypedInputs
@@ -128,10 +128,12 @@ class Run:
 
     def dataset(self) -> Dataset:
         """Read the data set, with labels of the target: its parts in several processes, where settings name them."""
-        if not self.is_of_parts:
-            return read_dataset(self.data).of_type(self.settings.run.target)
-        target, links = self.settings.run.target, self.settings.run.task == "link"
-        return read_parts(self.settings.storage.partitions, target, links=links).of_type(target)
+        run, parts = self.settings.run, self.settings.storage.partitions
+        if self.is_of_parts:
+            dataset = read_parts(parts, run.target, links=run.task == "link")
+        else:
+            dataset = read_dataset(self.data)
+        return learned_part(dataset, run.task, run.target)
 
 
 def check_checkpoint(path: Path, facts: Mapping[str, Any], run: Run) -> None:

@@ -152,6 +152,12 @@ def hash_of_pieces(pieces: Iterable[Tensor], size: int) -> int:
     return derive_key(hash_pieces(words(), size // 8), hash_ids(rest.astype(np.int64)), size)
 
 
+def keys_of_types(graph: Graph) -> list[str]:
+    """Return what a fingerprint has of the types of a graph; nothing where there is only one, as none was before."""
+    schema = graph.schema
+    return [] if schema == schema.of_one_type(graph.num_nodes, graph.num_edges) else [repr(schema)]
+
+
 _TYPES = ("relation", "etype", "type", "kind")  # usual names of the column of edge types
 
 

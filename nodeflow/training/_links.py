@@ -10,10 +10,12 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from nodeflow._base.checks import Ints, as_ids, as_int
+from nodeflow._base.checks import Ints, as_ids, as_int, check_one_of
 from nodeflow._base.types import IdsLike
 from nodeflow._edges.numbering import Numbering
+from nodeflow._links.links import SIDES
 from nodeflow._rows.rows import whole_column
+from nodeflow._schema.schema import REVERSE
 from nodeflow.datasets import Dataset
 from nodeflow.flow import Layer, NodeFlow
 from nodeflow.graph import Graph
@@ -24,8 +26,8 @@ from nodeflow.random import derive_key
 from nodeflow.sampling import Draw, LinkChunk, LinkSampler
 from nodeflow.sampling.base import SamplerBase
 from nodeflow.training._answers import AnswerBatch, Answers
-from nodeflow.training._data import PARTS, split_edges
-from nodeflow.training._graph import hash_of
+from nodeflow.training._data import PARTS, learned_relation, split_edges
+from nodeflow.training._graph import hash_of, keys_of_types
 from nodeflow.training._models import LINK_LOSSES
 from nodeflow.training._network import LinkNetwork
 from nodeflow.training._settings import Settings
@@ -61,11 +63,12 @@ class NodesOnly(SamplerBase):
 
 
 class LinkTask(Task):
-    """Learn to rank the true end of an edge among all nodes, from rows of nodes and a decoder.
+    """Learn to rank the true end of an edge among all nodes of its type, from rows of nodes and a decoder.
 
-    Messages go along training edges only, and never along the seed edges of the batch or their reverses. In a graph
-    without relations and self-loops, a node is no candidate for its own other end. The rows of a model of your own have
-    the width ``embedding``.
+    The edges are those of one relation of the schema. Messages go along the training edges and those of other
+    relations, and never along the seed edges of the batch or their reverses. In a graph without relations and
+    self-loops, a node is no candidate for its own other end. The rows of a model of your own have the width
+    ``embedding``.
     """
 
     network: LinkNetwork
@@ -78,7 +81,10 @@ class LinkTask(Task):
         if metric not in ("", *METRICS):
             raise ValueError(f"metric must be one of {', '.join(METRICS)} for task 'link', got {metric!r}")
         self.metric = self.metrics[metric or "mrr"]
-        self.relation, self.triples, graph = split_edges(dataset, settings.graph.edge_type)
+        self.target, schema = learned_relation(dataset.graph.schema, settings.run.target), dataset.graph.schema
+        self.ends = {"source": schema.ids(self.target[0]), "destination": schema.ids(self.target[2])}
+        self.candidates = None if len(schema.nodes) == 1 else self.ends
+        self.relation, self.triples, graph = split_edges(dataset, settings.graph.edge_type, settings.run.target)
         if not len(self.triples["train"]):
             raise ValueError(f"data set {dataset.name!r} has no training edges")
         edges = torch.cat(list(self.triples.values()))
@@ -104,6 +110,10 @@ class LinkTask(Task):
         if link.loss == "one-vs-all":
             return None
         train = self.triples["train"]
+        # the target, its reverse, and those that the direction of messages made of the two
+        schema = self.graph.schema
+        hidden = {self.target, *self.dataset.graph.schema.reverses_of(self.target)}
+        hidden |= {(b, REVERSE + name, a) for a, name, b in hidden}
         self.links = LinkSampler(
             self.method.sampler(seed) if encodes else NodesOnly(self.graph),
             pairs=train,
@@ -115,9 +125,10 @@ class LinkTask(Task):
             filter_known="mark",
             # in the direction of the data set; the edges of ``graph`` go in the direction of messages
             known=train,
-            exclude="reverse" if encodes else None,
+            exclude=[each for each in schema.relations if each in hidden] if encodes else None,
             seed=seed,
         )
+        self.links.check_reach(self.trained_nodes())
         seeds = torch.arange(self.links.num_seeds)
         return self.batches_of(self.links, seeds, self.settings.sampler.batch_size, seed, shuffle=True)
 
@@ -153,8 +164,10 @@ class LinkTask(Task):
         return cubes.flatten()
 
     def _log_chance(self, batch: NodeFlow) -> Tensor:
-        if self.settings.link.negative_law == "uniform":
-            return torch.tensor(-math.log(self.graph.num_nodes))
+        sides = SIDES if self.settings.link.corrupt == "both" else (self.settings.link.corrupt,)
+        sizes = {len(self.ends[side]) for side in sides}
+        if self.settings.link.negative_law == "uniform" and len(sizes) == 1:
+            return torch.tensor(-math.log(sizes.pop()))
         return self.links.log_proposal(batch)
 
     def size(self, batch: Any) -> int:
@@ -163,9 +176,10 @@ class LinkTask(Task):
     def description(self) -> list[str]:
         parts = "/".join(f"{len(self.triples[part]):,}" for part in PARTS)
         relations = f", {self.num_relations} relations" if self.num_relations else ""
+        of = f" of {' '.join(self.target)}" if len(self.dataset.graph.schema.relations) > 1 else ""
         seeds = "" if self.loader is None else "; seeds are the ends of edges and of negatives"
         link = self.settings.link
-        lines = [f"links: train/val/test {parts} edges{relations}, decoder {link.decoder}, loss {link.loss}{seeds}"]
+        lines = [f"links{of}: train/val/test {parts} edges{relations}, decoder {link.decoder}, loss {link.loss}{seeds}"]
         if not self.network.encodes:
             return lines
         hidden = min(self.settings.sampler.batch_size / len(self.triples["train"]), 1)
@@ -198,15 +212,22 @@ class LinkTask(Task):
         with_known: bool = False,
     ) -> TopLinks:
         """Return the k best answers for each node, see ``Trainer.top_links``."""
-        relations = self.relations(relation)
-        ids = torch.from_numpy(as_ids(nodes, "nodes", self.graph.num_nodes))
+        check_one_of(side, "side", SIDES)
+        relations, asked = self.relations(relation), self.asked(side)
+        ids = torch.from_numpy(as_ids(nodes, "nodes", asked.stop, lower=asked.start))
         kinds = torch.tensor(relations).repeat(len(ids)) if relations else None
         queries = ids.repeat_interleave(max(len(relations), 1))
         known = self.excluded if with_known else self.known
-        answers = top_links(self.decoder, self.rows(), queries, k, relation=kinds, side=side, known=known)
+        among = None if self.candidates is None else self.candidates[side]
+        options: dict[str, Any] = {"relation": kinds, "side": side, "known": known, "candidates": among}
+        answers = top_links(self.decoder, self.rows(), queries, k, **options)
         if relation is None and relations:
             return TopLinks(*(part.view(len(ids), len(relations), k) for part in answers))
         return answers
+
+    def asked(self, side: str) -> range:
+        """Return the nodes whose links have an end to find on a side."""
+        return self.ends["source" if side == "destination" else "destination"]
 
     @property
     def relation_names(self) -> tuple[str, ...] | None:
@@ -245,15 +266,19 @@ class LinkTask(Task):
             triples = self.triples[part]
             if part == "train" and len(triples) > 10_000:
                 triples = triples[:: len(triples) // 10_000 + 1]
-            summary = rank_links(self.decoder, rows, triples, known=self.known).summary()
+            ranks = rank_links(self.decoder, rows, triples, known=self.known, candidates=self.candidates)
+            summary = ranks.summary()
             scores[part] = {name: summary[name] for name in self.metrics}
         return scores
 
     # ---- state
 
     def fingerprint(self) -> str:
+        types = keys_of_types(self.dataset.graph)
         held_here: list[Any] = [*self.features.values()] if self.graph.peers.size == 1 else []
-        return f"{derive_key(*map(hash_of, [*self.triples.values(), *held_here])):016x}"
+        if types and self.graph.peers.size == 1:  # edges of other relations, which are no triples
+            held_here.append(self.dataset.graph.csc()[1])
+        return f"{derive_key(*map(hash_of, [*self.triples.values(), *held_here]), *types):016x}"
 
     def network_facts(self) -> dict[str, Any]:
         facts = {"num_relations": self.num_relations, "width": self.decoder.width}

@@ -18,7 +18,7 @@ from nodeflow.partitions import BufferState
 from nodeflow.random import derive_key
 from nodeflow.sampling import FullSampler
 from nodeflow.sampling.base import SamplerBase
-from nodeflow.training._graph import FeatureRows, hash_of, with_columns
+from nodeflow.training._graph import FeatureRows, hash_of, keys_of_types, with_columns
 from nodeflow.training._network import Network
 from nodeflow.training._partitions import PartBatches, open_partitions
 from nodeflow.training._samplers import Method
@@ -210,9 +210,7 @@ class NodeTask(Task):
         if self.graph.peers.size > 1:  # the same for any cut of the graph that does not renumber nodes
             return f"{derive_key(graph.num_nodes, graph.num_edges, *map(hash_of, columns)):016x}"
         arrays: list[Any] = [self.graph.csc()[1], columns[0], *self.features.values(), *columns[1:]]
-        keys: list[Any] = [*map(hash_of, arrays)]
-        if graph.schema != graph.schema.of_one_type(graph.num_nodes, graph.num_edges):  # data sets had none before
-            keys.append(repr(graph.schema))
+        keys: list[Any] = [*map(hash_of, arrays), *keys_of_types(graph)]
         if isinstance(self.batches, PartBatches):
             keys.append(self.batches.digest)
         return f"{derive_key(*keys):016x}"

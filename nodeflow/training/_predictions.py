@@ -15,10 +15,11 @@ import torch
 from torch import Tensor
 
 from nodeflow._base.calls import checked
-from nodeflow._base.checks import as_ids
+from nodeflow._base.checks import Ints, as_ids
 from nodeflow._base.types import FileLike, IdsLike
 from nodeflow._disk.arrays import replacing
 from nodeflow.datasets import Dataset
+from nodeflow.graph import Graph
 from nodeflow.metrics import TopLinks
 from nodeflow.training._links import LinkTask, TopLinkOptions
 from nodeflow.training._nodes import NodeTask
@@ -79,7 +80,7 @@ def write_top_links(
         path: the file: a table, .csv or .parquet; or .npy, the ids of the answers alone, ``[n, k]``, or ``[n,
             relations, k]`` for all relations of a graph that has some; -1 where there are fewer answers.
         trainer: of a run that learned links.
-        nodes: ids of the nodes that are asked about, ``[n]``; None: all nodes.
+        nodes: ids of the nodes that are asked about, ``[n]``; None: all, of the type at that end of the links.
         k, options: see ``Trainer.top_links``.
 
     An older file stays until the new one is whole. With several processes the first one writes. Raises what
@@ -96,12 +97,13 @@ def write_top_links(
     'node,name,relation,relation_name,rank,answer,answer_name,score'
     """
     place = check_predictions(Path(path))
-    dataset = trainer.task.dataset
-    ids = _ids(nodes, dataset)
+    task, side = trainer.task, options.get("side", "destination")
+    everyone = task.asked(side) if isinstance(task, LinkTask) else ()
+    ids = as_ids(everyone if nodes is None else nodes, "nodes", task.dataset.graph.num_nodes)
     answers = trainer.top_links(ids, k, **options)
     if not trainer.peers.is_first:
         return
-    task: LinkTask = trainer.task  # type: ignore[assignment]  # top_links refuses others
+    assert isinstance(task, LinkTask)  # top_links refuses others
     _write(place, answers.ids, _answers(ids, answers, task, task.relations(options.get("relation"))))
 
 
@@ -159,23 +161,24 @@ def _answers(nodes: Any, best: TopLinks, task: LinkTask, relations: list[int]) -
     """Yield the table of the answers of all queries, node by node and relation by relation, in pieces."""
     k, each = best.ids.shape[-1], max(len(relations), 1)
     answers, scores = best.ids.view(-1, k).numpy(), best.scores.view(-1, k).float().numpy()
-    names, step = task.dataset.node_names, max(_PIECE // k, 1)
+    names, step, graph = task.dataset.node_names, max(_PIECE // k, 1), task.dataset.graph
     for start in range(0, max(len(answers), 1), step):  # one piece at least, for the titles
         query, place = np.nonzero(answers[start : start + step] >= 0)
         query += start
         columns = _with_names("node", "name", nodes[query // each], names)
+        columns |= _within_types("local", nodes[query // each], graph)
         if relations:
             numbers = np.array(relations)[query % each]
             columns |= _with_names("relation", "relation_name", numbers, task.relation_names)
         columns["rank"] = place + 1
         columns |= _with_names("answer", "answer_name", answers[query, place], names)
+        columns |= _within_types("answer_local", answers[query, place], graph)
         yield columns | {"score": scores[query, place]}
 
 
 def _columns(nodes: Tensor, outputs: Tensor, dataset: Dataset, task: str) -> Iterator[dict[str, Any]]:
     columns, names = _with_names("node", "name", nodes.numpy(), dataset.node_names), dataset.class_names
-    if len(dataset.graph.nodes) > 1 and dataset.target:
-        columns["local"] = dataset.graph.nodes[dataset.target].to_local(nodes).numpy()
+    columns |= _within_types("local", nodes.numpy(), dataset.graph)
     if task == "classification":
         chances, classes = outputs.softmax(1).max(1)
         columns |= _with_names("class", "class_name", classes.numpy(), names)
@@ -184,6 +187,12 @@ def _columns(nodes: Tensor, outputs: Tensor, dataset: Dataset, task: str) -> Ite
     values, word = (outputs.sigmoid(), "label") if task == "multilabel" else (outputs, "value")
     titles = [f"{word}_{number}" if names is None else names[number] for number in range(values.shape[1])]
     yield columns | dict(zip(titles, values.T.tolist(), strict=True))
+
+
+def _within_types(title: str, ids: Ints, graph: Graph) -> dict[str, Any]:
+    """Return a column of ids within the types of nodes, none where there is only one type."""
+    schema = graph.schema
+    return {} if len(schema.nodes) == 1 else {title: ids - schema.bounds()[schema.types_of(ids)]}
 
 
 def _with_names(title: str, title_of_names: str, numbers: Any, names: Any) -> dict[str, Any]:

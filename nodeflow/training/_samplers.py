@@ -47,6 +47,7 @@ class Method:
         estimates: whether the outputs estimate those from full neighbourhoods; else a model is only run on batches.
         has_history: whether the method keeps a history, whose age is in the records of epochs.
         why_whole: why batches cannot come from partitions of the graph; empty where they can.
+        by_type: whether a fanout may be numbers by relation, or by node type where nodes of a layer are drawn.
         keeps_edges: whether edges of batches are edges of the graph, so that they have relations.
         draws_neighbors: whether every edge into a node is drawn with the same probability, fanout / in-degree.
         weight: the edge column that sums over neighbours are weighted with, for ``inference``.
@@ -59,6 +60,7 @@ class Method:
     estimates: ClassVar[bool] = True
     has_history: ClassVar[bool] = False
     why_whole: ClassVar[str] = ""
+    by_type: ClassVar[bool] = False
     keeps_edges: ClassVar[bool] = True
     draws_neighbors: ClassVar[bool] = False
     weight: ClassVar[str | None] = None
@@ -71,14 +73,18 @@ class Method:
     @classmethod
     def check(cls, settings: SamplerSettings) -> None:
         """Raise ValueError for options and fanouts that the sampler does not have."""
-        names = [name for name in inspect.signature(cls.make).parameters if name not in _RESERVED]
+        options = [name for name in inspect.signature(cls.make).parameters if name not in _RESERVED]
+        by_name = next((each for each in settings.fanouts if isinstance(each, dict)), None)
+        if by_name is not None and not cls.by_type:
+            names = ", ".join(name for name, method in METHODS.items() if method.by_type)
+            raise ValueError(f"fanouts by name go with sampler {names}, not with {settings.name!r}; got {by_name}")
         for name, value in settings.options.items():
             if name in _FIXED_BY_MODEL:
                 raise ValueError(f"sampler_options: {name!r} (= {value!r}) cannot be set here: {_FIXED_BY_MODEL[name]}")
-            if name not in names:
+            if name not in options:
                 raise ValueError(
                     f"sampler_options: {name!r} (= {value!r}) is no option of sampler {settings.name!r} here; those "
-                    f"are {', '.join(names)}"
+                    f"are {', '.join(options)}"
                 )
 
     def prepared(self, graph: Graph) -> Graph:
@@ -98,8 +104,9 @@ class Method:
 
     def heat(self, nodes: Tensor) -> Tensor:
         """Return about how often each node is read in an epoch over ``nodes``, ``[num_nodes]``, to a factor."""
-        if self.draws_neighbors and self.graph.peers.size == 1:
-            return reach_heat(self.graph, nodes, self.settings.fanouts, self.settings.batch_size)
+        numbers = [each for each in self.settings.fanouts if isinstance(each, int)]
+        if self.draws_neighbors and self.graph.peers.size == 1 and len(numbers) == len(self.settings.fanouts):
+            return reach_heat(self.graph, nodes, numbers, self.settings.batch_size)
         return degree_heat(self.graph)
 
     def loss_weights(self, batch: NodeFlow, rows: Tensor | None, loss: Tensor, count: int) -> Tensor:
@@ -137,13 +144,13 @@ class RandomWalk(Method):
 class Shadow(Method):
     """A subgraph of ``fanouts`` drawn neighbours per node and hop for every seed (Zeng et al. 2021)."""
 
-    make, estimates = sampling.ShadowSampler, False
+    make, estimates, by_type = sampling.ShadowSampler, False, True
     why_whole = "its subgraphs would end where partitions do"
 
     @classmethod
     def check(cls, settings: SamplerSettings) -> None:
         super().check(settings)
-        if len({*settings.fanouts}) > 1:
+        if any(each != settings.fanouts[0] for each in settings.fanouts):
             raise ValueError(
                 f"fanouts must be one number, repeated for every layer, with sampler 'shadow'; got "
                 f"{list(settings.fanouts)}"
@@ -270,11 +277,11 @@ def _method(make: Callable[..., SamplerBase], **attributes: Any) -> type[Method]
 
 
 METHODS: dict[str, type[Method]] = {
-    "neighbor": _method(sampling.NeighborSampler, draws_neighbors=True),
-    "labor": _method(sampling.LaborSampler, draws_neighbors=True),
-    "bernoulli": _method(sampling.BernoulliSampler, draws_neighbors=True),
-    "fastgcn": _method(sampling.FastGCNSampler, fanout=512, validates_fully=True),
-    "ladies": _method(sampling.LadiesSampler, fanout=512, validates_fully=True),
+    "neighbor": _method(sampling.NeighborSampler, draws_neighbors=True, by_type=True),
+    "labor": _method(sampling.LaborSampler, draws_neighbors=True, by_type=True),
+    "bernoulli": _method(sampling.BernoulliSampler, draws_neighbors=True, by_type=True),
+    "fastgcn": _method(sampling.FastGCNSampler, fanout=512, validates_fully=True, by_type=True),
+    "ladies": _method(sampling.LadiesSampler, fanout=512, validates_fully=True, by_type=True),
     "random-walk": RandomWalk,
     "saint": Saint,
     "cluster": Cluster,
@@ -282,6 +289,17 @@ METHODS: dict[str, type[Method]] = {
     "cv": ControlVariates,
 }
 """The training methods by the setting ``sampler``; an entry here adds one."""
+
+
+def _check_fanouts(value: Any, name: str) -> tuple[int | dict[str, int], ...]:
+    """Return checked fanouts; those by relation have it as text, which files can hold."""
+    checked = sampling.check_fanouts(value)
+    return tuple(
+        {" ".join(key) if isinstance(key, tuple) else str(key): number for key, number in each.items()}
+        if isinstance(each, dict)
+        else each
+        for each in checked
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -294,12 +312,13 @@ class SamplerSettings(Group):
         "stored row per node and hidden layer",
         name="sampler",
     )
-    fanouts: tuple[int, ...] = setting(
+    fanouts: tuple[int | dict[str, int], ...] = setting(
         ComputedDefault("by the sampler, for two layers", lambda group: (METHODS[group.name].fanout,) * 2),
         "one number per layer in flow order (10 10 or 10,10), so the last belongs to the seeds: neighbours drawn per "
-        "node, -1 = all; for fastgcn and ladies nodes drawn per layer; saint and cluster read only how many layers "
-        "there are; cv computes the first layer from all neighbours, whatever its number",
-        sampling.check_sizes,
+        "node, -1 = all; or numbers by relation (writes=5,cites=10 10), for ladies by node type; for fastgcn and "
+        "ladies nodes drawn per layer; saint and cluster read only how many layers there are; cv computes the first "
+        "layer from all neighbours, whatever its number",
+        _check_fanouts,
         action=Numbers,
         nargs="+",
         metavar="K",

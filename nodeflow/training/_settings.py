@@ -68,7 +68,9 @@ class RunSettings(Group):
         "what is learned: labels of nodes, or link: which edges are there; auto: by the labels (integers: "
         "classification, a matrix of 0 and 1: multilabel, other floats: regression)",
     )
-    target: str = text("", "the node type whose labels are learned; empty: the only one that has labels")
+    target: str = text(
+        "", "the node type whose labels are learned, or the relation whose links are; empty: the only one that has any"
+    )
     seed: int = setting(0, "the same seed gives the same result", as_int, type=int, metavar="N")
     epochs: int = count(15, "passes over the training seeds", least=1)
     patience: int = count(0, "stop after so many epochs without a better validation score; 0: never")

@@ -23,7 +23,7 @@ from nodeflow.flow import NodeFlow
 from nodeflow.metrics import Metric, TopLinks
 from nodeflow.random import derive_key
 from nodeflow.training._checkpoints import Checkpoints, check_same_parts, check_same_run, load_tensors
-from nodeflow.training._data import PARTS
+from nodeflow.training._data import PARTS, learned_part
 from nodeflow.training._links import LinkTask, TopLinkOptions
 from nodeflow.training._nodes import Loss, NodeTask
 from nodeflow.training._processes import OwnRandom, find_device
@@ -82,7 +82,7 @@ class Trainer:
         checkpoints: Checkpoints | None = None,
     ) -> None:
         self.settings = settings = settings or Settings()
-        dataset = dataset.of_type(settings.run.target)
+        dataset = learned_part(dataset, settings.run.task, settings.run.target)
         self.peers = peers_of(dataset.graph)
         self.device = find_device(settings.compute.device, several=self.peers.size > 1)
         self._random = OwnRandom(settings.run.seed, self.device)

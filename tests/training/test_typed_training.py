@@ -13,9 +13,11 @@ from _support.cli_tools import SMALL, Cli
 from _support.training_tools import same_result, stopped_at
 
 from nodeflow import FullSampler, Graph
-from nodeflow.datasets import Dataset, read_folder
+from nodeflow.datasets import Dataset, debian, read_folder
 from nodeflow.nn import TypedModel
+from nodeflow.storage import Lookahead
 from nodeflow.training import Checkpoints, Settings, Trainer, load_model
+from nodeflow.training._folder import Run
 from nodeflow.training._graph import directed
 
 MODELS = ("rgcn", "hgt", "typed")
@@ -81,13 +83,17 @@ def test_features_in_files_give_the_same_run(tmp_path: Path) -> None:
     papers().save(tmp_path / "data")
     folder = read_folder(tmp_path / "data")
     wanted = Trainer(folder, SHORT.replace(model="hgt")).run()
-    for storage, memory in (("file", {}), ("cached", {"memory": "1100 B"}), ("cached", {"memory": "2 MB"})):
+    for storage, memory in (
+        ("file", {}),
+        *(("cached", {"memory": size}) for size in ("1100 B", "2 MB")),
+        *(("lookahead", {"memory": size}) for size in ("30 B", "1100 B", "2 MB")),
+    ):
         trainer = Trainer(folder, SHORT.replace(model="hgt", storage=storage, **memory))
         assert same_result(trainer.run(), wanted)
         columns: Any = [trainer.task.graph.nodes[name].data["feat"] for name in ("author", "paper")]
-        assert [len(x.ids) for x in columns if storage == "cached"] == {"1100 B": [90, 1], "2 MB": [90, 200]}.get(
-            memory.get("memory", ""), []
-        )
+        if storage == "cached":
+            assert [len(x.ids) for x in columns] == {"1100 B": [90, 1], "2 MB": [90, 200]}[memory["memory"]]
+        assert isinstance(trainer.batches, Lookahead) == (storage == "lookahead")
 
 
 def test_the_command(tmp_path: Path, cli: Cli) -> None:
@@ -112,6 +118,62 @@ def test_the_command(tmp_path: Path, cli: Cli) -> None:
     assert "is finished" in cli("train", "--resume", run)
     papers().save(tmp_path / "unlabelled")
     assert "author" in cli("info", tmp_path / "unlabelled")
+
+
+BY_RELATION = ["--fanouts", "writes=3,paper cites paper=2", "writes=4,rev_cites=1"]
+
+
+def test_the_command_takes_fanouts_by_relation(tmp_path: Path, cli: Cli) -> None:
+    papers().save(tmp_path / "data")
+    run, words = tmp_path / "run", ["--model", "hgt", "--target", "paper", "--no-plot", *BY_RELATION]
+    short = [word for word in SMALL if word not in ("--fanouts", "3")]
+    assert "fanouts [{'writes': 3, 'paper cites paper': 2}" in cli(
+        "train", tmp_path / "data", *short, "--output", run, *words
+    )
+    settings = Run.read(run).settings
+    assert settings.sampler.fanouts == ({"writes": 3, "paper cites paper": 2}, {"writes": 4, "rev_cites": 1})
+    names: list[Any] = [{"writes": 3, ("paper", "cites", "paper"): 2}, {"writes": 4, "rev_cites": 1}]
+    assert Settings(fanouts=names).sampler.fanouts == settings.sampler.fanouts
+    trainer = Trainer(read_folder(tmp_path / "data").of_type("paper"), settings)
+    drawn = next(iter(trainer.batches)).flows
+    names = [{name[1] for name in trainer.task.graph.schema.relations if flow.of(name).num_edges} for flow in drawn]
+    assert names == [{"writes", "cites"}, {"writes", "rev_cites"}]
+    assert "the same, bit for bit" in cli("reproduce", run)
+    assert "is finished" in cli("train", "--resume", run)
+    again = cli("train", "--config", run / "run.toml", "--output", tmp_path / "again")
+    assert next(line for line in again.splitlines() if line.startswith(" test")) in cli("evaluate", run)
+    for fanout, message in {
+        "wrote=3": "no relation 'wrote'; there are ('author', 'writes', 'paper'), ('paper', 'at', 'venue')",
+        "at=3": "draws nothing: it has 'paper at venue', but its nodes are of type paper; relations that enter these: "
+        "'author writes paper', 'paper cites paper', 'venue rev_at paper', 'paper rev_cites paper'",
+        "writes": "invalid int value: '3 writes'",
+        "writes=3,writes=4": "expected NAME=NUMBER,NAME=NUMBER of one layer, got 'writes=3,writes=4'",
+        "writes=3,5": "expected NAME=NUMBER",
+        "writes=-2": "fanouts[1]['writes'] must be -1",
+    }.items():
+        wrong = ["--target", "paper", "--fanouts", "3", fanout]
+        assert message in cli.failure("train", tmp_path / "data", *short, "--output", tmp_path / "wrong", *wrong)
+
+
+def test_which_samplers_take_fanouts_by_name() -> None:
+    fanouts: Any = [{"writes": 2}, {"writes": 2}]
+    for name in ("labor", "bernoulli", "shadow"):
+        Trainer(data(), SHORT.replace(model="rgcn", sampler=name, fanouts=fanouts))
+    for name in ("cv", "saint", "cluster", "random-walk"):
+        with pytest.raises(ValueError, match=rf"by name go with sampler neighbor, .*, shadow, not with '{name}'; got"):
+            Settings(sampler=name, fanouts=fanouts)
+    sizes: Any = [{"author": 9}, {"author": 5, "paper": 4}]
+    trainer = Trainer(data(), SHORT.replace(model="sage", sampler="ladies", fanouts=sizes))
+    assert trainer.task.method.sampler(0).settings["layer_sizes"] == tuple(sizes)
+
+
+def test_fanouts_by_type_of_an_edge_column() -> None:
+    dataset = debian()
+    column = next(name for name in dataset.graph.edata if not dataset.graph.edata[name].is_floating_point())
+    fanouts: Any = [{"0": 2}, {0: 3, "1": 1}]
+    options = {"fanouts": fanouts, "sampler_options": {"edge_type": column}, "direction": "in", "hidden": 4}
+    trainer = Trainer(dataset, Settings(model="rgcn", **options))
+    assert trainer.task.method.sampler(0).settings["fanouts"] == ({0: 2}, {0: 3, 1: 1})
 
 
 def test_predictions_of_a_set_without_labels(tmp_path: Path, cli: Cli) -> None:
@@ -171,9 +233,12 @@ def test_a_graph_of_one_type_is_one_with_types(model: str) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"task": "link", "target": None}, "task 'link' does not go with several node types: .* LinkSampler"),
+        ({"task": "link", "target": None}, "target must name the relation whose links .*: 'author writes paper', 'pap"),
+        (
+            {"task": "link", "target": "writes", "model": "none", "fanouts": None, "hidden": None},
+            "'none' does not go with several node types: .* take model 'typed'",
+        ),
         ({"sampler": "cv"}, "sampler 'cv' does not go with several node types: .* take sampler 'neighbor'"),
-        ({"storage": "lookahead"}, "'lookahead' does not go with several node types: .* take storage 'cached'"),
         ({"storage": "partitions", "partitions": "p", "slots": 2}, "'partitions' does not go .* take storage 'cached'"),
         ({"inputs": "both"}, "inputs 'both' does not go with several node types: .* take inputs 'auto'"),
         ({"sampler": "random-walk", "model": "rgcn"}, "'random-walk' does not go with model 'rgcn' and several node"),
@@ -221,5 +286,5 @@ def test_several_relations_of_one_node_type(change: dict[str, Any], tmp_path: Pa
     settings = Settings({name: value for name, value in SHORT.chosen.items() if name not in ("embedding", "target")})
     result = Trainer(read_folder(tmp_path / "g"), settings.replace(model="rgcn", epochs=10, **change)).run()
     assert result.test_score > 0.85
-    with pytest.raises(ValueError, match=r"task .link. does not go with several relations: .* LinkSampler"):
+    with pytest.raises(ValueError, match=r"target must name the relation .*: 'n same n', 'n other n'"):
         Trainer(read_folder(tmp_path / "g"), Settings(task="link"))
