@@ -20,9 +20,10 @@ from nodeflow._peers.held import Held, together
 from nodeflow.flow import FlowParts
 from nodeflow.graph import Graph
 from nodeflow.random import hash_ids
-from nodeflow.sampling._base import SamplerBase, check_one_process
+from nodeflow.sampling._base import SamplerBase
 from nodeflow.sampling._choice import Choice
 from nodeflow.sampling._options import arguments
+from nodeflow.sampling._whole import check_one_process
 
 
 class Reader(NamedTuple):

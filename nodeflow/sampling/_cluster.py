@@ -20,9 +20,9 @@ from nodeflow._runtime import process
 from nodeflow.flow import check_graph
 from nodeflow.graph import Graph
 from nodeflow.random import Random, derive_key, hash_ids
-from nodeflow.sampling._base import check_one_process
 from nodeflow.sampling._options import SubgraphOptions
 from nodeflow.sampling._subgraph import Subgraph, SubgraphSampler
+from nodeflow.sampling._whole import check_one_process
 
 _MOST = 2**31 - 1
 

@@ -104,9 +104,8 @@ class Method:
 
     def heat(self, nodes: Tensor) -> Tensor:
         """Return about how often each node is read in an epoch over ``nodes``, ``[num_nodes]``, to a factor."""
-        numbers = [each for each in self.settings.fanouts if isinstance(each, int)]
-        if self.draws_neighbors and self.graph.peers.size == 1 and len(numbers) == len(self.settings.fanouts):
-            return reach_heat(self.graph, nodes, numbers, self.settings.batch_size)
+        if self.draws_neighbors and self.graph.peers.size == 1:
+            return reach_heat(self.graph, nodes, self.settings.fanouts, self.settings.batch_size)
         return degree_heat(self.graph)
 
     def loss_weights(self, batch: NodeFlow, rows: Tensor | None, loss: Tensor, count: int) -> Tensor:
