@@ -104,7 +104,8 @@ class Method:
 
     def heat(self, nodes: Tensor) -> Tensor:
         """Return about how often each node is read in an epoch over ``nodes``, ``[num_nodes]``, to a factor."""
-        if self.draws_neighbors and self.graph.peers.size == 1:
+        # a column of edge types has numbers of its own
+        if self.draws_neighbors and self.graph.peers.size == 1 and "edge_type" not in self.settings.options:
             return reach_heat(self.graph, nodes, self.settings.fanouts, self.settings.batch_size)
         return degree_heat(self.graph)
 
