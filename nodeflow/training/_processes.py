@@ -129,8 +129,9 @@ def find_device(name: str, *, several: bool = False) -> torch.device:
         raise ValueError(
             f"device must be cpu, cuda or auto with several processes, which take a GPU each; got {name!r}"
         )
+    processes = int(os.environ.get("LOCAL_WORLD_SIZE") or 1) if several else 1
     if name == "auto":
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+        return torch.device("cuda" if torch.cuda.is_available() and processes <= torch.cuda.device_count() else "cpu")
     try:
         device = torch.device(name)
     except RuntimeError:
@@ -139,4 +140,9 @@ def find_device(name: str, *, several: bool = False) -> torch.device:
         raise ValueError(f"device must be cpu, cuda, cuda:N or auto, got {name!r}")
     if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
         raise ValueError(f"device {name!r} is not there: torch sees {torch.cuda.device_count()} GPUs")
+    if device.type == "cuda" and processes > torch.cuda.device_count():
+        raise ValueError(
+            f"{processes} processes of this machine need a GPU each, and torch sees {torch.cuda.device_count()}: start "
+            "fewer (--nproc-per-node), or give device 'cpu'"
+        )
     return device

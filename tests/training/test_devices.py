@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from nodeflow import NeighborSampler, NodeFlow, NodeFlowLoader
 from nodeflow.loader import SentAhead
 from nodeflow.training import Checkpoints, Settings, Trainer
+from nodeflow.training._processes import find_device
 
 CPU = torch.device("cpu")
 
@@ -83,6 +84,18 @@ def test_the_position_is_that_of_the_caller(at: int, epoch: int) -> None:
         if at < 4:
             assert [fingerprint(batch) for batch in again] == whole[at:]
         assert again.state_dict()["epoch"] == epoch
+
+
+def test_processes_take_a_gpu_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LOCAL_WORLD_SIZE", "3")
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    for count, auto in ((2, "cpu"), (3, "cuda")):
+        monkeypatch.setattr(torch.cuda, "device_count", lambda count=count: count)
+        assert find_device("auto", several=True) == torch.device(auto)
+        assert find_device("cuda", several=False) == torch.device("cuda")
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    with pytest.raises(ValueError, match="3 processes of this machine need a GPU each, and torch sees 2"):
+        find_device("cuda", several=True)
 
 
 def test_devices_that_are_not_there() -> None:
