@@ -328,6 +328,13 @@ def test_what_is_no_manifest_is_named(tmp_path: Path, text: bytes) -> None:
         Manifest.read(tmp_path / "a", "thing", 3)
 
 
+def test_a_manifest_with_a_name_twice_is_refused(tmp_path: Path) -> None:
+    file = written(tmp_path / "a") / MANIFEST
+    file.write_text(file.read_text().replace('"kind"', '"kind": "soup", "kind"'))
+    with pytest.raises(ValueError, match="it has a name twice"):
+        Manifest.read(tmp_path / "a", "thing", 3)
+
+
 @pytest.mark.parametrize(
     "header",
     [
