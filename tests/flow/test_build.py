@@ -365,3 +365,10 @@ def test_flows_of_the_whole_graph_need_weights_as_those_of_a_sampler_do() -> Non
         whole, drawn = create_full_node_flow(graph, 2, weight=weight), FullSampler(graph, 2, weight=weight)(range(3))
         assert [flow.needs_weight for flow in whole.flows] == [flow.needs_weight for flow in drawn.flows]
         assert whole.flows[0].needs_weight == (weight == "w")
+
+
+@given(st.lists(st.tuples(st.integers(0, 2), st.sampled_from([1.0, 2.0])), max_size=6))
+def test_a_flow_by_hand_needs_its_weights_where_those_of_a_destination_differ(edges: list[tuple[int, float]]) -> None:
+    ends, weight = [v for v, _ in edges], torch.tensor([w for _, w in edges])
+    flow = flow_from_edges([0] * len(ends), ends, num_src=1, num_dst=3, weight=weight)
+    assert flow.needs_weight == any(len({w for u, w in edges if u == v}) > 1 for v in range(3))
