@@ -271,6 +271,18 @@ def test_what_is_shown_and_stored(graph: Graph, tmp_path: Path) -> None:
     assert [text.rpartition(", ")[2] for text in every] == ["when asked)", "every 7 steps)"]
 
 
+def test_a_pass_ends_with_the_last_layer_of_the_history(graph: Graph) -> None:
+    class Model:
+        def layers(self, propagation: Propagation, x: Tensor, **options: Any) -> Iterator[Tensor]:
+            yield x
+            yield x + 1
+            raise AssertionError("layer 2 was computed")
+
+    history = History(graph, {1: 3})
+    Updater(Model(), history, torch.ones(NODES, 3)).run()
+    assert history.h_1.eq(2).all()
+
+
 def test_models_of_other_types(graph: Graph) -> None:
     """Sums are float32 at least, whatever the inputs are."""
     x = torch.randn(NODES, 3).bfloat16()

@@ -13,7 +13,7 @@ import torch
 from _support.ranks import Parts, run_ranks
 from _support.sampler_families import NODES, fingerprint, graph_of_all
 
-from nodeflow import Graph, History, NeighborSampler, NodeFlowLoader, TemporalNeighborSampler, Updater
+from nodeflow import Graph, History, NeighborSampler, NodeFlowLoader, TemporalNeighborSampler, Updater, storage
 from nodeflow.distributed import PeerError
 from nodeflow.learned import EmbeddingTable
 from nodeflow.nn import VRGCN
@@ -83,6 +83,15 @@ def test_a_fault_after_the_last_exchange_is_that_of_one_rank(graph: Graph, rank:
                 patch.setattr(history._store, "_replace", lambda arrays: 1 / 0)
             work()
         assert history.rows(1, [rank, 3]).tolist() == [[0, 0]] * 2
+
+
+@PARTS.on_every_rank
+def test_rows_are_not_planned_on_several_ranks(graph: Graph, rank: int) -> None:
+    """Not even where each has all of them: draws are collective, and plans ask for them at other times."""
+    graph.ndata["own"] = storage.Tiered([torch.ones(NODES, 2)])
+    loader = NodeFlowLoader(NeighborSampler(graph, [1]), [1, 2], batch_size=1, ndata={0: ["own"]})
+    with pytest.raises(TypeError, match="plans of processes differ"):
+        storage.Lookahead(loader, memory="1 kB")
 
 
 def test_a_fault_of_the_data_of_one_part_names_its_edge_on_all() -> None:

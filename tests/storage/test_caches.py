@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise, product
@@ -21,6 +22,7 @@ from torch import Tensor
 
 from nodeflow import Graph, NeighborSampler, NodeFlowLoader, ShadowSampler, storage, transform
 from nodeflow.storage import Cached, Tiered, degree_heat, hottest, presample, reach_heat
+from nodeflow.storage._memory import mean_bytes
 from nodeflow.storage._plan import SparsePool
 
 COLUMN = torch.arange(60 * 3, dtype=torch.float32).view(60, 3)
@@ -205,6 +207,12 @@ def test_as_many_sparse_rows_are_cached_as_fit(counts: list[int], memory: int, r
             rows = Cached(dense.to_sparse_csr(), -np.argsort(order), memory)
             assert rows.ids.tolist() == order[: int((ends <= memory).sum())]
             assert rows.fetch(torch.arange(len(counts))).to_dense().equal(dense)
+
+
+@given(st.lists(st.integers(0, 4), max_size=9))
+def test_a_mean_row_is_that_of_all_rows_where_they_are_few(counts: list[int]) -> None:
+    rows = torch.tensor([[1.0] * count + [0.0] * (4 - count) for count in counts]).reshape(-1, 4).to_sparse_csr()
+    assert mean_bytes(rows) == (math.ceil(8 + 12 * np.mean(counts)) if counts else 8)
 
 
 def test_slots_that_are_written_again_take_no_more_memory() -> None:
