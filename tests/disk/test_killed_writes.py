@@ -149,6 +149,16 @@ def test_a_folder_that_was_being_replaced_comes_back_with_the_next_save(
     assert names(tmp_path / "a") == [MANIFEST]
 
 
+def test_what_came_in_between_is_not_replaced(tmp_path: Path) -> None:
+    for overwrite in (False, True):
+        folder = tmp_path / str(overwrite)
+        with pytest.raises(FileExistsError), new_folder(folder, overwrite=overwrite):
+            folder.mkdir()
+            (folder / "thesis.tex").write_text("all my work")
+        assert names(folder) == ["thesis.tex"]
+    assert names(tmp_path) == ["False", "True"]
+
+
 def test_an_older_file_stays_until_the_new_one_is_whole(tmp_path: Path) -> None:
     file = tmp_path / "a.csv"
     for contents in ("old", "new"):

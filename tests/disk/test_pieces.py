@@ -98,6 +98,13 @@ def test_a_header_may_be_so_long(length: int, tmp_path: Path) -> None:
             read_header(tmp_path / "x.npy")
 
 
+@pytest.mark.parametrize("kind", ["<M8[s]", "|S8", "<U2", "|V8"])
+def test_arrays_of_no_numbers_are_refused(kind: str, tmp_path: Path) -> None:
+    np.save(tmp_path / "x.npy", np.zeros(3, kind))
+    with pytest.raises(ValueError, match="its array has dtype .*, not numbers"):
+        read_header(tmp_path / "x.npy")
+
+
 @pytest.mark.parametrize(("shape", "huge"), [([2**59 - 1], False), ([2**59], True), ([0, 2**58, 2], True), ([], False)])
 def test_shapes_that_no_array_has_are_refused(shape: list[int], huge: bool) -> None:
     facts = {"file": "x.npy", "dtype": "int8", "shape": shape, "checksum": 0}
