@@ -101,7 +101,7 @@ def test_a_header_may_be_so_long(length: int, tmp_path: Path) -> None:
 @pytest.mark.parametrize("kind", ["<M8[s]", "|S8", "<U2", "|V8"])
 def test_arrays_of_no_numbers_are_refused(kind: str, tmp_path: Path) -> None:
     np.save(tmp_path / "x.npy", np.zeros(3, kind))
-    with pytest.raises(ValueError, match="its array has dtype .*, not numbers"):
+    with pytest.raises(ValueError, match=r"its array has dtype .*, not numbers"):
         read_header(tmp_path / "x.npy")
 
 
