@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -250,10 +251,36 @@ def test_other_mistakes(graph: Graph, tmp_path: Path) -> None:
         History(graph, VRGCN(3, 4, 2, num_layers=1).history_widths)
     with pytest.raises(TypeError, match="rows of layer 1 must be a tensor, got list"):
         History(graph, {1: 1}).write(1, [0], [[1.0]])  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="a history in files lies on the CPU"):
+        History(graph, {1: 1}, folder=tmp_path / "rows", device="meta")
+    with pytest.raises(ValueError, match="takes 132 TB, and this machine has"):
+        History(graph, {1: 2**40})
     History(graph, {1: 1}, folder=tmp_path / "rows")
     (tmp_path / "rows" / "manifest.json").write_text("")
     with pytest.raises(ValueError, match=r"manifest\.json is damaged"):
         History(graph, {1: 1}, folder=tmp_path / "rows")
+
+
+def test_what_is_shown_and_stored(graph: Graph, tmp_path: Path) -> None:
+    history = History(graph, {1: 4}, folder=tmp_path / "rows")
+    assert json.loads((tmp_path / "rows" / "manifest.json").read_text())["version"] == 2  # that of folders of before
+    html = history._repr_html_()
+    assert [name for name in ("step", "written_1", "h_1") if name in html] == ["written_1", "h_1"]
+    model = VRGCN(3, 4, 2)
+    every = [repr(Updater(model, history, torch.ones(NODES, 3), every=every)) for every in (None, 7)]
+    assert [text.rpartition(", ")[2] for text in every] == ["when asked)", "every 7 steps)"]
+
+
+def test_a_pass_ends_with_the_last_layer_of_the_history(graph: Graph) -> None:
+    class Model:
+        def layers(self, propagation: Propagation, x: Tensor, **options: Any) -> Iterator[Tensor]:
+            yield x
+            yield x + 1
+            raise AssertionError("layer 2 was computed")
+
+    history = History(graph, {1: 3})
+    Updater(Model(), history, torch.ones(NODES, 3)).run()
+    assert history.h_1.eq(2).all()
 
 
 def test_models_of_other_types(graph: Graph) -> None:

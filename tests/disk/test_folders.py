@@ -92,6 +92,19 @@ def test_one_process_writes_a_folder(tmp_path: Path) -> None:
         pass
 
 
+def test_a_folder_that_someone_writes_into_is_not_replaced_alone(tmp_path: Path) -> None:
+    folder = written(tmp_path / "a")
+    with locked(folder):
+        with pytest.raises(BlockingIOError), new_folder(folder, overwrite=True, alone=True):
+            pass
+        with pytest.raises(FileExistsError), new_folder(folder, alone=True):
+            pass
+        with new_folder(folder, overwrite=True) as draft:
+            Manifest("thing", 4, {}).write(draft)
+    with new_folder(folder, overwrite=True, alone=True), pytest.raises(BlockingIOError), locked(folder):
+        pass
+
+
 def test_folders_are_written_beside_each_other(tmp_path: Path) -> None:
     def write_some(thread: int) -> None:
         for i in range(50):
@@ -328,6 +341,13 @@ def test_what_is_no_manifest_is_named(tmp_path: Path, text: bytes) -> None:
         Manifest.read(tmp_path / "a", "thing", 3)
 
 
+def test_a_manifest_with_a_name_twice_is_refused(tmp_path: Path) -> None:
+    file = written(tmp_path / "a") / MANIFEST
+    file.write_text(file.read_text().replace('"kind"', '"kind": "soup", "kind"'))
+    with pytest.raises(ValueError, match="it has a name twice"):
+        Manifest.read(tmp_path / "a", "thing", 3)
+
+
 @pytest.mark.parametrize(
     "header",
     [
@@ -350,14 +370,16 @@ def test_a_damaged_header_is_a_value_error(tmp_path: Path, header: str) -> None:
         read_header(file)
 
 
+@pytest.mark.parametrize("taken", [False, True])
 @pytest.mark.parametrize("shared", [False, True])
 def test_an_interrupt_while_a_lock_is_taken_leaves_it_as_it_was(
-    shared: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    shared: bool, taken: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     acquire = BaseFileLock.acquire
 
     def interrupted(self: BaseFileLock, *args: Any, **options: Any) -> None:
-        acquire(self, *args, **options)
+        if taken:
+            acquire(self, *args, **options)
         raise KeyboardInterrupt
 
     first = take_lock(tmp_path, tmp_path, shared=True) if shared else None

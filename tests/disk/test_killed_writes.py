@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,9 +15,10 @@ import torch
 
 from nodeflow import storage
 from nodeflow._disk import arrays, folders
-from nodeflow._disk.arrays import replacing, scratch_array
+from nodeflow._disk.arrays import ArrayFile, replacing, scratch_array
 from nodeflow._disk.folders import new_folder
 from nodeflow._disk.manifest import MANIFEST, Manifest
+from nodeflow._disk.streams import ArrayWriter
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="the writer is a forked process")
 
@@ -147,6 +149,15 @@ def test_a_folder_that_was_being_replaced_comes_back_with_the_next_save(
     assert names(tmp_path / "a") == [MANIFEST]
 
 
+def test_what_came_in_between_is_not_replaced(tmp_path: Path) -> None:
+    for overwrite in (False, True):
+        file = tmp_path / str(overwrite)
+        with pytest.raises(FileExistsError), new_folder(file, overwrite=overwrite):
+            file.write_text("all my work")
+        assert file.read_text() == "all my work"
+    assert names(tmp_path) == ["False", "True"]
+
+
 def test_an_older_file_stays_until_the_new_one_is_whole(tmp_path: Path) -> None:
     file = tmp_path / "a.csv"
     for contents in ("old", "new"):
@@ -161,3 +172,44 @@ def test_an_older_file_stays_until_the_new_one_is_whole(tmp_path: Path) -> None:
     with pytest.raises(MemoryError):
         break_off()
     assert (file.read_text(), names(tmp_path)) == ("new", ["a.csv"])
+
+
+@pytest.mark.parametrize("num_rows", [None, 3])
+def test_all_is_on_the_disk_before_it_has_its_name(
+    num_rows: int | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A power cut loses what was not flushed, and the order of what is left is that of the flushes."""
+    flushed: dict[int, bytes | list[str]] = {}  # by inode, in order
+
+    def flush(descriptor: int) -> None:
+        inode = os.fstat(descriptor).st_ino
+        path = next(path for path in (tmp_path, *tmp_path.rglob("*")) if path.stat().st_ino == inode)
+        flushed.pop(inode, None)
+        flushed[inode] = names(path) if path.is_dir() else path.read_bytes()
+
+    def written(folder: Path, flush: bool) -> ArrayFile:
+        writer = ArrayWriter(folder / "x.npy", torch.int64, (), num_rows)
+        writer.append(torch.arange(3))
+        return writer.finish(flush=flush)
+
+    def last_flushes(*paths: Path) -> list[int]:
+        for path in paths:
+            whole = [name for name in flushed[path.stat().st_ino] if name != ".lock"] if path.is_dir() else None
+            assert (names(path) if path.is_dir() else path.read_bytes()) == (whole or flushed[path.stat().st_ino])
+        return [list(flushed).index(path.stat().st_ino) for path in paths]
+
+    monkeypatch.setattr(os, "fsync", flush)
+    folder = tmp_path / "a"
+    with new_folder(folder) as draft:
+        array = written(draft, flush=True)
+        Manifest("thing", 1, {"x": array}).write(draft)
+    order = last_flushes(folder / array.file, folder / MANIFEST, folder, tmp_path)
+    assert order == sorted(order)
+    flushed.clear()
+    (folder / "part").mkdir()
+    array = written(folder / "part", flush=False)
+    assert not flushed
+    array = replace(array, file=f"part/{array.file}")
+    Manifest("thing", 2, {"x": array}).publish(folder, [array])
+    order = last_flushes(folder / array.file, folder / "part", folder / MANIFEST, folder)
+    assert order == sorted(order)

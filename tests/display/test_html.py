@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 from xml.etree import ElementTree
 
@@ -141,6 +142,8 @@ def test_types_and_relations_are_shown_with_their_sizes_and_columns() -> None:
     batch.copy_from_parent({0: ["x"]}, {-1: ["w"]})
     nodes, relations = list(batch.layers), list(batch.flows)
     assert cells(batch)[:3] == [[name, *(str(len(each.of(name))) for each in nodes)] for name in ("a", "c", "b")]
+    row = re.findall(r"<td style=[^>]*text-align:(\w+)[^>]*>", batch._repr_html_())[: 1 + len(nodes)]
+    assert row == ["left"] + ["right"] * len(nodes)  # numbers
     # the next row is the head of the second table
     assert cells(batch)[4:6] == [
         [f"{a} {name} {b}", *(str(each.of(name).num_edges) for each in relations)] for a, name, b in edges

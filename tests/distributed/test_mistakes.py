@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -12,9 +13,10 @@ import torch
 from _support.ranks import Parts, run_ranks
 from _support.sampler_families import NODES, fingerprint, graph_of_all
 
-from nodeflow import Graph, NeighborSampler, NodeFlowLoader, TemporalNeighborSampler
+from nodeflow import Graph, History, NeighborSampler, NodeFlowLoader, TemporalNeighborSampler, Updater, storage
 from nodeflow.distributed import PeerError
 from nodeflow.learned import EmbeddingTable
+from nodeflow.nn import VRGCN
 from nodeflow.propagation import ExchangePlan, Propagation
 from nodeflow.sampling import Sampler
 from nodeflow.sampling.base import Choice, SamplerBase
@@ -53,6 +55,43 @@ def test_a_mistake_of_one_rank_is_an_error_of_all(graph: Graph, rank: int, work:
         with pytest.raises(PeerError, match=f"rank 1 failed while this one was at .*: {words}"):
             work(graph, False)
     assert len(graph.in_degrees([1, 2])) == 2  # the next operation is right
+
+
+@PARTS.on_every_rank
+def test_a_row_that_one_rank_lacks_in_a_later_layer_is_an_error_of_all(graph: Graph, rank: int) -> None:
+    """Also after the exchanges for the layers before."""
+    history = History(graph, {1: 2, 2: 2})
+    history.write(1, range(NODES), torch.ones(NODES, 2))
+    history.commit()
+    batch = NeighborSampler(graph, [1, 1, 1])([3] if rank == 1 else [])
+    words = "rank 1 failed while this one was at" if rank == 0 else "layer 2 of the history has no row yet of node 3"
+    with pytest.raises(PeerError if rank == 0 else ValueError, match=words):
+        history.pull(batch, missing="refuse")
+    assert history.age(2).eq(-1).all()
+    with pytest.raises(ValueError, match="folder must be None for a graph that lies on several"):
+        Updater(VRGCN(4, 2, 3, num_layers=3), history, torch.ones(NODES, 4), folder=".")
+
+
+@PARTS.on_every_rank
+def test_a_fault_after_the_last_exchange_is_that_of_one_rank(graph: Graph, rank: int) -> None:
+    """The others have gone on: told now, they would take it for a fault of their next operation."""
+    history = History(graph, {1: 2})
+    state = history.state_dict()
+    for work in (history.clear, lambda: history.load_state_dict(state)):
+        with pytest.MonkeyPatch.context() as patch, nullcontext() if rank == 0 else pytest.raises(ZeroDivisionError):
+            if rank == 1:
+                patch.setattr(history._store, "_replace", lambda arrays: 1 / 0)
+            work()
+        assert history.rows(1, [rank, 3]).tolist() == [[0, 0]] * 2
+
+
+@PARTS.on_every_rank
+def test_rows_are_not_planned_on_several_ranks(graph: Graph, rank: int) -> None:
+    """Not even where each has all of them: draws are collective, and plans ask for them at other times."""
+    graph.ndata["own"] = storage.Tiered([torch.ones(NODES, 2)])
+    loader = NodeFlowLoader(NeighborSampler(graph, [1]), [1, 2], batch_size=1, ndata={0: ["own"]})
+    with pytest.raises(TypeError, match="plans of processes differ"):
+        storage.Lookahead(loader, memory="1 kB")
 
 
 def test_a_fault_of_the_data_of_one_part_names_its_edge_on_all() -> None:

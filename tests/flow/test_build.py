@@ -89,7 +89,7 @@ def test_matrices_are_checked_and_share_nothing() -> None:
     matrix.indptr[:] = 0
     assert flow.indices.tolist() == [2, 0, 1]
     assert flow.indptr.tolist() == [0, 3]
-    weight = torch.ones(3)
+    weight = torch.ones(3, requires_grad=True)  # a learned one is taken as it is now
     flow.to_scipy(weight).data[:] = 5
     assert weight.tolist() == [1, 1, 1]
     for bad in (torch.ones(2), torch.ones(4), torch.ones(3, 1)):
@@ -356,3 +356,19 @@ def test_weights_that_there_are_not(graph: Graph) -> None:
 def test_layer_counts_are_checked(graph: Graph, count: Any, error: Any) -> None:
     with pytest.raises(error, match="num_layers must be"):
         create_full_node_flow(graph, count)
+
+
+def test_flows_of_the_whole_graph_need_weights_as_those_of_a_sampler_do() -> None:
+    """Also where the numbers of a column happen to be equal, which is not looked up."""
+    graph = Graph.from_edges([0, 1, 0], [1, 2, 2], edata={"w": torch.full((3,), 2.0)})
+    for weight in ("w", None):
+        whole, drawn = create_full_node_flow(graph, 2, weight=weight), FullSampler(graph, 2, weight=weight)(range(3))
+        assert [flow.needs_weight for flow in whole.flows] == [flow.needs_weight for flow in drawn.flows]
+        assert whole.flows[0].needs_weight == (weight == "w")
+
+
+@given(st.lists(st.tuples(st.integers(0, 2), st.sampled_from([1.0, 2.0])), max_size=6))
+def test_a_flow_by_hand_needs_its_weights_where_those_of_a_destination_differ(edges: list[tuple[int, float]]) -> None:
+    ends, weight = [v for v, _ in edges], torch.tensor([w for _, w in edges])
+    flow = flow_from_edges([0] * len(ends), ends, num_src=1, num_dst=3, weight=weight)
+    assert flow.needs_weight == any(len({w for u, w in edges if u == v}) > 1 for v in range(3))

@@ -1,5 +1,7 @@
 """Message passing on NodeFlows: built-in and user-defined functions, subsets of edges and destinations."""
 
+from types import MappingProxyType
+
 import pytest
 import scipy.sparse
 import torch
@@ -366,3 +368,10 @@ def test_functions_may_ask_which_columns_there_are() -> None:
 
     batch.flow_compute(0, message, fn.sum("m", "s"))
     assert seen == [(2, ["x", "y"])]
+
+
+def test_functions_may_return_any_table_of_columns() -> None:
+    batch = make_batch()
+    batch.flow_compute(0, lambda e: MappingProxyType({"m": e.src["h"]}), fn.sum("m", "table"))
+    batch.flow_compute(0, fn.copy_u("h", "m"), fn.sum("m", "built in"))
+    assert batch.ldata[1]["table"].equal(batch.ldata[1]["built in"])

@@ -236,6 +236,15 @@ def test_what_is_kept_under_inference_mode_serves_training_later() -> None:
         h[flow.edges()[1]].sum().backward()
 
 
+def test_with_other_seeds_what_is_not_given_stays() -> None:
+    batch = NeighborSampler(Graph.from_edges([0, 1, 2], [1, 2, 0]), [1])([2, 0, 2])
+    index, ids = torch.tensor([1, 1, 0]), torch.tensor([7, 8, 9])
+    assert batch.seed_index.tolist() == [0, 1, 0]
+    assert batch.with_seeds(seed_ids=ids).seed_index.tolist() == [0, 1, 0]
+    both = batch.with_seeds(seed_ids=ids).with_seeds(seed_index=index)
+    assert (both.seed_index.tolist(), both.seed_ids.tolist()) == ([1, 1, 0], [7, 8, 9])
+
+
 def test_torch_default_device_is_not_read() -> None:
     graph = Graph.from_edges([0, 1], [1, 2], edata={"w": torch.ones(2)})
     with torch.device("meta"):

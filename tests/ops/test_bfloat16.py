@@ -5,6 +5,7 @@ import torch
 from _support.ops_reference import for_threads, same_bits
 from torch import nn
 
+import nodeflow.ops._compiled as native
 from nodeflow.ops import Structure, aggregate, aggregate_beside_own, dropout, in_bfloat16, linear_sum, sparse_linear
 from nodeflow.ops._autograd import Spmm
 from nodeflow.ops._linear import _pieces
@@ -55,6 +56,22 @@ def test_sums_and_gradients_against_float64(width, call, reduce, weighted):
 def test_sums_are_those_of_float32_rounded_once(reduce):
     edges, h = structure(), low(50, 21)
     assert torch.equal(aggregate(edges, h, reduce), aggregate(edges, h.float(), reduce).bfloat16())
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("reduce", ["sum", "mean"])
+def test_sums_take_no_copy_of_the_rows_in_float32(reduce, weighted, monkeypatch):
+    """A loop reads the rows as they are."""
+    edges, h, types = structure(), low(50, 21), []
+    loop = native.weighted_sum
+
+    def noted(structure, end, x, *rest, **options):
+        types.append(x.dtype)
+        return loop(structure, end, x, *rest, **options)
+
+    monkeypatch.setattr(native, "weighted_sum", noted)
+    aggregate(edges, h, reduce, low(len(edges.indices)) if weighted else None)
+    assert types == [torch.bfloat16]
 
 
 @pytest.mark.parametrize("count", [1000, 4096])

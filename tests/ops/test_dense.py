@@ -92,6 +92,22 @@ def test_sparse_rows_and_other_types_take_the_way_of_sparse_linear() -> None:
     torch.testing.assert_close(jacobian, torch.func.jacrev(lambda w: (x @ w.t() + x @ v.t()).relu())(w))
 
 
+@pytest.mark.parametrize("autocast", [False, True])
+def test_one_function_takes_matrices_of_one_type_and_those_that_autocast_takes(autocast: bool) -> None:
+    types = (torch.float32, torch.bfloat16, torch.float64)
+    with torch.autocast("cpu", torch.bfloat16, enabled=autocast):
+        for dtype in types:
+            x, w = torch.randn(5, 3, dtype=dtype), torch.randn(4, 3, dtype=dtype, requires_grad=True)
+            out = linear_sum((x, w))
+            takes = not autocast or dtype != torch.float64
+            assert (type(out.grad_fn).__name__ == "_LinearSumBackward") == takes
+            assert out.dtype == (torch.bfloat16 if autocast and takes else dtype)
+        if autocast:
+            mixed = linear_sum((torch.ones(5, 3), torch.ones(4, 3).bfloat16().requires_grad_()))
+            assert type(mixed.grad_fn).__name__ == "_LinearSumBackward"
+            assert torch.func.vmap(lambda row: linear_sum((row, torch.ones(4, 3))))(torch.ones(2, 5, 3)).eq(3).all()
+
+
 def test_mistakes() -> None:
     with pytest.raises(ValueError, match=r"same number of rows, got \[3, 2\]"):
         linear_sum((values(3, 2), values(4, 2)), (values(2, 2), values(4, 2)))

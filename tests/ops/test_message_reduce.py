@@ -223,6 +223,33 @@ ROWS, EDGES, WIDTH, PIECE = 125, 5_000, 64, 8_192
 """All messages are 640,000 numbers; features, results and gradients 16,000; one number per edge 10,000."""
 
 
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("reduce", ["sum", "mean"])
+@pytest.mark.parametrize("op", ["mul", "add", "sub"])
+@pytest.mark.parametrize("end", ["v", "e"])
+def test_messages_beyond_a_narrow_type_add_up(op, reduce, end, dtype):
+    """They are made in float32: in float16 they would be infinite, in bfloat16 rounded one by one."""
+    flow = Structure(torch.tensor([0, 3]), torch.arange(3), 3)
+    x = torch.tensor([[60_000.0], [-60_000.0], [1.0]], dtype=dtype)
+    y = torch.tensor([[60_000.0]] if end == "v" else [[60_000.0], [-60_000.0], [1.0]], dtype=dtype)
+    out = ops.message_reduce(flow, op, "u", x, end, y, reduce)
+    exact = ops.message_reduce(flow, op, "u", x.double(), end, y.double(), reduce)
+    assert out.dtype == dtype
+    assert out.float().equal(exact.to(dtype).float())
+
+
+@pytest.mark.parametrize("row", [(0, 8), (8, 0), (1, 8), (2, 1)])
+@pytest.mark.parametrize("reduce", ["sum", "mean"])
+def test_weights_of_heads_of_any_size(reduce, row):
+    flow = Structure(torch.tensor([0, 2, 2, 3]), torch.tensor([1, 0, 1]), 2)
+    h, weight = torch.rand(2, *row, dtype=torch.float64), torch.rand(3, row[0], 1, dtype=torch.float64)
+    messages = h[flow.indices] * weight
+    total = torch.stack([messages[:2].sum(0), messages[:0].sum(0), messages[2]])
+    if reduce == "mean":
+        total[0] /= 2
+    torch.testing.assert_close(ops.message_reduce(flow, "mul", "u", h, "e", weight, reduce), total)
+
+
 class Largest(TorchDispatchMode):
     """Notes the number of elements of the largest tensor that an operation makes (views do not count)."""
 

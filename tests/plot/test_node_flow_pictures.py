@@ -139,11 +139,20 @@ def test_a_large_node_flow_is_summarised() -> None:
     batch: NodeFlow = FullSampler(graph, 1)([1, 2, 3])
     assert sum(batch.layer_sizes) == 8
     assert len(plot_node_flow(batch, max_nodes=8).axes[0].collections) == 2  # nodes
-    axis = plot_node_flow(batch, max_nodes=7).axes[0]
+    figure = plot_node_flow(batch, max_nodes=7)
+    axis = figure.axes[0]
+    assert figure.get_size_inches().tolist() == [1.6 * batch.num_layers + 1, 3.4]
     kept, new, seeds = [[bar.get_height() for bar in bars] for bars in axis.containers]  # type: ignore[attr-defined]
     assert (kept, new, seeds) == ([3], [2], [3])
     words = [text.get_text() for text in axis.texts]
     assert words == ["5", "3", "4 edges\nin-degree 1.33\n(largest 2)"]
+
+
+@pytest.mark.parametrize(("edges", "drawn"), [(20, True), (21, False)])
+def test_up_to_ten_edges_for_each_node_are_drawn(edges: int, drawn: bool) -> None:
+    batch = create_node_flow([flow_from_edges([0] * edges, [0] * edges, num_src=1, num_dst=1)], [[0], [0]])
+    axis = plot_node_flow(batch, max_nodes=2).axes[0]
+    assert (len(axis.containers) == 0) == drawn  # bars of a summary
 
 
 def test_without_matplotlib_the_error_says_how_to_install_it(

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise, product
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import numpy as np
@@ -20,6 +22,8 @@ from torch import Tensor
 
 from nodeflow import Graph, NeighborSampler, NodeFlowLoader, ShadowSampler, storage, transform
 from nodeflow.storage import Cached, Tiered, degree_heat, hottest, presample, reach_heat
+from nodeflow.storage._memory import mean_bytes
+from nodeflow.storage._plan import SparsePool
 
 COLUMN = torch.arange(60 * 3, dtype=torch.float32).view(60, 3)
 EDGE = Graph.from_edges([0], [1])
@@ -75,6 +79,8 @@ def test_tiers_may_have_any_layout() -> None:
     found.sum().backward()
     assert learned.grad is not None
     assert learned.grad.eq(1).all()
+    for lazy in (waves := torch.randn(4, 2, dtype=torch.complex64).conj(), waves.imag):  # bits that say "conjugate"
+        assert Tiered([lazy]).fetch(torch.tensor([3, 0])).equal(lazy[[3, 0]])
     odd = torch.arange(33, dtype=torch.uint8)[1:].view(8, 4)  # begins at an odd address
     assert Tiered([odd]).fetch(torch.tensor([7, 0])).equal(odd[[7, 0]])
     assert Cached(odd, range(8), 32).fetch(torch.tensor([7, 0])).equal(odd[[7, 0]])
@@ -106,6 +112,8 @@ def test_what_does_not_fit_is_said_with_what_would() -> None:
         Cached(COLUMN, torch.arange(60), "11 B")
     assert len(Cached(COLUMN, torch.arange(60), "12 B").ids) == 1
     assert len(Cached(COLUMN, torch.arange(60), "2 GB").ids) == 60
+    assert len(Cached(torch.arange(6, dtype=torch.uint8), range(6), 5).ids) == 5
+    assert len(Cached(torch.zeros(6, 0), range(6), 5).ids) == 5  # a row without numbers counts as a byte
 
 
 @pytest.mark.parametrize(
@@ -183,6 +191,38 @@ def test_sparse_rows_in_files_under_a_cache_and_tiers(tmp_path: Path) -> None:
     assert split.fetch(ids).to_dense().equal(dense[ids])
     assert min(split.sizes) > 0
     assert len(repr(Cached(dense, range(60), 60))) < 100
+
+
+@given(st.lists(st.integers(0, 4), min_size=1, max_size=9), st.integers(0, 300), st.randoms(use_true_random=False))
+def test_as_many_sparse_rows_are_cached_as_fit(counts: list[int], memory: int, random: Random) -> None:
+    dense = torch.tensor([[1.0] * count + [0.0] * (4 - count) for count in counts])
+    order = random.sample(range(len(counts)), len(counts))
+    ends = np.cumsum([8 + 12 * counts[i] for i in order])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("nodeflow.storage._memory._SPARSE_PIECE", random.randint(1, 9))
+        if 0 < memory < ends[0]:
+            with pytest.raises(ValueError, match=f"a row takes {ends[0]} bytes"):
+                Cached(dense.to_sparse_csr(), -np.argsort(order), memory)
+        else:
+            rows = Cached(dense.to_sparse_csr(), -np.argsort(order), memory)
+            assert rows.ids.tolist() == order[: int((ends <= memory).sum())]
+            assert rows.fetch(torch.arange(len(counts))).to_dense().equal(dense)
+
+
+@given(st.lists(st.integers(0, 4), max_size=9))
+def test_a_mean_row_is_that_of_all_rows_where_they_are_few(counts: list[int]) -> None:
+    rows = torch.tensor([[1.0] * count + [0.0] * (4 - count) for count in counts]).reshape(-1, 4).to_sparse_csr()
+    assert mean_bytes(rows) == (math.ceil(8 + 12 * np.mean(counts)) if counts else 8)
+
+
+def test_slots_that_are_written_again_take_no_more_memory() -> None:
+    rows = torch.ones(4, 3).to_sparse_csr()
+    pool, slots, none = SparsePool(rows, 4), np.arange(4), np.full(4, -1)
+    size = len(pool._indices)
+    for _ in range(9):
+        assert pool.serve(none, slots, rows).to_dense().eq(1).all()
+        assert len(pool._indices) == len(pool._values) == size
+    assert pool.serve(slots, none, torch.zeros(0, 3).to_sparse_csr()).to_dense().eq(1).all()
 
 
 @pytest.mark.parametrize("make", [lambda x: Tiered([x]), lambda x: Cached(x, range(2000), 6400)])

@@ -375,3 +375,17 @@ def test_arguments_that_a_file_does_not_take_are_refused(
     storage.open(tmp_path / "sparse", verify=True)
     with pytest.raises(error, match=message):
         storage.open(tmp_path / file, **options)
+
+
+@pytest.mark.parametrize("threads", [3, 1])
+def test_threads_are_begun_once_and_by_large_fetches_only(threads: int, tmp_path: Path) -> None:
+    storage.create(tmp_path / "x.npy", (100, 2))
+    rows = storage.open(tmp_path / "x.npy", threads=threads)
+    rows.fetch(torch.arange(31))  # not worth a second thread
+    assert rows._workers is None
+    rows.fetch(torch.arange(100))
+    first = rows._workers
+    rows.fetch(torch.arange(100))
+    assert rows._workers is first
+    assert (first is None) == (threads == 1)
+    assert first is None or first[1]._begun == threads - 1
