@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
+from torch import Tensor
 
 from nodeflow import _kernels as kernels
 from nodeflow._base.checks import Ints, as_count, check_type, describe
@@ -173,11 +174,11 @@ class Schema(Frozen):
         """Return where the ids of each type begin, and the end of the last."""
         return np.array([0, *(ids.stop for ids in self.nodes.values())], np.int64)
 
-    def types_of(self, nodes: Ints) -> Ints:
+    def types_of(self, nodes: Ints | Tensor) -> Ints:
         """Return the number of the type of each node, in the order of ``nodes``; ids are checked by the caller."""
         return _places(self.nodes.values(), nodes)
 
-    def relations_of(self, edges: Ints) -> Ints:
+    def relations_of(self, edges: Ints | Tensor) -> Ints:
         """Return the number of the relation of each edge, in the order of ``relations``."""
         return _places(self.relations.values(), edges)
 
@@ -271,10 +272,10 @@ def _ranges(sizes: Iterable[tuple[Any, int]]) -> Mapping[Any, range]:
     return MappingProxyType({name: range(*ids) for (name, _), ids in zip(pairs, pairwise(ends), strict=True)})
 
 
-def _places(ranges: Iterable[range], ids: Ints) -> Ints:
+def _places(ranges: Iterable[range], ids: Ints | Tensor) -> Ints:
     starts = np.array([each.start for each in ranges], np.int64)
     # of ranges that begin at one id all but the last are empty
-    return kernels.csr.ranges_of(ids, starts)  # type: ignore[no-any-return]
+    return kernels.csr.ranges_of(np.asarray(ids), starts)  # type: ignore[no-any-return]
 
 
 def _check_name(name: object, what: str) -> None:

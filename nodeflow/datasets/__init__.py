@@ -4,6 +4,7 @@ Names that are imported ``as`` themselves serve rooms above, not users.
 """
 
 from nodeflow.datasets._bundled import debian
+from nodeflow.datasets._dataset import LABELS as LABELS
 from nodeflow.datasets._dataset import Dataset
 from nodeflow.datasets._dataset import features_of as features_of
 from nodeflow.datasets._edge_list import read_edge_list

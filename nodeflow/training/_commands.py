@@ -21,7 +21,7 @@ from nodeflow.datasets import Dataset, has_label, load_array
 from nodeflow.partitions import write_partitions
 from nodeflow.plot import plot_curves
 from nodeflow.training._checkpoints import load_weights, read_tensors
-from nodeflow.training._data import PARTS, learned_part, read_dataset, split_edges
+from nodeflow.training._data import PARTS, learned_part, no_labels, read_dataset, split_edges
 from nodeflow.training._folder import CHECKPOINT, LOG, RESULT, SETTINGS, Run, check_checkpoint, read_log, read_result
 from nodeflow.training._graph import directed, stays_in_file, with_columns
 from nodeflow.training._links import LinkTask
@@ -40,7 +40,7 @@ def evaluate(options: argparse.Namespace, say: Say) -> None:
     trainer, dataset = _best(options)
     of_nodes = isinstance(trainer.task, NodeTask)
     if of_nodes and "label" not in dataset.graph.ndata:
-        raise ValueError(f"data set {dataset.name!r} has no labels, so a model cannot be measured on it")
+        raise ValueError(no_labels(dataset, dataset.target, "measured"))
     say(repr(dataset))
     for part, scores in trainer.scores().items():
         made_up = of_nodes and not len(dataset.splits[part])
@@ -293,7 +293,11 @@ def partition(options: argparse.Namespace, say: Say) -> None:
         raise ValueError("--links keeps the ids of the data set, so it does not go with --renumber")
     parts = as_count(options.parts, "parts", 1)
     dataset, start = read_dataset(options.data), time.perf_counter()
+    if options.links and dataset.graph.schema.has_several:
+        raise ValueError("--links is for graphs with one relation; train links of others on the whole graph instead")
     dataset = dataset if options.links else dataset.of_type(options.target)
+    if options.target and not options.links and "label" not in dataset.graph.ndata:
+        raise ValueError(no_labels(dataset, options.target))
     if parts > dataset.graph.num_nodes and options.purpose == "buffer":
         raise ValueError(f"parts must be at most the number of nodes, {dataset.graph.num_nodes:,}, got {parts:,}")
     if options.method == "train-first" and not len(dataset.train):

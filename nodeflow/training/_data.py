@@ -14,7 +14,7 @@ from torch import Tensor
 from nodeflow._base.files import is_file
 from nodeflow._rows.rows import fetch_rows
 from nodeflow._schema.schema import Relation, Schema
-from nodeflow.datasets import Dataset, debian, read_folder
+from nodeflow.datasets import LABELS, Dataset, debian, read_folder
 from nodeflow.distributed import DistributedGraph, GraphParts
 from nodeflow.graph import Graph
 from nodeflow.training._checkpoints import read_tensors, write_tensors
@@ -52,6 +52,15 @@ class CutLinks(Dataset):
 def learned_part(dataset: Dataset, task: str, target: str) -> Dataset:
     """Return a data set with the labels and split of a target; for task "link" as it is."""
     return dataset if task == "link" else dataset.of_type(target)
+
+
+def no_labels(dataset: Dataset, target: str, purpose: str = "trained") -> str:
+    """Say that a data set has no labels of a target, and which types have some."""
+    labelled = [name for name, part in dataset.graph.nodes.items() if {*LABELS} & {*part.data}]
+    of = f" of {target!r}" if target else ""
+    others = f"; nodes with labels are of type {', '.join(labelled)}" if labelled else ""
+    unread = f"; files that were not read: {', '.join(dataset.unread_files)}" if dataset.unread_files else ""
+    return f"data set {dataset.name!r} has no labels{of}, so a model cannot be {purpose} on it{others}{unread}"
 
 
 def learned_relation(schema: Schema, target: str) -> Relation:
@@ -147,4 +156,7 @@ def read_parts(folder: str, target: str = "", *, links: bool) -> Dataset:
     else:
         num_classes = label.shape[1]
     graph.ndata["label"] = label
+    of_target = graph.schema.ids(target) if target else range(graph.num_nodes)
+    if len(train) and not (of_target.start <= int(train.min()) <= int(train.max()) < of_target.stop):
+        raise ValueError(f"{folder} was cut for nodes that are not {target!r}: cut it with nodeflow partition --target")
     return Dataset(path.name, graph, train, val, test, num_classes, target=target)

@@ -26,6 +26,7 @@ from nodeflow.nn import FlowModel, IgnoredWeightWarning
 from nodeflow.sampling.base import SamplerBase
 from nodeflow.storage import Cached, Lookahead, mean_bytes
 from nodeflow.training._answers import Answers
+from nodeflow.training._data import no_labels
 from nodeflow.training._graph import directed, relations_of, with_features
 from nodeflow.training._models import ModelFacts, build_model, kind_of
 from nodeflow.training._network import Network, inputs_of
@@ -69,8 +70,7 @@ class OwnParts(NamedTuple):
 def task_of(dataset: Dataset, task: str) -> str:
     """Return the task of nodes, "auto" by the labels; raises ValueError for a data set without any."""
     if "label" not in dataset.graph.ndata:
-        unread = f"; files that were not read: {', '.join(dataset.unread_files)}" if dataset.unread_files else ""
-        raise ValueError(f"data set {dataset.name!r} has no labels, so a model cannot be trained on it{unread}")
+        raise ValueError(no_labels(dataset, dataset.target))
     labels = dataset.graph.ndata["label"]
     if task != "auto":
         return task
