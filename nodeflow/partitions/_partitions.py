@@ -235,7 +235,8 @@ class Partitions(CutGraph):
     def node_array(self, name: str, part: int, of: str = "ndata") -> ArrayFile:
         """Return the description of the file of a part of a node column; KeyError for an unknown column."""
         if f"{of}/{name}" not in self.columns["nodes"]:
-            raise KeyError(f"there is no node column {name!r}; there are {', '.join(self.names('nodes')) or 'none'}")
+            names = [key.removeprefix(f"{of}/") for key in self.columns["nodes"] if key.startswith(f"{of}/")]
+            raise KeyError(f"there is no node column {name!r}; there are {', '.join(names) or 'none'}")
         return self.manifest.arrays[f"{of}/{name}/{part}"]
 
     def edge_array(self, name: str) -> ArrayFile:

@@ -123,8 +123,10 @@ def _problems(
     """Yield why parts are not those of ``graph``, what is quick to compare first; only the first one holds for sure."""
     if parts.num_nodes != graph.num_nodes:
         yield f"it has {parts.num_nodes:,} nodes, and the data set {graph.num_nodes:,}"
-    if parts.schema != graph.schema and (parts.schema.has_several or graph.schema.has_several):
-        yield f"its types are {parts.schema}, and those of the data set {graph.schema}"
+    types = f"its types are {parts.schema}, and those of the data set {graph.schema}"
+    kinds = [[*schema.nodes.items(), *schema.relations] for schema in (parts.schema, graph.schema)]
+    if kinds[0] != kinds[1]:
+        yield types
     for kind, needed, held in (("node", ("label",), parts.ndata), ("edge", edge_columns, parts.edata)):
         for name in needed:
             if name not in held:
@@ -157,6 +159,8 @@ def _problems(
     )
     if parts.num_edges != graph.num_edges:
         yield f"it has {parts.num_edges:,} edges, and {direction}"
+    if parts.schema != graph.schema:
+        yield types
     count = parts.num_parts
     sizes = GroupedEdges(graph, parts.owner, EdgeGroups.of("buckets", count)).count().reshape(count, count).T
     for i, j in np.argwhere(sizes != parts.bucket_sizes).tolist():
