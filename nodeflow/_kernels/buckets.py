@@ -6,16 +6,17 @@ from numba import njit
 
 
 @njit(nogil=True, cache=True)
-def place_edges(owner, src, dst, from_source, from_destination, last, edges, rows, group, place, starts):
+def place_edges(owner, src, dst, kind, from_source, from_destination, last, edges, rows, group, place, starts):
     """Write the group of every edge, its place in it, and whether the group comes to another destination with it.
 
-    The group is ``from_source[owner[src]] + from_destination[owner[dst]]``. ``edges`` and ``rows`` count the edges and
-    the destinations of each group, of which ``last`` is the last one. Returns the number of edges between two parts.
+    The group is ``from_source[owner[src]] + from_destination[owner[dst]] + kind``. ``edges`` and ``rows`` count the
+    edges and the destinations of each group, of which ``last`` is the last one. Returns the number of edges between two
+    parts.
     """
     cut = 0
     for e in range(src.shape[0]):
         p, q = owner[src[e]], owner[dst[e]]
-        g = from_source[p] + from_destination[q]
+        g = from_source[p] + from_destination[q] + kind[e]
         cut += p != q
         group[e] = g
         place[e] = edges[g]

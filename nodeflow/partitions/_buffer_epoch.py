@@ -58,9 +58,10 @@ class BufferCounters:
 class BufferState:
     """A state of a ``PartitionBuffer``: the parts that are in memory, until the next state is asked for.
 
-    Local node ``slot * size + r`` is row r of the part in that slot, so a part that stays keeps its ids.
-    A part with one node less than the others ends with a local node that stands for none: it has no edges, its
-    parent id is -1, its rows are zeros. (There are none where ``num_parts`` divides the number of nodes.)
+    Local node ``slot * size + r`` is row r of the part in that slot, so a part that stays keeps its ids. With several
+    types they are those of the first type slot after slot, then of the next. A part with one node less of a type than
+    others ends it with a local node that stands for none: it has no edges, its parent id is -1, its rows are zeros.
+    (There are none where ``num_parts`` divides the number of nodes.) The graph has all types and relations.
 
     ``nodes``, int64 ``[slots * size]``, is the parent id of every local node. ``number`` counts the states of the epoch
     from 0; ``partitions`` are those in the slots; ``seed`` is a number of its own for this state, for loaders and
@@ -81,7 +82,8 @@ class BufferState:
         self._parts, self._order, self._edges, self._seeds, self._over = parts, order, edges, seeds, False
         self.number, self.partitions, self.seed = number, order.states[number], seed
         parents = parts.parents.reshape(parts.num_parts, parts.size)[list(self.partitions)]
-        self.nodes = torch.from_numpy(parents.reshape(-1).astype(np.int64))
+        of_types = [parents[:, ids.start : ids.stop].reshape(-1) for ids in parts.part.nodes.values()]
+        self.nodes = torch.from_numpy(np.concatenate(of_types).astype(np.int64))
 
     @property
     def graph(self) -> Graph:
@@ -119,7 +121,8 @@ class BufferState:
                 f"edges cannot be seeds with this order: no state holds {missing} of the "
                 f"{self._order.bucket_state.size} pairs of parts; take one that has all, such as order='comet'"
             )
-        dst, src = np.divmod(self._edges.buckets, self._order.num_parts)
+        bucket = self._edges.buckets // max(len(self._parts.schema.relations), 1)
+        dst, src = np.divmod(bucket, self._order.num_parts)
         trained = self._order.bucket_state[src, dst] == self.number
         return torch.from_numpy(np.flatnonzero(np.repeat(trained, np.diff(self._edges.begin))))
 
@@ -186,7 +189,7 @@ class BufferEpoch:
             # the thread touches only spare places, so the caller may write into the slots meanwhile
             prepare = partial(self._prepare, k + 1, gone)
             wait = self._workers.submit(prepare) if self._prefetch else prepare
-            edges.graph.ndata.update(self._nodes.columns())
+            self._nodes.fill(edges.graph)
             seed = derive_key("state", *self._key, k) >> 1
             self._state = BufferState(self._parts, order, k, edges, self._seeds(k), seed)
             counters.states += 1
@@ -237,8 +240,7 @@ class BufferEpoch:
         slot_of = np.full(self._order.num_parts, -1, np.int64)
         slot_of[list(self._order.states[k])] = np.arange(self._order.slots)
         rows = self._train[self._seed_states == k]
-        local: Ints = np.sort(slot_of[rows // size] * size + rows % size)
-        return local
+        return np.sort(self._parts.local_ids(self._order.slots, slot_of[rows // size], rows % size))
 
     def _prepare(self, k: int, gone: list[int]) -> StateEdges | None:
         """Write the parts that went, and read those of state k; None after the last state."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 import numpy as np
@@ -71,9 +72,10 @@ def cut_nodes(
 ) -> Masters:
     """Return the parts of all nodes; see ``partition_graph`` and ``write_partitions`` for arguments and errors.
 
-    ``equal``: sizes differ by at most one, the first parts are the larger ones, and random nodes of other cuts move.
+    ``equal``: of each type, sizes differ by at most one, the first parts are the larger ones, and random nodes of other
+    cuts move.
     """
-    count = graph.num_nodes
+    count, types = graph.num_nodes, graph.schema.nodes.values()
     if balance and (train is None or not len(train)):
         raise ValueError("balance=True balances training nodes, and there are none; pass train")
     chosen = np.zeros(count, np.bool_)
@@ -81,16 +83,21 @@ def cut_nodes(
         chosen[train] = True
     if isinstance(method, str):
         check_one_of(method, "method", METHODS)
-        owner = _owners(graph, num_parts, method, chosen, balance, seed)
+        owner = _owners(graph, num_parts, method, chosen, balance, seed, types if equal else [range(count)])
     else:
         owner = as_ids(method, "method", num_parts, "part")
         check_length(owner, "method", count, "node")
     if balance and not (isinstance(method, str) and method in ("random", "ranges", "hash")):
         owner = balanced(graph, owner, chosen, num_parts)
-    return Masters(_equal(owner, _sizes(count, num_parts), seed) if equal else owner, num_parts)
+    if equal:
+        of_types = (owner[ids.start : ids.stop] for ids in types)
+        owner = np.concatenate([_equal(own, _sizes(len(own), num_parts), seed) for own in of_types])
+    return Masters(owner, num_parts)
 
 
-def _owners(graph: Graph, num_parts: int, method: str, chosen: Array, balance: bool, seed: int) -> Array:
+def _owners(
+    graph: Graph, num_parts: int, method: str, chosen: Array, balance: bool, seed: int, types: Collection[range]
+) -> Array:
     if method == "metis":
         return partition(graph, num_parts, seed).numpy()
     if method == "train-first" and not chosen.any():
@@ -107,7 +114,8 @@ def _owners(graph: Graph, num_parts: int, method: str, chosen: Array, balance: b
         return owner
     if method == "train-first":
         order = np.concatenate([order[chosen[order]], order[~chosen[order]]])
-    for nodes in (order[chosen[order]], order[~chosen[order]]) if balance else (order,):
+    of_types = [order[(order >= ids.start) & (order < ids.stop)] for ids in types]
+    for nodes in (order[chosen[order]], order[~chosen[order]]) if balance else of_types:
         owner[nodes] = np.repeat(np.arange(num_parts), _sizes(len(nodes), num_parts))
     return owner
 

@@ -44,7 +44,7 @@ class PartitionBuffer:
         seed: of the orders and of what is trained in which state.
         epoch: number of the first epoch; None: as many as the folder has committed.
         train: training nodes, by parent id; None: those of the folder.
-        ndata, edata: names of the columns to hold; None: all.
+        ndata, edata: names of the columns to hold, also of single types and relations; None: all.
         writable: names of the node columns that are written back.
         prefetch: read in the background; else between the states.
         page_cache: let the system cache files in free memory. Without it every read goes to the disk.
@@ -89,8 +89,8 @@ class PartitionBuffer:
         verify: bool | None = None,
     ) -> None:
         parts = Partitions.open(folder, verify=verify)
-        self._ndata = chosen_columns(parts.ndata, ndata, "ndata", "the folder")
-        self._edata = chosen_columns(parts.edata, edata, "edata", "the folder")
+        self._ndata = chosen_columns(parts.names("nodes"), ndata, "ndata", "the folder")
+        self._edata = chosen_columns(parts.names("edges"), edata, "edata", "the folder")
         self._writable = chosen_columns(self._ndata, writable, "writable", "the buffer")
         self.seed, self._prefetch, self._page_cache = as_int(seed, "seed"), prefetch, page_cache
         nodes = parts.train if train is None else np.unique(as_ids(train, "train", parts.num_nodes))
@@ -116,7 +116,7 @@ class PartitionBuffer:
     @property
     def partition_bytes(self) -> int:
         """Bytes of the node columns of a part; of sparse ones, of the part that has the most."""
-        return sum(map(self._bytes_of, self._ndata))
+        return sum(map(self._bytes_of, self.partitions.keys("nodes", self._ndata)))
 
     @property
     def held_bytes(self) -> int:
@@ -263,8 +263,8 @@ class PartitionBuffer:
             f"part takes {self.partition_bytes:,} bytes: give more, or write more and smaller parts"
         )
 
-    def _bytes_of(self, name: str) -> int:
-        return max(self.partitions.node_array(name, p).nbytes for p in range(self.partitions.num_parts))
+    def _bytes_of(self, key: str) -> int:
+        return max(self.partitions.manifest.arrays[f"{key}/{p}"].nbytes for p in range(self.partitions.num_parts))
 
     def _bytes_held(self, slots: int) -> int:
         """An upper bound on memory: rows of resident and incoming parts, and the edges of two states."""
@@ -277,9 +277,13 @@ class PartitionBuffer:
         elif isinstance(order, str):
             spare = ORDERS[order].swapped(slots)
         largest = np.sort(parts.bucket_sizes, axis=None)[-(slots**2) :].sum()
-        width = sum(parts.edge_array(name).nbytes // max(parts.num_edges, 1) for name in self._edata)
+        arrays = parts.manifest.arrays
+        widths = np.zeros(len(parts.schema.relations) + 1, np.int64)  # of each relation, and of all edges
+        for key, of in parts.keys("edges", self._edata).items():
+            widths[of] += arrays[key].nbytes // max(arrays[key].shape[0], 1)
+        width = int(widths[-1] + widths[:-1].max(initial=0))
         edges = 2 * int(largest) * (16 + 2 * width)
         # a state has the sparse rows of its slots once more, one after another
-        sparse = [name for name in self._ndata if parts.node_array(name, 0).csr is not None]
+        sparse = [key for key in parts.keys("nodes", self._ndata) if arrays[f"{key}/0"].csr is not None]
         copies = slots * sum(map(self._bytes_of, sparse))
         return (slots + spare) * self.partition_bytes + copies + edges + 2 * 16 * slots * parts.size

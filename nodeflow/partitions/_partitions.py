@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -22,6 +22,8 @@ from nodeflow._disk.checked import check_ends, check_ids
 from nodeflow._disk.manifest import Manifest
 from nodeflow._rows.base import RowsBase
 from nodeflow._rows.rows import fetch_rows, put_rows
+from nodeflow._schema.schema import sizes as in_words
+from nodeflow.graph import Schema, columns_of
 from nodeflow.partitions._cut import part_type
 
 
@@ -106,6 +108,11 @@ def sound(folder: Path) -> Iterator[None]:
         raise ValueError(f"{folder} has a manifest whose sizes and arrays do not fit together: it is damaged") from None
 
 
+def rows_of_part(schema: Schema, num_parts: int) -> Schema:
+    """Return the types with the rows that each has in a part: as many in every part, type after type."""
+    return Schema({name: -(-len(ids) // max(num_parts, 1)) for name, ids in schema.nodes.items()}, {})
+
+
 def check_shapes(arrays: Mapping[str, ArrayFile], shapes: Mapping[str, tuple[int, ...]]) -> None:
     """Raise KeyError or ValueError unless arrays have these shapes; rows of columns, "ndata/x", may be of any."""
     for name, shape in shapes.items():
@@ -117,8 +124,9 @@ class Partitions(CutGraph):
     """A graph in a folder, cut into parts of its nodes and buckets of its edges. ``Partitions.open`` opens it.
 
     Row r of part p is row ``p * size + r`` of all rows. ``rows``, ``[num_nodes]``, is the row of every node;
-    ``parents``, ``[num_parts * size]``, the node at every row, -1 for the last row of a part that has one node less
-    than the others. ``bucket_sizes``, int64 ``[num_parts, num_parts]``, has at ``[i, j]`` the number of edges from part
+    ``parents``, ``[num_parts * size]``, the node at every row, -1 for the last row of a type in a part that has one
+    node less of it than others. ``schema`` has the node types and relations, ``part`` the rows of each type in a part.
+    ``bucket_sizes``, int64 ``[num_parts, num_parts]``, has at ``[i, j]`` the number of edges from part
     i to part j. ``epoch`` is the number of epochs whose learned rows a ``PartitionBuffer`` has committed.
 
     >>> import nodeflow, tempfile
@@ -130,6 +138,9 @@ class Partitions(CutGraph):
     layout = ("partitions", 1)
     size: int
     epoch: int
+    schema: Schema
+    part: Schema
+    columns: dict[str, dict[str, int]]
     rows: Array
     parents: Array
     bucket_ptr: Ints
@@ -137,13 +148,34 @@ class Partitions(CutGraph):
 
     def _read(self, facts: Mapping[str, Any]) -> dict[str, tuple[int, ...]]:
         count, size = self.num_parts, int(facts["size"])
-        self._set(size=size, epoch=as_count(facts["epoch"], "epoch"))
+        # a graph of one type without a name has no schema here
+        one = Schema.of_one_type(self.num_nodes, self.num_edges)
+        schema = Schema.from_json(facts["schema"]) if "schema" in facts else one
+        part = rows_of_part(schema, count)
+        if (schema.num_nodes, schema.num_edges, part.num_nodes) != (self.num_nodes, self.num_edges, size):
+            raise ValueError("the schema is of another size")
+        self._set(size=size, epoch=as_count(facts["epoch"], "epoch"), schema=schema, part=part)
+        sizes = {
+            "nodes": [size, *map(len, part.nodes.values())],
+            "edges": [self.num_edges, *map(len, schema.relations.values())],
+        }
+        columns = {
+            kind: {
+                f"{of}/{name}": i
+                for i in range(-1, len(rows) - 1)
+                for of in [f"{kind[0]}data" if i < 0 else columns_of(kind, i)]
+                for name in facts.get(of, ())
+            }
+            for kind, rows in sizes.items()
+        }
+        self._set(columns=columns)
         return {
             "rows": (self.num_nodes,),
             "parents": (count * size,),
-            "bucket_ptr": (count**2 + 1,),
-            **{f"ndata/{name}/{p}": (size,) for name in self.ndata for p in range(count)},
-            **dict.fromkeys(["src", "dst", "edge_ids", *(f"edata/{name}" for name in self.edata)], (self.num_edges,)),
+            "bucket_ptr": (count**2 * len(schema.relations) + 1,),
+            **{f"{key}/{p}": (sizes["nodes"][i + 1],) for key, i in columns["nodes"].items() for p in range(count)},
+            **dict.fromkeys(["src", "dst", "edge_ids"], (self.num_edges,)),
+            **{key: (sizes["edges"][i + 1],) for key, i in columns["edges"].items()},
         }
 
     @classmethod
@@ -163,7 +195,32 @@ class Partitions(CutGraph):
 
     def _take_arrays(self) -> None:
         self._set(**{name: self._arrays[name] for name in ("rows", "parents", "bucket_ptr")})
-        self._set(bucket_sizes=np.diff(self.bucket_ptr).reshape(self.num_parts, self.num_parts).T.copy())
+        self._set(bucket_sizes=self._by_relation.sum(1).reshape(self.num_parts, -1).T.copy())
+
+    @property
+    def _by_relation(self) -> Ints:
+        return np.diff(self.bucket_ptr).reshape(self.num_parts**2, len(self.schema.relations))
+
+    def begin_in_relations(self) -> Ints:
+        """Return where the edges of each bucket begin among those of each relation, and where they end."""
+        sizes = self._by_relation
+        return np.concatenate([np.zeros_like(sizes[:1]), sizes.cumsum(0)])
+
+    def keys(self, kind: str, names: Collection[str]) -> dict[str, int]:
+        """Return what the manifest calls columns of "nodes" or "edges", and the numbers of their types, -1 for all."""
+        return {key: number for key, number in self.columns[kind].items() if key.partition("/")[2] in names}
+
+    def names(self, kind: str) -> list[str]:
+        """Return the names of the columns of all "nodes" or "edges" and of single types, each once."""
+        return list(dict.fromkeys(key.partition("/")[2] for key in self.columns[kind]))
+
+    def local_ids(self, slots: int, slot: Ints, row: Ints) -> Ints:
+        """Return the ids in a state of ``slots`` parts of rows of the parts in ``slot``.
+
+        The ids of a type are consecutive there too, and slot after slot.
+        """
+        begin, of = self.part.bounds(), self.part.types_of(row)
+        return slots * begin[of] + slot * np.diff(begin)[of] + row - begin[of]
 
     @property
     def cut(self) -> float:
@@ -175,11 +232,12 @@ class Partitions(CutGraph):
         """The part of every node, ``[num_nodes]``, in the narrowest type."""
         return (self.rows // self.size).astype(part_type(self.num_parts))
 
-    def node_array(self, name: str, part: int) -> ArrayFile:
+    def node_array(self, name: str, part: int, of: str = "ndata") -> ArrayFile:
         """Return the description of the file of a part of a node column; KeyError for an unknown column."""
-        if name not in self.ndata:
-            raise KeyError(f"there is no node column {name!r}; there are {', '.join(self.ndata) or 'none'}")
-        return self.manifest.arrays[f"ndata/{name}/{part}"]
+        if f"{of}/{name}" not in self.columns["nodes"]:
+            names = [key.removeprefix(f"{of}/") for key in self.columns["nodes"] if key.startswith(f"{of}/")]
+            raise KeyError(f"there is no node column {name!r}; there are {', '.join(names) or 'none'}")
+        return self.manifest.arrays[f"{of}/{name}/{part}"]
 
     def edge_array(self, name: str) -> ArrayFile:
         """Return the description of the file of an edge column."""
@@ -195,15 +253,19 @@ class Partitions(CutGraph):
         reached = int(self.bucket_sizes[:, held].sum())
         return int(self.bucket_sizes[np.ix_(held, held)].sum()) / reached if reached else 1.0
 
-    def column(self, name: str) -> PartitionedRows:
+    def column(self, name: str, node_type: str | None = None) -> PartitionedRows:
         """Return a node column as ``Rows`` by node id, as committed now; KeyError for an unknown column.
+
+        With ``node_type``, it is a column of that type, by ids within it.
 
         So learned rows go back into a graph: ``graph.ndata["h"] = Partitions.open(folder).column("h")``.
         """
-        return PartitionedRows(self, name)
+        return PartitionedRows(self, name, node_type)
 
     def __repr__(self) -> str:
-        sizes = f"{self.num_parts} parts of {self.size} nodes"
+        sizes = (
+            f"{self.num_parts} parts of {self.size} nodes{in_words({n: len(i) for n, i in self.part.nodes.items()})}"
+        )
         return self._shown(sizes, f"{self.num_edges} edges, {self.cut:.1%} cut")
 
 
@@ -213,19 +275,25 @@ class PartitionedRows(RowsBase):
     _kind = "node"
 
     @checked
-    def __init__(self, partitions: Partitions, name: str) -> None:
+    def __init__(self, partitions: Partitions, name: str, node_type: str | None = None) -> None:
         self._partitions = partitions
-        self._arrays = [partitions.node_array(name, p) for p in range(partitions.num_parts)]
+        schema, of, ids, self._begin = partitions.schema, "ndata", range(partitions.num_nodes), 0
+        if node_type is not None:
+            ids, self._begin = schema.ids(node_type), partitions.part.ids(node_type).start
+            of = columns_of("nodes", list(schema.nodes).index(node_type)) if len(schema.nodes) > 1 else "ndata"
+        self._first = ids.start
+        self._arrays = [partitions.node_array(name, p, of) for p in range(partitions.num_parts)]
         first = self._arrays[0]
-        self.shape, self.dtype, self.layout = (partitions.num_nodes, *first.shape[1:]), first.torch_type, first.layout
+        self.shape, self.dtype, self.layout = (len(ids), *first.shape[1:]), first.torch_type, first.layout
         self._maps: dict[int, Tensor] = {}
 
     def _read(self, ids: Ints, out: Tensor | None) -> Tensor:
-        numbers, places = np.divmod(self._partitions.rows[ids].astype(np.int64), self._partitions.size)
+        rows = self._partitions.rows[ids + self._first].astype(np.int64)
+        numbers, places = np.divmod(rows, self._partitions.size)
         parts = []
         for p in np.unique(numbers).tolist() or [0]:
             at = np.flatnonzero(numbers == p)
-            parts.append((fetch_rows(self._map(p), torch.from_numpy(places[at])), at))
+            parts.append((fetch_rows(self._map(p), torch.from_numpy(places[at] - self._begin)), at))
         return put_rows(parts, len(ids))
 
     def _map(self, part: int) -> Tensor:

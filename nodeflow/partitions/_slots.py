@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -19,8 +19,8 @@ from nodeflow._base.types import Array
 from nodeflow._disk.arrays import ArrayFile, map_csr, numpy_type, read_header
 from nodeflow._disk.streams import ArrayWriter
 from nodeflow._rows.csr import check_parts
-from nodeflow._rows.rows import as_array, concat_rows, from_numpy
-from nodeflow.graph import Graph
+from nodeflow._rows.rows import as_array, concat_rows, from_numpy, slice_rows
+from nodeflow.graph import Frame, Graph, GraphFrame, Schema, Types
 from nodeflow.partitions._partitions import Partitions
 from nodeflow.partitions._split import id_type, sums
 
@@ -28,11 +28,11 @@ NODES = "nodes"
 """The folder of the node columns."""
 
 
-def node_file(column: int, part: int, generation: int) -> str:
+def node_file(column: str, part: int, generation: int) -> str:
     """Return the name of the file of a part of a node column. A part that is written anew gets a new name.
 
     Columns have numbers, in the order of ``Partitions.ndata``, because a name may be no name of a file, and some
-    systems do not tell "X" from "x".
+    systems do not tell "X" from "x". Before those of a type is what ``columns_of`` calls it.
     """
     return f"{NODES}/{column}.{part}.{generation}.npy"
 
@@ -106,14 +106,19 @@ class NodeSlots:
         page_cache: bool,
     ) -> None:
         self._partitions, self._page_cache, self._slots, self.spare = partitions, page_cache, slots, spare
-        self._writable = [name for name in columns if name in writable]
-        self._arrays = {name: partitions.node_array(name, 0) for name in columns}
-        for name in self._writable:
-            if self._arrays[name].csr is not None:
+        self._columns = partitions.keys("nodes", columns)
+        self._writable = partitions.keys("nodes", writable)
+        self._arrays = {key: partitions.manifest.arrays[f"{key}/0"] for key in self._columns}
+        of_types = list(partitions.part.nodes.values())
+        # the rows of each type within a part
+        self._types = {key: of_types if i < 0 else [range(len(of_types[i]))] for key, i in self._columns.items()}
+        for key in self._writable:
+            if self._arrays[key].csr is not None:
+                name = key.partition("/")[2]
                 raise TypeError(f"writable names column {name!r}, whose rows are sparse; learned rows are dense")
         # places for dense rows; for sparse rows, whose size varies, empty places
         self._memory: dict[str, Any] = {
-            name: np.zeros((slots + spare, *array.shape), numpy_type(array.torch_type))
+            name: np.zeros(((slots + spare) * array.shape[0], *array.shape[1:]), numpy_type(array.torch_type))
             if array.csr is None
             else [None] * (slots + spare)
             for name, array in self._arrays.items()
@@ -128,10 +133,11 @@ class NodeSlots:
         """Read a part into a place; return the number of bytes."""
         folder, bytes_read = self._partitions.folder, 0
         for name, memory in self._memory.items():
-            key = f"ndata/{name}/{part}"
-            array = self.written.get(key) or self._partitions.node_array(name, part)
+            key = f"{name}/{part}"
+            array = self.written.get(key) or self._partitions.manifest.arrays[key]
             if array.csr is None:
-                read_rows(folder / array.file, memory[place], page_cache=self._page_cache)
+                for first, rows in self._pieces(name, place):
+                    read_rows(folder / array.file, rows, first, page_cache=self._page_cache)
             else:
                 memory[place] = read_sparse(folder, array, page_cache=self._page_cache)
             bytes_read += array.nbytes
@@ -141,50 +147,65 @@ class NodeSlots:
         """Write the writable columns of the part at a place into files of this epoch; return their bytes."""
         folder, bytes_written = self._partitions.folder, 0
         for name in self._writable:
-            rows = self._memory[name][place]
-            number = self._partitions.ndata.index(name)
+            array = self._arrays[name]
+            number = array.file.removeprefix(f"{NODES}/").partition(".")[0]
             path = folder / node_file(number, part, self._partitions.epoch + 1)
             try:
-                writer = ArrayWriter(path, self._arrays[name].torch_type, rows.shape[1:], len(rows))
-                writer.append(rows)
-                self.written[f"ndata/{name}/{part}"] = writer.finish(folder, flush=not self._page_cache)
+                writer = ArrayWriter(path, array.torch_type, array.shape[1:], array.shape[0])
+                for _, rows in self._pieces(name, place):
+                    writer.append(rows)
+                    bytes_written += rows.nbytes
+                self.written[f"{name}/{part}"] = writer.finish(folder, flush=not self._page_cache)
             except OSError as error:
-                why = f"{error.strerror}: part {part} of column {name!r}; the epoch is not committed"
+                why = f"{error.strerror}: part {part} of column {name.partition('/')[2]!r}; the epoch is not committed"
                 why += f", the folder stays as after epoch {self._partitions.epoch}"
                 raise OSError(error.errno, why, str(path)) from error
-            bytes_written += rows.nbytes
         return bytes_written
 
     def exchange(self, slot: int, place: int) -> None:
         """Put the rows at a spare place into a slot; the writable rows of the slot go to the spare place."""
         for name, memory in self._memory.items():
-            inside, outside = memory[slot], memory[place]
             if self._arrays[name].csr:
-                memory[slot], memory[place] = outside, None
-            elif name not in self._writable:
-                inside[:] = outside
-            else:  # in pieces, so that no copy of a whole part is needed
+                memory[slot], memory[place] = memory[place], None
+                continue
+            pairs = zip(self._pieces(name, slot), self._pieces(name, place), strict=True)
+            for (_, inside), (_, outside) in pairs:
+                if name not in self._writable:
+                    inside[:] = outside
+                    continue
                 step = max(_PIECE // max(inside[:1].nbytes, 1), 1)
-                for first in range(0, len(inside), step):
+                for first in range(0, len(inside), step):  # in pieces, so that no copy of a whole part is needed
                     piece = slice(first, first + step)
                     kept = inside[piece].copy()
                     inside[piece] = outside[piece]
                     outside[piece] = kept
 
-    def columns(self) -> dict[str, Tensor]:
-        """Return new tensors ``[slots * size, ...]`` that share the memory of the slots; read-only unless writable.
+    def fill(self, graph: Graph) -> None:
+        """Set the columns of the graph of a state to new tensors that share the memory of the slots.
 
-        Sparse columns are copies.
+        They are read-only unless writable. Sparse columns are copies.
         """
-        columns = {}
+        frames = [*(part.data for part in graph.nodes.values()), graph.ndata]  # number -1 is all nodes
         for name, memory in self._memory.items():
-            if self._arrays[name].csr:
-                columns[name] = concat_rows(memory[: self._slots])
+            array = self._arrays[name]
+            if array.csr:
+                pairs = [(memory[slot], ids) for ids in self._types[name] for slot in range(self._slots)]
+                column = concat_rows([slice_rows(rows, ids.start, ids.stop) for rows, ids in pairs])
             else:
-                view: Array = memory[: self._slots].reshape(-1, *memory.shape[2:])
+                view: Array = memory[: self._slots * array.shape[0]]
                 view.flags.writeable = name in self._writable
-                columns[name] = from_numpy(view, self._arrays[name].torch_type)
-        return columns
+                column = from_numpy(view, array.torch_type)
+            frames[self._columns[name]][name.partition("/")[2]] = column
+
+    def _pieces(self, name: str, place: int) -> Iterator[tuple[int, Array]]:
+        """Yield the first row of each type in a part, and the memory of its rows at a place.
+
+        In the slots the rows of a type follow each other slot after slot, as the ids of a state; spare places follow.
+        """
+        memory, size, slots = self._memory[name], self._arrays[name].shape[0], self._slots
+        for ids in filter(len, self._types[name]):
+            begin = slots * ids.start + place * len(ids) if place < slots else place * size + ids.start
+            yield ids.start, memory[begin : begin + len(ids)]
 
 
 Bucket = dict[str, Array]
@@ -194,7 +215,8 @@ Bucket = dict[str, Array]
 class StateEdges(NamedTuple):
     """The graph of the edges of one state.
 
-    The edges of bucket ``buckets[k]``, as ``EdgeGroups.of`` numbers them, have the ids from ``begin[k]`` on.
+    The edges of group ``buckets[k]``, as ``EdgeGroups.of`` numbers buckets by relation, have the ids from ``begin[k]``
+    on.
     """
 
     graph: Graph
@@ -207,23 +229,29 @@ class EdgeSlots:
 
     def __init__(self, partitions: Partitions, columns: Sequence[str], *, page_cache: bool) -> None:
         self._partitions, self._page_cache = partitions, page_cache
-        arrays = {name: partitions.manifest.arrays[name] for name in ("src", "dst")}
-        self._columns = {f"edata/{name}": name for name in columns}
-        self._arrays: dict[str, ArrayFile] = arrays | {f"edata/{name}": partitions.edge_array(name) for name in columns}
+        self._columns = partitions.keys("edges", columns)
+        keys = {"src": -1, "dst": -1, **self._columns}
+        arrays = partitions.manifest.arrays
+        self._arrays: dict[str, tuple[int, ArrayFile]] = {key: (of, arrays[key]) for key, of in keys.items()}
+        self._own_ptr = partitions.begin_in_relations()
         self._kept: dict[int, Bucket] = {}
 
     def load(self, held: Sequence[int]) -> tuple[StateEdges, int]:
         """Read what is missing of the edges between parts in slots; return their graph and the bytes read."""
-        parts = self._partitions
-        count, size = parts.num_parts, parts.size
-        numbers = np.add.outer(np.array(held) * count, np.array(held)).ravel()  # by slots: destination, source
+        parts, schema = self._partitions, self._partitions.schema
+        count, size, kinds = parts.num_parts, parts.size, len(parts.schema.relations)
+        whole = np.add.outer(np.array(held) * count, np.array(held)).ravel()  # by slots: destination, source
+        numbers = np.add.outer(np.arange(kinds), whole * kinds).ravel()  # relation after relation
         kept = {bucket: self._kept[bucket] for bucket in numbers.tolist() if bucket in self._kept}
         self._kept = kept  # drop buckets no longer needed before reading others, to lower the peak of memory
-        bytes_read = self._read(sorted(set(numbers.tolist()) - kept.keys()))
+        bytes_read = self._read([bucket for bucket in sorted(whole.tolist()) if bucket * kinds not in kept])
         buckets = [self._kept[bucket] for bucket in numbers.tolist()]
-        begin = sums(np.array([len(bucket["src"]) for bucket in buckets]))
+        begin = sums(np.array([len(bucket["src"]) for bucket in buckets], np.int64))
         indptr = np.zeros(len(held) * size + 1, np.int64)
-        starts = [(dst * size, src * size) for dst in range(len(held)) for src in range(len(held))]
+        slots, bounds = range(len(held)), parts.part.bounds()
+        # where rows of a part would begin among the ids, if all were of a type: its own rows lie where they do
+        zero = ((len(held) - 1) * bounds[:-1, None] + np.diff(bounds)[:, None] * np.array(slots)).tolist()
+        starts = [(zero[b][dst], zero[a][src]) for a, b in schema.ends().tolist() for dst in slots for src in slots]
         # a counting sort by destination: count, sum up, then place each edge at the head of its row
         for bucket, (dst_start, _) in zip(buckets, starts, strict=True):
             kernels.buckets.count_bucket(bucket["dst"], dst_start, indptr)
@@ -234,40 +262,66 @@ class EdgeSlots:
         for bucket, (dst_start, src_start), first in zip(buckets, starts, begin[:-1].tolist(), strict=True):
             ends = bucket["src"], bucket["dst"], src_start, dst_start
             kernels.buckets.place_bucket(*ends, first, head, indices, edge_ids)
-        edata = {
-            name: from_numpy(np.concatenate([bucket[key] for bucket in buckets]), self._arrays[key].torch_type)
-            for key, name in self._columns.items()
-        }
-        graph = Graph(indptr, indices, edge_ids=edge_ids, edata=edata, copy=False)
+        edata: list[dict[str, Tensor]] = [{} for _ in range(kinds + 1)]  # of each relation, and of all edges
+        for key, of in self._columns.items():
+            array, some = self._arrays[key][1], buckets if of < 0 else buckets[len(whole) * of :][: len(whole)]
+            none = np.empty((0, *array.shape[1:]), numpy_type(array.torch_type))
+            rows = np.concatenate([none, *(bucket[key] for bucket in some)])
+            edata[of][key.partition("/")[2]] = from_numpy(rows, array.torch_type)
+        plain = Graph(indptr, indices, edge_ids=edge_ids, edata=edata[-1], copy=False)
+        of_types = {name: len(held) * len(ids) for name, ids in parts.part.nodes.items()}
+        of_kinds = dict(zip(schema.relations, np.diff(begin[:: len(whole)]).tolist(), strict=True))
+
+        def frame(kind: str, number: int, num_rows: int) -> Frame:
+            return GraphFrame(num_rows, edata[number] if kind == "edges" else None)
+
+        types = Types.of(Schema(of_types, of_kinds), plain.ndata, plain.edata, frame)
+        graph = Graph._trusted(plain.csc(), plain.ndata, plain.edata, types)
         return StateEdges(graph, numbers, begin), bytes_read
 
     def _read(self, missing: list[int]) -> int:
         """Read buckets, adjacent ones in one read; return the number of bytes."""
-        ptr, bytes_read = self._partitions.bucket_ptr, 0
+        ptr, own, kinds, bytes_read = (
+            self._partitions.bucket_ptr,
+            self._own_ptr,
+            len(self._partitions.schema.relations),
+            0,
+        )
         # number minus index is constant along a run of consecutive buckets, so a run is one read
         for _, run in groupby(enumerate(missing), lambda pair: pair[1] - pair[0]):
             buckets = [bucket for _, bucket in run]
-            first, last = int(ptr[buckets[0]]), int(ptr[buckets[-1] + 1])
+            run_start, run_stop = buckets[0], buckets[-1] + 1
             whole: Bucket = {}
-            for key, array in self._arrays.items():
+            for key, (of, array) in self._arrays.items():
+                ends = ptr[[run_start * kinds, run_stop * kinds]] if of < 0 else own[[run_start, run_stop], of]
+                first, last = ends.tolist()
                 whole[key] = np.empty((last - first, *array.shape[1:]), numpy_type(array.torch_type))
                 path = self._partitions.folder / array.file
                 bytes_read += read_rows(path, whole[key], first, page_cache=self._page_cache)
-            self._check(whole, first)
-            for bucket in buckets:
-                part = slice(int(ptr[bucket]) - first, int(ptr[bucket + 1]) - first)
+            for group in range(run_start * kinds, run_stop * kinds):
+                bucket, kind = divmod(group, kinds)
+                every = slice(*(ptr[group : group + 2] - ptr[run_start * kinds]).tolist())
+                alone = slice(*(own[bucket : bucket + 2, kind] - own[run_start, kind]).tolist())
                 # copies, so that a bucket that is dropped leaves no memory behind that others share
-                self._kept[bucket] = {key: array[part].copy() for key, array in whole.items()}
+                self._kept[group] = {
+                    key: whole[key][every if of < 0 else alone].copy()
+                    for key, (of, _) in self._arrays.items()
+                    if of in (-1, kind)
+                }
+                self._check(self._kept[group], group)
         return bytes_read
 
-    def _check(self, whole: Bucket, first: int) -> None:
+    def _check(self, bucket: Bucket, group: int) -> None:
         """Raise ValueError for ends out of range: the compiled loops that place edges do not check them."""
-        for end in ("src", "dst"):
-            rows = whole[end].view(np.uint32)  # a negative number is a large one
-            if rows.max(initial=0) >= self._partitions.size and self._partitions.size:
+        parts = self._partitions
+        relation = list(parts.schema.relations)[group % len(parts.schema.relations)]
+        for end, node_type in (("src", relation[0]), ("dst", relation[2])):
+            ids = parts.part.ids(node_type)
+            rows = (bucket[end] - np.int32(ids.start)).view(np.uint32)  # a negative number is a large one
+            if len(rows) and rows.max() >= len(ids):
                 at = int(rows.argmax())
-                path = self._partitions.folder / self._arrays[end].file
+                path = parts.folder / self._arrays[end][1].file
                 raise ValueError(
-                    f"{path} is damaged: edge {first + at} ends at row {whole[end][at]} of a part that has "
-                    f"{self._partitions.size}"
+                    f"{path} is damaged: edge {parts.bucket_ptr[group] + at} ends at row {bucket[end][at]} of a part "
+                    f"that has {ids.stop}"
                 )

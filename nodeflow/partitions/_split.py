@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,8 +16,10 @@ from nodeflow._base.checks import Ints, check_num_rows, check_type, describe
 from nodeflow._base.types import Array
 from nodeflow._disk.arrays import ArrayFile, checksum, create_array, numpy_type
 from nodeflow._disk.streams import ArrayWriter, column_writer
-from nodeflow._rows.rows import Rows, fetch_rows, is_sparse, row_bytes, slice_rows, take_rows
+from nodeflow._rows.rows import Rows, as_array, fetch_rows, is_sparse, row_bytes, slice_rows, take_rows, zero_rows
 from nodeflow.graph import Graph, own_parts
+from nodeflow.graph import columns_of as named
+from nodeflow.partitions._cut import Masters
 from nodeflow.partitions._partitions import chosen_columns
 
 Column = Tensor | Rows
@@ -82,30 +84,38 @@ def split_rows(
     files: Sequence[Sequence[Path]],
     folders: Sequence[Path],
     bar: Any,
+    types: Collection[range] = (),
 ) -> dict[str, list[ArrayFile]]:
     """Split columns over files, those of each column by part, and describe these by column and part.
 
     ``owner`` is the part of every row, ``sizes`` are the rows of each part. Rows are read in order, some at a time, and
-    appended to the files.
+    appended to the files. After each range of ids in ``types``, parts with fewer rows than others get rows of zeros.
     """
     written = {}
     num_rows = len(owner)
+    short = []
+    for each in types:
+        counts = np.bincount(owner[each.start : each.stop], minlength=len(sizes))
+        short.append(sums(counts.max(initial=0) - counts))
     for (name, column), own in zip(columns.items(), files, strict=True):
         sample = rows_of(column, name, torch.zeros(min(num_rows, 1), dtype=torch.int64))
         out = SplitColumn(own, sample, sizes)
         kind = (sample.dtype, sample.shape[1:], sample.layout)
         step = 2**14 if is_sparse(sample) else max(_BYTES // max(row_bytes(sample), 1), 1)
-        for first in range(0, num_rows, step):
-            ids = np.arange(first, min(first + step, num_rows))
-            rows = rows_of(column, name, torch.from_numpy(ids))
-            if len(rows) != len(ids) or (rows.dtype, rows.shape[1:], rows.layout) != kind:
-                raise ValueError(
-                    f"column {name!r} must give rows of {sample.dtype} {list(sample.shape[1:])} for every node, as for "
-                    f"node 0, but for nodes {ids[0]} to {ids[-1]} it gave {describe(rows)}"
-                )
-            begin, order = kernels.csr.sort_by_destination(owner[ids], len(sizes))
-            out.append(take_rows(rows, torch.from_numpy(order)), begin)
-            bar.update(len(ids))
+        for number, all_ids in enumerate(types or [range(num_rows)]):
+            for first in all_ids[::step]:
+                ids = np.arange(first, min(first + step, all_ids.stop))
+                rows = rows_of(column, name, torch.from_numpy(ids))
+                if len(rows) != len(ids) or (rows.dtype, rows.shape[1:], rows.layout) != kind:
+                    raise ValueError(
+                        f"column {name!r} must give rows of {sample.dtype} {list(sample.shape[1:])} for every node, as "
+                        f"for node 0, but for nodes {ids[0]} to {ids[-1]} it gave {describe(rows)}"
+                    )
+                begin, order = kernels.csr.sort_by_destination(owner[ids], len(sizes))
+                out.append(take_rows(rows, torch.from_numpy(order)), begin)
+                bar.update(len(ids))
+            if types:
+                out.append(zero_rows(sample, int(short[number][-1])), short[number])
         written[name] = out.finish(folders)
     return written
 
@@ -163,30 +173,35 @@ _EDGES = 2**19  # edges of a piece
 
 
 class EdgeGroups(NamedTuple):
-    """Groups of edges: an edge from a node of part p to one of part q is in group ``source[p] + destination[q]``."""
+    """Groups of edges: an edge from a node of part p to one of part q is in group ``source[p] + destination[q]``.
+
+    With several ``kinds``, the number of its relation is added.
+    """
 
     source: Ints
     destination: Ints
+    kinds: int = 1
 
     @classmethod
-    def of(cls, edges: str, num_parts: int) -> EdgeGroups:
+    def of(cls, edges: str, num_parts: int, kinds: int = 1) -> EdgeGroups:
         """Return the groups of a layout. All but "buckets" have a group per part.
 
         "in" takes the part of the destination, "out" that of the source, and "grid" the part in the grid row of the
         source and the grid column of the destination, where part k is in row ``k // columns`` and column
-        ``k % columns``. The bucket ``j * num_parts + i`` has the edges from part i to part j.
+        ``k % columns``. The bucket ``j * num_parts + i`` has the edges from part i to part j, and ``kinds`` groups, one
+        for each relation.
         """
         part, columns = np.arange(num_parts), grid_of(num_parts)[1]
         return {
             "in": cls(0 * part, part),
             "out": cls(part, 0 * part),
             "grid": cls(part // columns * columns, part % columns),
-            "buckets": cls(part, part * num_parts),
+            "buckets": cls(part * kinds, part * num_parts * kinds, kinds),
         }[edges]
 
     @property
     def size(self) -> int:
-        return int(self.source[-1] + self.destination[-1]) + 1
+        return int(self.source[-1] + self.destination[-1]) + self.kinds
 
 
 def grid_of(num_parts: int) -> tuple[int, int]:
@@ -244,13 +259,14 @@ class GroupedEdges:
             group, place = np.empty(len(src), np.int64), np.empty(len(src), np.int64)
             starts = np.empty(len(src), np.bool_)
             counted = last, self.edges, self.rows
-            self.cut += kernels.buckets.place_edges(
-                self._owner, src, dst, *self._groups, *counted, group, place, starts
-            )
             if edge_ids is not None:
                 ids = edge_ids[at]
             else:
                 ids = np.arange(at.start, at.stop) if isinstance(at, slice) else at
+            source, destination, kinds = self._groups
+            kind = self.graph.schema.relations_of(np.asarray(ids)) if kinds > 1 else np.zeros(len(src), np.int64)
+            ends, out = (self._owner, src, dst, kind), (group, place, starts)
+            self.cut += kernels.buckets.place_edges(*ends, source, destination, *counted, *out)
             yield EdgePiece(src, dst, ids, group, place, starts)
 
     def _positions(self, indptr: Ints, most: int) -> Iterator[tuple[slice | Ints, Ints]]:
@@ -266,6 +282,55 @@ class GroupedEdges:
             else:
                 nodes = self._nodes[low:high]
                 yield np.arange(first, last) + np.repeat(indptr[nodes] - begin[low:high], length), nodes.repeat(length)
+
+
+def write_buckets(
+    draft: Path,
+    graph: Graph,
+    columns: dict[str, Column],
+    own: Mapping[str, Mapping[str, Column]],
+    masters: Masters,
+    row: Array,
+    bar: Any,
+) -> dict[str, ArrayFile]:
+    """Write the edges by buckets: their ends as rows of parts, their ids and columns; describe the files.
+
+    ``own`` has the columns of single types and relations, ``row`` the row of every node in its part.
+    """
+    relations = list(graph.schema.relations.values())
+    edges = GroupedEdges(graph, masters.owner, EdgeGroups.of("buckets", len(masters.sizes), len(relations)))
+    sizes = edges.count(bar.update)
+    bucket_ptr, of_buckets = sums(sizes), sizes.reshape(len(masters.sizes) ** 2, len(relations))
+    out = EdgeArrays(draft, graph.num_edges)
+    out.add("src", torch.int32)
+    out.add("dst", torch.int32)
+    out.add("edge_ids", id_type(graph.num_edges))
+    # arrays of all edges and of those of single relations, where a group begins there, and the columns there
+    frames = [(out, "edata", bucket_ptr[:-1], columns, range(graph.num_edges))]
+    in_relations = (of_buckets.cumsum(0) - of_buckets).reshape(-1)
+    for i, ids in enumerate(relations):
+        of = named("edges", i)
+        frames.append((EdgeArrays(draft, len(ids)), of, in_relations, dict(own.get(of, {})), ids))
+    for arrays, of, _, several, _ in frames:
+        for i, (name, column) in enumerate(several.items()):
+            file = f"edges-{i}" if of == "edata" else f"{of}{i}"
+            arrays.add(f"{of}/{name}", column.dtype, column.shape[1:], file)
+    for piece in edges.pieces():
+        for arrays, of, begin, several, ids in frames:
+            if arrays is not out and not several:
+                continue
+            mine = slice(None) if arrays is out else (piece.ids >= ids.start) & (piece.ids < ids.stop)
+            local = torch.from_numpy(piece.ids[mine].astype(np.int64, copy=False) - ids.start)
+            entries = {
+                f"{of}/{name}": as_array(fetch_rows(x, local).detach().cpu().contiguous())
+                for name, x in several.items()
+            }
+            if arrays is out:
+                entries |= {"src": row[piece.src], "dst": row[piece.dst], "edge_ids": piece.ids}
+            arrays.put(begin[piece.group[mine]] + piece.place[mine], entries)
+        bar.update(len(piece.src))
+    described = {name: array for arrays, *_ in frames for name, array in arrays.finish().items()}
+    return described | write_arrays(draft, {"bucket_ptr": bucket_ptr})
 
 
 def sums(sizes: Array) -> Ints:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +19,12 @@ from nodeflow._base.version import __version__
 from nodeflow._disk.arrays import ArrayFile, map_array, numpy_type
 from nodeflow._disk.folders import new_folder
 from nodeflow._disk.manifest import Manifest
-from nodeflow._rows.rows import as_array, fetch_rows, is_sparse, row_bytes
-from nodeflow.graph import SPLIT, Graph, own_parts
+from nodeflow._rows.rows import fetch_rows, is_sparse, row_bytes
+from nodeflow.graph import SPLIT, Graph, Schema, own_parts
+from nodeflow.graph import columns_of as names_of
 from nodeflow.partitions._cut import Masters, cut_nodes
 from nodeflow.partitions._graph_parts import GraphPart, GraphParts, part_folder
-from nodeflow.partitions._partitions import Partitions
+from nodeflow.partitions._partitions import Partitions, rows_of_part
 from nodeflow.partitions._slots import node_file
 from nodeflow.partitions._split import (
     EDGES,
@@ -39,6 +40,7 @@ from nodeflow.partitions._split import (
     split_rows,
     sums,
     write_arrays,
+    write_buckets,
 )
 
 _BYTES = 2**25  # bytes of the columns of a piece of edges, about
@@ -63,8 +65,8 @@ def write_partitions(
 ) -> Partitions:
     """Write a graph into a folder as parts of its nodes and buckets of its edges, for a ``PartitionBuffer``.
 
-    Sizes of parts differ by at most one. The edges from one part to another are a bucket, and lie together. The folder
-    appears whole or not at all.
+    Sizes of parts differ by at most one, of each node type. The edges from one part to another are a bucket, and lie
+    together, relation after relation. The folder appears whole or not at all.
 
     Arrays of the graph and columns may be memory-mapped and larger than memory: edges are read twice and every column
     once, in order, in pieces. In memory are about 40 bytes a node and 64 MB, and for "metis" the whole graph.
@@ -76,7 +78,7 @@ def write_partitions(
         method: as for ``distributed.partition_graph``. Of parts that are too large for equal sizes, random nodes go to
             others.
         train: ids of the training nodes, which the folder keeps; repeats count once.
-        ndata, edata: names of the columns of the graph to write; None: all.
+        ndata, edata: names of the columns of the graph to write, also of single types and relations; None: all.
         columns: more node columns: tensors with a row per node, ``Rows``, or functions of ids (int64 ``[k]``) that
             return rows ``[k, ...]``, such as the first values of learned rows. They are called for all nodes, in order.
         seed: of the random cut.
@@ -97,49 +99,44 @@ def write_partitions(
     if count > graph.num_nodes:
         raise ValueError(f"num_parts must be at most the number of nodes {graph.num_nodes}, got {count}")
     training = None if train is None else np.unique(as_ids(train, "train", graph.num_nodes))
-    graph.schema.check_one_type("write_partitions")
-    nodes, edges, _ = columns_of(graph, ndata, edata, columns)
-    if sparse := [name for name, column in edges.items() if is_sparse(column)]:
+    nodes, edges, own = columns_of(graph, ndata, edata, columns)
+    of_edges = [edges, *(of for kind, of in own.items() if kind.startswith("edges"))]
+    if sparse := [name for of in of_edges for name, column in of.items() if is_sparse(column)]:
         raise TypeError(f"edge column {sparse[0]!r} is sparse, and buckets hold dense rows; leave it out of edata=")
     path, number = Path(folder), as_int(seed, "seed")
     with new_folder(path, overwrite=overwrite, alone=True) as draft:
         masters = cut_nodes(graph, count, method, training, number, equal=True)
-        size = -(-graph.num_nodes // count)
+        types, part = graph.schema.nodes.values(), rows_of_part(graph.schema, count)
+        size, before = part.num_nodes, np.zeros(count, np.int64)
         kind = numpy_type(id_type(count * size))
         rows: Array = masters.place.astype(kind) + masters.owner.astype(kind) * kind.type(size)
+        for ids, of_type in zip(types, part.nodes.values(), strict=True):
+            at = slice(ids.start, ids.stop)
+            rows[at] += (of_type.start - before).astype(kind)[masters.owner[at]]
+            before += np.bincount(masters.owner[at], minlength=count)
         parents = np.full(count * size, -1, np.int64)
         parents[rows] = np.arange(len(rows))
         small = {"rows": rows, "parents": parents, **({} if training is None else {"train": training})}
         arrays = write_arrays(draft, small)
-        with _bar(graph, nodes, progress=progress) as bar:
-            arrays |= _write_buckets(draft, graph, edges, masters, bar)
-            files = [[draft / node_file(i, p, 0) for p in range(count)] for i in range(len(nodes))]
-            split = split_rows(nodes, masters.owner, np.full(count, size), files, [draft] * count, bar)
-        arrays |= {f"ndata/{name}/{p}": array for name, parts in split.items() for p, array in enumerate(parts)}
+        further = sum(len(of) * len(own[kind]) for kind, of in own_parts(graph).items() if kind.startswith("nodes"))
+        with _bar(graph, nodes, further, progress=progress) as bar:
+            arrays |= write_buckets(draft, graph, edges, own, masters, rows % kind.type(size), bar)
+            frames: list[tuple[str, Mapping[str, NewColumn], range, Collection[range]]]
+            frames = [("ndata", nodes, range(graph.num_nodes), types)]
+            for i, ids in enumerate(types):
+                frames.append((names_of("nodes", i), own.get(names_of("nodes", i), {}), ids, [range(len(ids))]))
+            for of, several, ids, within in frames:
+                prefix = "" if of == "ndata" else of
+                files = [[draft / node_file(f"{prefix}{i}", p, 0) for p in range(count)] for i in range(len(several))]
+                owner, sizes = masters.owner[ids.start : ids.stop], sum(-(-len(each) // count) for each in within)
+                split = split_rows(several, owner, np.full(count, sizes), files, [draft] * count, bar, within)
+                arrays |= {f"{of}/{name}/{p}": one for name, parts in split.items() for p, one in enumerate(parts)}
         facts = _facts(graph, method, number) | {"num_partitions": count, "size": size, "epoch": 0}
-        facts |= {"ndata": list(nodes), "edata": list(edges)}
+        facts |= {"ndata": list(nodes), "edata": list(edges)} | {of: list(several) for of, several in own.items()}
+        if graph.schema != Schema.of_one_type(graph.num_nodes, graph.num_edges):
+            facts["schema"] = graph.schema.to_json()
         Manifest(*Partitions.layout, arrays, facts).write(draft)
     return Partitions.open(path, verify=False)  # it has just been written
-
-
-def _write_buckets(draft: Path, graph: Graph, columns: dict[str, Column], masters: Masters, bar: Any) -> _Files:
-    """Write the edges by buckets: their ends as rows of parts, their ids and columns; describe the files."""
-    edges = GroupedEdges(graph, masters.owner, EdgeGroups.of("buckets", len(masters.sizes)))
-    bucket_ptr = sums(edges.count(bar.update))
-    out = EdgeArrays(draft, graph.num_edges)
-    out.add("src", torch.int32)
-    out.add("dst", torch.int32)
-    out.add("edge_ids", id_type(graph.num_edges))
-    for i, (name, column) in enumerate(columns.items()):
-        out.add(f"edata/{name}", column.dtype, column.shape[1:], f"edges-{i}")
-    for piece in edges.pieces():
-        entries = {"src": masters.place[piece.src], "dst": masters.place[piece.dst], "edge_ids": piece.ids}
-        for name, column in columns.items():
-            rows = fetch_rows(column, torch.from_numpy(piece.ids.astype(np.int64, copy=False)))
-            entries[f"edata/{name}"] = as_array(rows.detach().cpu().contiguous())
-        out.put(bucket_ptr[piece.group] + piece.place, entries)
-        bar.update(len(piece.src))
-    return out.finish() | write_arrays(draft, {"bucket_ptr": bucket_ptr})
 
 
 @checked

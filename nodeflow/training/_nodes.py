@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from nodeflow.datasets import Dataset
+from nodeflow.datasets import Dataset, features_of
 from nodeflow.flow import NodeFlow
 from nodeflow.loader import NodeFlowLoader, balanced_weights
 from nodeflow.metrics import Metric, named
@@ -144,9 +144,10 @@ class NodeTask(Task):
         parts = open_partitions(self.dataset, self.graph, self.settings, self.edge_columns())
 
         def batches_of(state: BufferState) -> NodeFlowLoader:
-            feat = state.graph.ndata["feat"]
-            rows = feat if feat.dtype == self.dtype else FeatureRows(feat, self.dtype)
-            method = self.settings.sampler.on(with_columns(state.graph, {"feat": rows}), self.method.model)
+            graph = with_columns(state.graph, {})
+            for name, x in features_of(state.graph).items():
+                graph.nodes[name].data["feat"] = x if x.dtype == self.dtype else FeatureRows(x, self.dtype)
+            method = self.settings.sampler.on(graph, self.method.model)
             return self._shuffled(method, method.sampler(state.seed), state.seeds, state.seed)
 
         return PartBatches(parts, self.method.batch_size, batches_of)

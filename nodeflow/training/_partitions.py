@@ -13,9 +13,9 @@ from torch import Tensor
 from nodeflow._base.checks import as_count
 from nodeflow._disk.arrays import map_tensor
 from nodeflow._rows.rows import as_dense, fetch_rows, take_rows
-from nodeflow.datasets import Dataset
+from nodeflow.datasets import Dataset, features_of
 from nodeflow.flow import NodeFlow
-from nodeflow.graph import Graph
+from nodeflow.graph import Graph, columns_of
 from nodeflow.loader import Epochs, NodeFlowLoader, Pass
 from nodeflow.partitions import BufferState, EdgeGroups, GroupedEdges, PartitionBuffer, Partitions
 from nodeflow.random import derive_key, hash_ids
@@ -83,8 +83,9 @@ class PartBatches(Epochs):
         """A hash of the folder's file checksums: the cut, the edges and the columns that training reads."""
         parts = self.buffer.partitions
         arrays = parts.manifest.arrays
-        columns = [f"ndata/{name}/{p}" for name in ("feat", "label") for p in range(parts.num_parts)]
-        columns += sorted(name for name in arrays if name.startswith("edata/"))
+        nodes = [*_features(parts).values(), "ndata/label"]
+        columns = [f"{key}/{p}" for key in nodes for p in range(parts.num_parts)]
+        columns += sorted(parts.columns["edges"])
         files = [arrays[name] for name in ("rows", "src", "dst", "train", *columns)]
         return derive_key(hash_ids(np.array([file.checksum for file in files], np.int64)))
 
@@ -111,7 +112,8 @@ def open_partitions(dataset: Dataset, graph: Graph, settings: Settings, edge_col
             "again with nodeflow partition"
         )
     options: dict[str, Any] = {"order": storage.order, "seed": settings.run.seed, "epoch": 0}
-    columns: dict[str, Any] = {"ndata": ("feat", "label"), "edata": edge_columns}
+    features = dict.fromkeys(key.partition("/")[2] for key in _features(parts).values())
+    columns: dict[str, Any] = {"ndata": (*features, "label"), "edata": edge_columns}
     return PartitionBuffer(storage.partitions, storage.slots, **options, **columns)
 
 
@@ -121,14 +123,23 @@ def _problems(
     """Yield why parts are not those of ``graph``, what is quick to compare first; only the first one holds for sure."""
     if parts.num_nodes != graph.num_nodes:
         yield f"it has {parts.num_nodes:,} nodes, and the data set {graph.num_nodes:,}"
-    for kind, needed, held in (("node", ("feat", "label"), parts.ndata), ("edge", edge_columns, parts.edata)):
+    types = f"its types are {parts.schema}, and those of the data set {graph.schema}"
+    kinds = [[*schema.nodes.items(), *schema.relations] for schema in (parts.schema, graph.schema)]
+    if kinds[0] != kinds[1]:
+        yield types
+    for kind, needed, held in (("node", ("label",), parts.ndata), ("edge", edge_columns, parts.edata)):
         for name in needed:
             if name not in held:
                 yield f"it has no {kind} column {name!r}"
-    x, column = dataset.graph.ndata["feat"], parts.column("feat")
-    widths = [f"{each.dtype} {list(each.shape)}" for each in (column, x)]
-    if widths[0] != widths[1]:
-        yield f"its features are {widths[0]}, and those of the data set {widths[1]}"
+    features, several = features_of(dataset.graph), len(graph.nodes) > 1
+    for name, x in features.items():
+        of = f" of type {name!r}" if several else ""
+        if name not in _features(parts):
+            yield f"it has no node column 'feat'{of}"
+        column = parts.column(_features(parts)[name].partition("/")[2], name)
+        widths = [f"{each.dtype} {list(each.shape)}" for each in (column, x)]
+        if widths[0] != widths[1]:
+            yield f"its features{of} are {widths[0]}, and those of the data set {widths[1]}"
     own = np.zeros(0, np.int64) if parts.train is None else np.asarray(parts.train)
     train = np.unique(dataset.train.numpy())
     for node in np.setxor1d(own, train).tolist():
@@ -137,26 +148,37 @@ def _problems(
     labels = [fetch_rows(each, nodes) for each in (parts.column("label"), dataset.graph.ndata["label"])]
     for row in _first_other(*labels):
         yield f"the label of training node {int(nodes[row])} is another one"
-    some = torch.from_numpy(np.unique(np.linspace(0, parts.num_nodes - 1, _COMPARED).astype(np.int64)))
-    for row in _first_other(as_dense(column.fetch(some)), as_dense(take_rows(x, some))):
-        yield f"the features of node {int(some[row])} are others"
+    for name, x in features.items():
+        column, begin = parts.column(_features(parts)[name].partition("/")[2], name), graph.nodes[name].ids.start
+        some = torch.from_numpy(np.unique(np.linspace(0, x.shape[0] - 1, _COMPARED).astype(np.int64))[: x.shape[0]])
+        for row in _first_other(as_dense(column.fetch(some)), as_dense(take_rows(x, some))):
+            yield f"the features of node {int(some[row]) + begin} are others"
     direction = (
         f"messages go along {graph.num_edges:,} edges with direction {settings.graph.direction!r}, which must be that "
         "of the partitions too"
     )
     if parts.num_edges != graph.num_edges:
         yield f"it has {parts.num_edges:,} edges, and {direction}"
+    if parts.schema != graph.schema:
+        yield types
     count = parts.num_parts
     sizes = GroupedEdges(graph, parts.owner, EdgeGroups.of("buckets", count)).count().reshape(count, count).T
     for i, j in np.argwhere(sizes != parts.bucket_sizes).tolist():
         edges = f"{parts.bucket_sizes[i, j]:,} edges from partition {i} to partition {j}"
         yield f"it has {edges}, and the data set {sizes[i, j]:,}, where {direction}"
-    if kind_of(settings.model.name).typed:
-        (name,) = edge_columns
+    for name in edge_columns if kind_of(settings.model.name).typed else ():
         largest = [_largest(map_tensor(parts.folder, parts.edge_array(name))), _largest(graph.edata[name])]
         if largest[0] != largest[1]:
             types = f"the largest type of an edge in column {name!r}"
             yield f"{types} is {largest[0]}, and that of the data set {largest[1]}"
+
+
+def _features(parts: Partitions) -> dict[str, str]:
+    """Return what the manifest of a folder calls the column "feat" or "x" of each type that has one."""
+    types, held = list(parts.schema.nodes), parts.columns["nodes"]
+    kinds = {name: columns_of("nodes", i) if len(types) > 1 else "ndata" for i, name in enumerate(types)}
+    keys = ((name, f"{of}/{column}") for name, of in kinds.items() for column in ("x", "feat"))
+    return {name: key for name, key in keys if key in held}
 
 
 def _first_other(one: Tensor, other: Tensor) -> list[int]:

@@ -117,7 +117,10 @@ EXCLUDED: tuple[tuple[Condition, str], ...] = (
     ({"sampler": NO_EDGES, "model": BY_SCHEMA}, "its edges have no relations; take sampler 'neighbor'"),
     ({"sampler": NO_EDGES, "model": TYPED, "types": HETEROGENEOUS}, "its edges have no relations; take another"),
     ({"sampler": HISTORY, "types": HETEROGENEOUS}, "its history has one sum per node; take sampler 'neighbor'"),
-    ({"storage": BUFFER, "types": HETEROGENEOUS}, "partitions have nodes of one type; take storage 'cached'"),
+    (
+        {"storage": BUFFER, "features": (SOME_FEATURES,)},
+        "the learned rows of types without any lie in memory; take storage 'cached'",
+    ),
     ({"inputs": ("both",), "types": (SEVERAL_TYPES,)}, "each type enters by one map; take inputs 'auto'"),
     ({"inputs": ("both",), "model": BY_SCHEMA}, "each type enters by one map; take inputs 'auto'"),
     *(({"storage": BUFFER, "sampler": (name,)}, each.why_whole) for name, each in METHODS.items() if each.why_whole),

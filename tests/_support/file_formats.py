@@ -133,6 +133,10 @@ FORMATS: dict[str, tuple[Callable[[Path], object], Callable[[Path], Iterable[Any
         lambda place: partitions.write_partitions(GRAPH, place, 4, train=range(9), progress=False),
         read_partitions,
     ),
+    "partitions of types": (
+        lambda place: partitions.write_partitions(TYPED, place, 4, train=range(9), progress=False),
+        read_partitions,
+    ),
     "parts": (
         lambda place: distributed.partition_graph(
             GRAPH, place, 2, method="random", edges="grid", train=range(9), progress=False

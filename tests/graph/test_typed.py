@@ -16,7 +16,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nodeflow import FullSampler, Graph, convert, distributed, partitions, transform
+from nodeflow import FullSampler, Graph, convert, distributed, transform
 from nodeflow.graph import Schema
 from nodeflow.testing import typed_graphs
 
@@ -218,7 +218,6 @@ def test_types_of_ids(sizes: list[int], data: st.DataObject) -> None:
         convert.to_node_table,
         lambda graph: convert.to_networkx(graph),
         lambda graph: convert.to_networkx(FullSampler(graph, 1)([3])),
-        lambda graph: partitions.write_partitions(graph, "/nowhere", 2, progress=False),
         lambda graph: distributed.partition_graph(graph, "/nowhere", 2, renumber=True, progress=False),
     ],
 )

@@ -15,6 +15,7 @@ from _support.training_tools import same_result, stopped_at
 from nodeflow import FullSampler, Graph
 from nodeflow.datasets import Dataset, debian, read_folder
 from nodeflow.nn import TypedModel
+from nodeflow.partitions import write_partitions
 from nodeflow.storage import Lookahead
 from nodeflow.training import Checkpoints, Settings, Trainer, load_model
 from nodeflow.training._folder import Run
@@ -22,6 +23,9 @@ from nodeflow.training._graph import directed
 
 MODELS = ("rgcn", "hgt", "typed")
 SHORT = Settings(target="paper", fanouts=(4, 4), hidden=16, embedding=8, lr=0.02, dropout=0.1, batch_size=64, epochs=2)
+BUFFERED = Settings(
+    target="paper", fanouts=(4, 4), hidden=16, lr=0.01, batch_size=20, storage="partitions", partitions="parts", slots=2
+)
 
 
 def papers() -> Graph:
@@ -94,6 +98,56 @@ def test_features_in_files_give_the_same_run(tmp_path: Path) -> None:
         if storage == "cached":
             assert [len(x.ids) for x in columns] == {"1100 B": [90, 1], "2 MB": [90, 200]}[memory["memory"]]
         assert isinstance(trainer.batches, Lookahead) == (storage == "lookahead")
+
+
+@pytest.mark.parametrize("model", ["hgt", "rgcn", "typed", pytest.param("sage", marks=pytest.mark.slow)])
+def test_it_trains_on_partitions(model: str, tmp_path: Path, cli: Cli) -> None:
+    graph = papers()
+    graph.nodes["venue"].data["x"] = torch.eye(5)
+    graph.save(tmp_path / "data")
+    parts, run, again = (tmp_path / name for name in ("parts", "run", "again"))
+    partition = ["partition", tmp_path / "data", "--target", "paper", "--parts", 4, "--output", parts]
+    assert "4 parts of 75 nodes (author 23, venue 2, paper 50)" in cli(*partition)
+    settings = BUFFERED.replace(model=model, partitions=str(parts), epochs=8)
+    folder = read_folder(tmp_path / "data")
+    wanted = Trainer(folder, settings).run()
+    assert wanted.test_score > 0.6  # of partitions half of the edges are seen
+    for step in (1, 5):
+        assert stopped_at(Trainer(folder, settings, checkpoints=Checkpoints(again, epochs=0)), step)
+        trainer = Trainer(folder, settings)
+        assert Checkpoints(again).restore(trainer)
+        assert same_result(trainer.run(), wanted)
+    words = ["--model", model, "--target", "paper", "--no-plot", "--storage", "partitions", "--partitions", parts]
+    printed = cli("train", tmp_path / "data", *SMALL, "--output", run, *words, "--slots", 2)
+    tested = next(line for line in printed.splitlines() if line.startswith(" test"))
+    assert tested in cli("evaluate", run)
+    assert "the same, bit for bit" in cli("reproduce", run)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"author": torch.rand(90, 3)}, "features of node 0 are others"),
+        ({"venue": torch.rand(5, 2)}, "its features of type 'venue' are torch.float32"),
+        ({}, "its types are Schema"),
+    ],
+)
+def test_partitions_of_other_data_are_refused(change: dict[str, torch.Tensor], message: str, tmp_path: Path) -> None:
+    graph = papers()
+    graph.nodes["venue"].data["x"] = torch.eye(5)
+    data = Dataset("papers", graph).of_type("paper")
+    direction = "both" if "types" in message else "in"
+    write_partitions(data.graph, tmp_path / "parts", 4, train=data.train, progress=False)
+    for name, x in change.items():
+        data.graph.nodes[name].data["x"] = x
+    settings = BUFFERED.replace(model="hgt", direction=direction, partitions=str(tmp_path / "parts"))
+    with pytest.raises(ValueError, match=message):
+        Trainer(data, settings)
+
+
+def test_learned_rows_do_not_come_from_partitions() -> None:
+    with pytest.raises(ValueError, match="the learned rows of types without any lie in memory"):
+        Trainer(data(), BUFFERED.replace(model="hgt"))
 
 
 def test_the_command(tmp_path: Path, cli: Cli) -> None:
