@@ -108,8 +108,10 @@ def results() -> dict[str, np.ndarray]:
         work_on_vectors(*(numbers(rng, dtype) for _ in range(3)), out)
         found[f"vectors of {dtype.__name__}"] = out
         out = np.zeros((2, ROWS * 16), dtype)
-        work_with_rounding(*(numbers(rng, dtype, usual=True) for _ in range(3)), out)
+        a, b, c = (numbers(rng, dtype, usual=True) for _ in range(3))
+        work_with_rounding(a, b, c, out)
         found[f"rounded {dtype.__name__}"] = out
+        found[f"error of {dtype.__name__}"] = np.finfo(dtype).eps * (np.abs(a * b) + np.abs(c))
     words, halves = rng.integers(0, 2**16, ROWS * 16, np.uint16), rng.integers(-(2**15), 2**15, ROWS * 16, np.int16)
     out, read = np.zeros(ROWS * 16, np.uint16), np.zeros((2, ROWS * 16), np.float32)
     work_on_words(words, halves, numbers(rng, np.float32), out, read)
