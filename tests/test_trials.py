@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.slow
 TRIALS = Path(__file__).parents[1] / "trials"
 
 

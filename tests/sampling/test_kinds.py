@@ -271,7 +271,7 @@ def test_a_graph_of_types_that_fails_is_printed_small() -> None:
     assert 0 < names["graph"].num_edges < 40
 
 
-@pytest.mark.parametrize("of_nodes", [True, False])
+@pytest.mark.parametrize("of_nodes", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_checks_of_samplers_know_times_of_nodes(of_nodes: bool) -> None:
     class Late(TemporalNeighborSampler):
         def read_graph(self) -> None:
