@@ -35,8 +35,9 @@ def test_a_wrapped_model_keeps_inference(graph: Graph) -> None:
     model, x = GraphSAGE(3, 4, 2), torch.rand(graph.num_nodes, 3)
     expected = model.inference(graph, x)
     average = torch.optim.swa_utils.AveragedModel(model)
-    on_cpu = torch.nn.DataParallel(model, []) if torch.cuda.is_available() else torch.nn.DataParallel(model)
-    for wrapped in (model, on_cpu, average, torch.nn.Sequential(model)):
+    # with a GPU it takes models that are there
+    parallel = [] if torch.cuda.is_available() else [torch.nn.DataParallel(model)]
+    for wrapped in (model, *parallel, average, torch.nn.Sequential(model)):
         torch.testing.assert_close(inference(wrapped, graph, x), expected)
     torch.testing.assert_close(inference(average, graph, x, nodes=[2, 0], chunk_size=1), expected[[2, 0]])
     with pytest.raises(ValueError, match="must hold one FlowModel, got 0 in Linear"):
