@@ -221,7 +221,7 @@ print(peak(folder=place, out=out), peak())
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="reads the memory of a process from /proc")
 def test_memory_is_bounded(tmp_path: Path) -> None:
     """Pages of files are left out: the system takes them back when it needs room."""
-    size = 50_000
+    size = 200_000  # beside 100 MB of rows, 20 to 30 MB for any number of nodes are little
     graph = random_graph(0, size, 2 * size)
     graph.ndata["feat"] = torch.rand(size, 32)
     graph.save(tmp_path / "g")
@@ -230,4 +230,4 @@ def test_memory_is_bounded(tmp_path: Path) -> None:
     in_files, in_memory = map(int, told.split())
     rows = size * 128 * 4  # of one layer
     assert in_memory > 1.5 * rows
-    assert in_files < 0.8 * rows
+    assert in_files < 0.5 * rows
