@@ -11,7 +11,7 @@ from nodeflow._base.checks import Ints, as_array, check_type, describe, first_tr
 from nodeflow._base.frozen import Frozen, Lazy
 from nodeflow._base.types import Array, EdgeFilter
 from nodeflow._peers.held import HeldGraph
-from nodeflow._rows.rows import Rows, whole_column
+from nodeflow._rows.rows import Rows, fetch_rows, whole_column
 from nodeflow.random import hash_ids
 
 
@@ -25,8 +25,7 @@ def edge_column(graph: HeldGraph, name: str, argument: str, other: float | None 
     check_type(name, argument, str, "the name of a column of graph.edata")
     if name in graph.edata:
         return _as_entries(graph.held.edata[name], name, argument)
-    parts = _of_relations(graph, name)
-    if not parts:
+    if not any(name in part.data for part in graph.relations.values()):
         own = {f"{n} of {p.name[1]}" for p in graph.relations.values() for n in p.data if p.data is not graph.edata}
         raise KeyError(
             f"{argument}: graph.edata has no column {name!r}; it has {', '.join(graph.edata) or 'none'}"
@@ -35,16 +34,24 @@ def edge_column(graph: HeldGraph, name: str, argument: str, other: float | None 
     without = [part.name for part in graph.relations.values() if name not in part.data]
     if other is None and without:
         raise KeyError(f"{argument}: every relation must have the column {name!r}; without it are {without}")
-    columns = [(ids, _as_entries(column, name, argument)) for ids, column in parts]
-    entries = np.full(graph.num_edges, other or 0, np.result_type(*(column for _, column in columns)))
-    for ids, column in columns:
-        entries[ids.start : ids.stop] = column
+    columns = [(places, _as_entries(rows, name, argument)) for places, rows in columns_of_relations(graph, name)]
+    entries = np.full(graph.held.num_edges, other or 0, np.result_type(*(column for _, column in columns)))
+    for places, column in columns:
+        entries[places] = column
     return entries
 
 
-def _of_relations(graph: HeldGraph, name: str) -> list[tuple[range, Tensor]]:
-    """Return the ids of the edges of each relation that has a column ``name``, and that column."""
-    return [(part.ids, part.data[name]) for part in graph.relations.values() if name in part.data]
+def columns_of_relations(graph: HeldGraph, name: str) -> list[tuple[Ints, Tensor]]:
+    """Return which of the edges held here each relation with a column ``name`` has, ascending, and their rows."""
+    held = graph.held
+    parts = [part for part in held.relations.values() if name in part.data]
+    if not parts:
+        return []
+    eid, columns = held.whole.edge_ids_of(np.arange(held.num_edges)), []
+    for part in parts:
+        places = np.flatnonzero((eid >= part.ids.start) & (eid < part.ids.stop))
+        columns.append((places, fetch_rows(part.data[name], torch.from_numpy(eid[places] - part.ids.start))))
+    return columns
 
 
 def _as_entries(column: Tensor | Rows, name: str, argument: str) -> Array:
@@ -59,8 +66,8 @@ def _as_entries(column: Tensor | Rows, name: str, argument: str) -> Array:
 
 def is_float64(graph: HeldGraph, name: str) -> bool:
     """Whether an edge column, or that of a relation, is float64; then so are estimator weights made of it."""
-    columns = [graph.edata[name]] if name in graph.edata else [column for _, column in _of_relations(graph, name)]
-    return any(column.dtype == torch.float64 for column in columns)
+    frames = [graph.edata] if name in graph.edata else [part.data for part in graph.relations.values()]
+    return any(frame[name].dtype == torch.float64 for frame in frames if name in frame)
 
 
 def edge_numbers(graph: HeldGraph, name: str, argument: str, *, signed: bool = True) -> Array:

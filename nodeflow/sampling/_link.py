@@ -375,20 +375,22 @@ class LinkSampler(SamplerBase):
     def _edges_between(self, links: Links) -> Ints:
         """The ids of the edges between the ends of links that ``exclude`` leaves out, some repeatedly; collective."""
         u, v, schema = links.src, links.dst, self.graph.schema
-        if self._joined is None or isinstance(self.exclude, tuple):
-            if self._joined is None:
-                ends = torch.from_numpy(np.stack([np.concatenate([u, v]), np.concatenate([v, u])]))
-                ids = self.graph.edge_ids(ends[0], ends[1], return_uv=True)[2].numpy()
-            else:
-                ids = self._joined.between(u, v)
-            chosen = self.exclude if isinstance(self.exclude, tuple) else schema.relations
-            numbers = [number for number, relation in enumerate(schema.relations) if relation in chosen]
-            return ids if len(numbers) == len(schema.relations) else ids[np.isin(schema.relations_of(ids), numbers)]
-        kinds, own = schema.reversals(), np.full(len(u), -1)
-        if self.relation is None and links.relation is not None:
-            own = kinds[links.relation]
-        parts = [u[:0]]
-        for kind in np.unique(own):
-            ids = self._joined.between(u[own == kind], v[own == kind])
-            parts.append(ids if kind < 0 else ids[kinds[schema.relations_of(ids)] == kind])
-        return np.concatenate(parts)
+        if self._joined is None:
+            ends = torch.from_numpy(np.stack([np.concatenate([u, v]), np.concatenate([v, u])]))
+            ids = self.graph.edge_ids(*ends, return_uv=True)[2].numpy()
+        else:
+            ids = self._joined.between(u, v)
+        relations = schema.relations_of(ids)
+        if isinstance(self.exclude, tuple):
+            return ids[np.isin(relations, [i for i, name in enumerate(schema.relations) if name in self.exclude])]
+        if self.relation is not None or links.relation is None:
+            return ids
+        # of each pair of ends the edges of the seed's relation and of its reverse; all, if it has none
+        pairs = (u, v), tuple(part.numpy() for part in self.graph.find_edges(ids))
+        of_links, of_edges = (np.minimum(a, b) * schema.num_nodes + np.maximum(a, b) for a, b in pairs)
+        kinds = schema.reversals()
+        left_out = np.isin(of_edges, of_links[kinds[links.relation] < 0])
+        for kind in np.unique(kinds[kinds >= 0]):
+            own = np.isin(of_edges, of_links[kinds[links.relation] == kind])
+            left_out |= own & (kinds[relations] == kind)
+        return ids[left_out]

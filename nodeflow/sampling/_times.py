@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
 from nodeflow._base.checks import as_array, check_type, describe, first_true
 from nodeflow._base.types import Array, NumbersLike
-from nodeflow._edges.columns import check_edges, edge_column
-from nodeflow._edges.edges import NOTHING, Edges
-from nodeflow._rows.rows import Rows, fetch_rows, whole_column
+from nodeflow._edges.columns import check_edges, columns_of_relations, edge_column
+from nodeflow._edges.edges import Edges
+from nodeflow._rows.rows import Rows, whole_column
 from nodeflow.graph import Graph
 
 _KINDS = "integers or floats"
@@ -33,23 +32,18 @@ def times_of_edges(graph: Graph, name: str) -> Callable[[Edges], Array]:
     Raises KeyError where there is no such column, TypeError and ValueError for one that does not hold times.
     """
     check_type(name, "time", str, "the name of a column")
-    own, held = time_column(graph, name) if name in graph.edata else None, graph.held
-    relations = [] if own is not None else [part for part in held.relations.values() if name in part.data]
-    eid = held.whole.edge_ids_of(np.arange(held.num_edges)) if relations else NOTHING
-    of_edges = []
-    for part in relations:
-        here = np.flatnonzero((eid >= part.ids.start) & (eid < part.ids.stop))
-        rows = fetch_rows(part.data[name], torch.from_numpy(eid[here] - part.ids.start))
-        of_edges.append((here, _times_in(rows, name)))
+    own = time_column(graph, name) if name in graph.edata else None
+    relations = columns_of_relations(graph, name) if own is None else []
+    of_edges = [(places, _times_in(rows, name)) for places, rows in relations]
     of_nodes = times_of_nodes(graph, name)
     columns = [each for each in (own, of_nodes, *(column for _, column in of_edges)) if each is not None]
     if not columns:
         raise KeyError(f"time: neither edges nor nodes have a column {name!r}, of all of them or of a type")
     kind = _one_kind(columns, name)
     if of_edges:
-        own = np.full(held.num_edges, NO_TIME[kind])
-        for here, column in of_edges:
-            own[here] = column
+        own = np.full(graph.held.num_edges, NO_TIME[kind])
+        for places, column in of_edges:
+            own[places] = column
 
     def stamps_of(edges: Edges) -> Array:
         stamps = [] if own is None else [edges.by_position(own)]

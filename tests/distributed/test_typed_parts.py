@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import hashlib
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -57,6 +58,8 @@ def with_columns(graph: Graph) -> Graph:
         edges.data["y"] = torch.arange(len(edges) * (i + 1.0)).view(len(edges), i + 1)
         if i % 2:
             edges.data["time"] = torch.arange(len(edges)) % 7
+        else:
+            edges.data["v"], edges.data["kept"] = torch.rand(len(edges)) + 0.1, torch.arange(len(edges)) % 2 == 0
     return graph
 
 
@@ -91,6 +94,7 @@ SAMPLERS: dict[str, Make] = {
     "neighbor, some relations": lambda g: NeighborSampler(g, [{"writes": 1, "cites": -1}, {"knows": 2, "of": 1}]),
     "neighbor, filter": lambda g: NeighborSampler(g, [2, 2], edge_filter=np.arange(g.num_edges) % 3 > 0, prob="w"),
     "neighbor, reuse": lambda g: NeighborSampler(g, [2, 2], reuse=True),
+    "neighbor, columns of relations": lambda g: NeighborSampler(g, [2, 1], prob="v", weight="v", edge_filter="kept"),
     "bernoulli": lambda g: BernoulliSampler(g, [2, 1]),
     "labor": lambda g: LaborSampler(g, [2, 1]),
     "labor, 1": lambda g: LaborSampler(g, [2, 1], iterations=1),
@@ -227,6 +231,23 @@ def test_loaders_tables_and_links() -> None:
     assert THREE.run(lambda graph, rank: work(graph, rank, None)) == expected
 
 
+@pytest.mark.parametrize("exclude", ["reverse", ["cites"], ["extends", "rev_cites"]])
+def test_links_leave_out_the_relations_that_they_name(exclude: Any) -> None:
+    ring = [0, 1, 2, 3], [1, 2, 3, 0]
+    edges = {("p", "cites", "p"): ring, ("p", "extends", "p"): ring}
+    graph = Graph.typed({"p": 4}, edges, reverse=True)
+
+    def work(graph: Graph, rank: int) -> list[int]:
+        return sorted(LinkSampler(FullSampler(graph, 1), exclude=exclude)([rank, 2]).flows[0].parent_eid.tolist())
+
+    one_process = [work(graph, rank) for rank in range(2)]
+    assert Parts(graph, [0, 1, 0, 1], 2).run(work) == one_process
+    hidden = {"cites", "rev_cites"} if exclude == "reverse" else {*exclude}
+    names = [name for _, name, _ in graph.schema.relations]
+    drawn = Counter(names[i] for i in graph.schema.relations_of(torch.tensor(one_process[0])))
+    assert drawn == {name: 2 if name in hidden else 4 for name in names}  # of both seeds, in a ring of 4
+
+
 @pytest.mark.parametrize("kind", ["hgt", "rgcn", "typed"])
 @pytest.mark.parametrize("chunk_size", [None, 2])
 def test_full_passes(kind: str, chunk_size: int | None) -> None:
@@ -254,8 +275,9 @@ def test_full_passes(kind: str, chunk_size: int | None) -> None:
 def test_a_table_of_all_nodes_serves_several_types() -> None:
     def learned(graph: Graph, ranks: list[int]) -> torch.Tensor:
         table = EmbeddingTable(graph, 4, lr=0.1, dtype=torch.float64, seed=3)
-        torch.manual_seed(1)
         encoder = nn.TypedLinear({"author": table, "paper.x": table, "type": 3, "empty": table}, 4).double()
+        for weight in encoder.parameters():  # ranks are threads here, which share torch's random numbers
+            torch.nn.init.constant_(weight, 0.3)
         for _ in range(2):
             rows = []
             for rank in ranks:
