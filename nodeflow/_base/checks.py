@@ -66,9 +66,12 @@ def as_ids(value: object, name: str, upper: int, what: str = "node", *, lower: i
 
 
 def pinned(tensor: torch.Tensor) -> torch.Tensor:
-    """Return a tensor in page-locked memory. Raises ValueError where torch has no device that copies from there."""
+    """Return a dense tensor in page-locked memory, a sparse one as it is.
+
+    Raises ValueError where torch has no device that copies from there.
+    """
     try:
-        return tensor.pin_memory()
+        return tensor.pin_memory() if tensor.layout == torch.strided else tensor
     except RuntimeError as error:
         words = str(error).splitlines()[0]
         raise ValueError(f"pin_memory needs a GPU that torch can use ({words}); without one leave it out") from None

@@ -1,6 +1,6 @@
 """Files that keep compiled loops for the next process, without which a program goes on.
 
-numba writes them beside the modules of loops or, where nobody may write there, into the user's cache folder.
+numba writes them into ``__pycache__`` of the loops' folder or, if that is read-only, into the user's cache folder.
 """
 
 from __future__ import annotations
@@ -19,9 +19,7 @@ class LoopFiles(FunctionCache):
         try:
             super().save_overload(sig, data)
         except OSError as error:
-            words = (
-                f"compiled loops cannot be kept in {self.cache_path}, so every process compiles them: {error.strerror}"
-            )
+            words = f"compiled loops cannot be kept in {self.cache_path}, so every process compiles them: {error}"
             warnings.warn(words, RuntimeWarning, stacklevel=2)
 
 
@@ -36,6 +34,6 @@ def named(error: RuntimeError) -> Exception:
     if "no locator available" not in str(error):
         return error
     return OSError(
-        f"compiled loops are kept beside {__file__} or in the cache folder of the user, and neither can be written: "
-        "set NUMBA_CACHE_DIR to a folder that can"
+        f"numba stores compiled loops in the folder of {__file__} or in the user's cache folder, and both are "
+        "read-only: set NUMBA_CACHE_DIR to a folder that can be written"
     )

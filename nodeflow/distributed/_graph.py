@@ -24,7 +24,7 @@ from nodeflow._rows.rows import take_rows
 from nodeflow._runtime import process
 from nodeflow._schema.schema import Relation
 from nodeflow.distributed._held import DistributedRows, HeldEnds, HeldPart
-from nodeflow.graph import Frame, Graph, GraphFrame, Types, columns_of
+from nodeflow.graph import Frame, Graph, GraphFrame, Types, columns_of, with_schema
 from nodeflow.partitions import GraphPart, GraphParts, sums
 
 
@@ -53,6 +53,7 @@ class DistributedGraph(Graph):
         nodes, edges, types = frames_of(parts, part, peers) if frames is None else frames
         self._set(parts=parts, peers=peers, ndata=nodes, edata=edges, _types=types, uid=str(uuid.uuid4()))
         self._set(held=HeldPart(parts, part, peers, edges, self.relations))
+        types.link(nodes, edges)
         process.graphs[self.uid] = self
 
     @classmethod
@@ -176,8 +177,8 @@ def frames_of(parts: GraphParts, part: GraphPart, peers: PeerGroup) -> tuple[Fra
         "edges": list(parts.schema.relations.items()),
     }
 
-    def frame(kind: str, num_rows: int, columns: Mapping[str, Tensor], of: str = "", *here: Any) -> Frame:
-        rows = {n: DistributedRows(peers, parts, kind, n + of, held, *here) for n, held in columns.items()}
+    def frame(kind: str, num_rows: int, columns: Mapping[str, Tensor], of: str = "", *ids: Any) -> Frame:
+        rows = {n: DistributedRows(peers, parts, kind, n + of, held, *ids) for n, held in columns.items()}
         return GraphFrame(num_rows, rows)
 
     def of_type(kind: str, number: int, num_rows: int) -> Frame:
@@ -201,13 +202,8 @@ def open_whole(folder: FileLike, *, verify: bool | None) -> Graph:
     order = torch.from_numpy(parts.places(np.arange(parts.num_edges), "edge"))
     edata = {name: take_rows(column, order) for name, column in part.edata.items()}
     plain = Graph(np.cumsum(indptr), part.src, edge_ids=part.edge_ids, ndata=part.ndata, edata=edata)
-    types = Types.of(
-        parts.schema,
-        plain.ndata,
-        plain.edata,
-        lambda kind, i, num_rows: GraphFrame(num_rows, part.frames[columns_of(kind, i)]),
-    )
-    return Graph._trusted(plain.csc(), plain.ndata, plain.edata, types)
+    frames = part.frames
+    return with_schema(plain, parts.schema, lambda kind, i, num_rows: GraphFrame(num_rows, frames[columns_of(kind, i)]))
 
 
 def open_part(folder: FileLike, timeout: float, *, verify: bool | None) -> tuple[GraphParts, GraphPart, PeerGroup]:

@@ -186,8 +186,8 @@ class DistributedRows(RowsBase):
     ``fetch`` is collective: every process calls it, in the same order, with ids of its own, which may be none. An id
     that is asked for repeatedly travels once. ``kind`` says what rows belong to, "node" or "edge"; ``parts`` where a
     row lies among those of its owner. ``held`` are the rows that this process holds, ``[k, ...]``, in the order of its
-    part. A column of one type or relation has its ``ids``, and those of them that are ``here``, ascending: its rows are
-    asked for by local ids, and ``held`` has those of ``here``.
+    part. A column of one type or relation has its ``ids``, and ``held_ids``, those of them that this process holds,
+    ascending: its rows are asked for by local ids.
     """
 
     collective = True
@@ -200,14 +200,14 @@ class DistributedRows(RowsBase):
         name: str,
         held: Tensor | Rows,
         ids: range | None = None,
-        here: Array | None = None,
+        held_ids: Array | None = None,
     ) -> None:
         self._peers, self._kind, self._what, self.held = peers, kind, f"{kind} column {name}", held
         self._owners = partial(peers.owners, kind=kind)
         self._places: Callable[[Ints], Ints] = partial(parts.places, kind=kind)
         self.ids = range(parts.num_nodes if kind == "node" else parts.num_edges) if ids is None else ids
-        if here is not None:
-            self._places = partial(_rows_among, here)
+        if held_ids is not None:
+            self._places = partial(_rows_among, held_ids)
         self.shape, self.dtype, self.layout = (len(self.ids), *held.shape[1:]), held.dtype, layout_of(held)
 
     def fetch(self, ids: IdsLike, out: Tensor | None = None) -> Tensor:
@@ -216,9 +216,9 @@ class DistributedRows(RowsBase):
             return super().fetch(ids, out)
 
     def _read(self, ids: Ints, out: Tensor | None) -> Tensor:
-        return self._peers.fetch(self._what, ids + self.ids.start, self._owners, self.here)
+        return self._peers.fetch(self._what, ids + self.ids.start, self._owners, self.rows_here)
 
-    def here(self, ids: Ints) -> Tensor:
+    def rows_here(self, ids: Ints) -> Tensor:
         """Return rows that this process holds, by their ids in the graph."""
         return fetch_rows(self.held, torch.from_numpy(self._places(ids)))
 
@@ -226,9 +226,9 @@ class DistributedRows(RowsBase):
         return f"{self.held.shape[0]} rows here"
 
 
-def _rows_among(here: Array, ids: Ints) -> Ints:
+def _rows_among(held_ids: Array, ids: Ints) -> Ints:
     # of one data type: numpy would convert all that it searches
-    return np.searchsorted(here, ids.astype(here.dtype))
+    return np.searchsorted(held_ids, ids.astype(held_ids.dtype))
 
 
 class HeldRows(RowsBase):
@@ -243,4 +243,4 @@ class HeldRows(RowsBase):
         return cls(column) if isinstance(column, DistributedRows) else column
 
     def _read(self, ids: Ints, out: Tensor | None) -> Tensor:
-        return self._rows.here(ids + self._rows.ids.start)
+        return self._rows.rows_here(ids + self._rows.ids.start)

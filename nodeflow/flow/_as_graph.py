@@ -12,7 +12,7 @@ from torch import Tensor
 from nodeflow._base.calls import checked
 from nodeflow._base.checks import Ints
 from nodeflow._base.types import Array
-from nodeflow.graph import Graph, GraphFrame, Schema, Types
+from nodeflow.graph import Graph, GraphFrame, Schema, with_schema
 
 if TYPE_CHECKING:
     from nodeflow.flow._node_flow import NodeFlow
@@ -60,6 +60,7 @@ def union(batch: NodeFlow, *, weights: bool = False) -> Graph:
 
     Nodes come type after type, in the order of first appearance, layer 0 first; edges relation after relation, by
     destination, then source. Edges of no relation, and those drawn against their direction, leave a graph of one type.
+
     The columns are
 
     - nodes: ``parent_nid`` int64; ``layers``, bits; with contexts ``context`` int64;
@@ -127,8 +128,7 @@ def union(batch: NodeFlow, *, weights: bool = False) -> Graph:
     indptr = np.searchsorted(dst[stored], np.arange(len(first) + 1))
     graph = Graph(indptr, src[stored], edge_ids=None if (np.diff(ids) == 1).all() else ids, ndata=ndata, edata=edata)
     own = schema.counted(types[first], kinds[distinct])
-    kept = Types.of(own, graph.ndata, graph.edata, lambda _, __, num_rows: GraphFrame(num_rows))
-    return Graph._trusted(graph.csc(), graph.ndata, graph.edata, kept)
+    return with_schema(graph, own, lambda _, __, num_rows: GraphFrame(num_rows))
 
 
 def _numbered(kinds: Ints, dst: Ints, src: Ints, eid: Ints, flow: Ints) -> tuple[Ints, Ints]:

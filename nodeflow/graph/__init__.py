@@ -27,6 +27,7 @@ from nodeflow.graph._types import columns_of as columns_of
 from nodeflow.graph._types import own_parts as own_parts
 from nodeflow.graph._types import with_frames as with_frames
 from nodeflow.graph._types import with_reverses as with_reverses
+from nodeflow.graph._types import with_schema as with_schema
 from nodeflow.graph._types import with_types_of as with_types_of
 
 __all__ = ["Frame", "Graph", "NodeNames", "OfType", "Schema"]

@@ -168,7 +168,7 @@ class Frame(MutableMapping[str, Tensor]):
 
         Raises ValueError where there is no GPU.
         """
-        return self._each(lambda column: pinned(column) if column.layout == torch.strided else column)
+        return self._each(pinned)
 
     def __repr__(self) -> str:
         words = ", ".join(f"{name} {summary(column)}" for name, column in self._columns.items())

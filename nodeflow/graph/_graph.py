@@ -46,7 +46,7 @@ from nodeflow.graph._hints import check_arrays, holds_text, size_of
 from nodeflow.graph._lookups import Lookups
 from nodeflow.graph._names import NodeNames, listed
 from nodeflow.graph._plot import plot
-from nodeflow.graph._types import ByName, TypedEdges, TypedNodes, Types, typed_parts
+from nodeflow.graph._types import ByName, TypedEdges, TypedNodes, Types, typed_parts, with_schema
 
 Arrays: TypeAlias = Sequence[Stored | None]
 """``indptr``, sources and edge ids of the in-edges."""
@@ -240,8 +240,7 @@ class Graph(Lookups):
         parts = typed_parts(nodes, edges, reverse)
         size, ndata, edata = parts.schema.num_nodes, parts.only("nodes"), parts.only("edges")
         plain = cls.from_edges(parts.src, parts.dst, num_nodes=size, ndata=ndata, edata=edata)
-        types = Types.of(parts.schema, plain.ndata, plain.edata, parts.frame)
-        return cls._trusted(plain.csc(), plain.ndata, plain.edata, types)
+        return with_schema(plain, parts.schema, parts.frame)
 
     @checked
     def save(self, folder: FileLike, *, overwrite: bool = False) -> None:

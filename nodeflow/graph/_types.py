@@ -199,7 +199,12 @@ def with_types_of(graph: Graph, whole: Graph, nodes: Ints, edges: Ints) -> Graph
         taken = torch.from_numpy(rows)
         return GraphFrame(num_rows, {name: take_rows(of_type.data[name], taken) for name in of_type.data})
 
-    return graph._trusted(graph.csc(), graph.ndata, graph.edata, Types.of(own, graph.ndata, graph.edata, frame))
+    return with_schema(graph, own, frame)
+
+
+def with_schema(graph: Graph, schema: Schema, frame: Callable[[str, int, int], Frame]) -> Graph:
+    """Return a graph of the same edges and columns, with types; ``frame`` is as for ``Types.of``."""
+    return graph._trusted(graph.csc(), graph.ndata, graph.edata, Types.of(schema, graph.ndata, graph.edata, frame))
 
 
 def with_reverses(graph: Graph, *, keep: bool) -> Graph:

@@ -20,7 +20,7 @@ from nodeflow._disk.arrays import ArrayFile, map_csr, numpy_type, read_header
 from nodeflow._disk.streams import ArrayWriter
 from nodeflow._rows.csr import check_parts
 from nodeflow._rows.rows import as_array, concat_rows, from_numpy, slice_rows
-from nodeflow.graph import Frame, Graph, GraphFrame, Schema, Types
+from nodeflow.graph import Frame, Graph, GraphFrame, Schema, with_schema
 from nodeflow.partitions._partitions import Partitions
 from nodeflow.partitions._split import id_type, sums
 
@@ -275,9 +275,7 @@ class EdgeSlots:
         def frame(kind: str, number: int, num_rows: int) -> Frame:
             return GraphFrame(num_rows, edata[number] if kind == "edges" else None)
 
-        types = Types.of(Schema(of_types, of_kinds), plain.ndata, plain.edata, frame)
-        graph = Graph._trusted(plain.csc(), plain.ndata, plain.edata, types)
-        return StateEdges(graph, numbers, begin), bytes_read
+        return StateEdges(with_schema(plain, Schema(of_types, of_kinds), frame), numbers, begin), bytes_read
 
     def _read(self, missing: list[int]) -> int:
         """Read buckets, adjacent ones in one read; return the number of bytes."""

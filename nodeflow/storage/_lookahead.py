@@ -210,7 +210,8 @@ class Lookahead:
             part.fill(batch, ids, columns, pin)
         for i, node_type, name in self._copied:
             of = _of(batch.layers[i], node_type)
-            of.data[name] = _pinned(fetch_rows(_frame(graph, node_type)[name], of.parent_nid), pin)
+            rows = fetch_rows(_frame(graph, node_type)[name], of.parent_nid)
+            of.data[name] = pinned(rows) if pin else rows
 
     def __repr__(self) -> str:
         names = dict.fromkeys(name for part in self._parts for name in part.columns)
@@ -287,7 +288,8 @@ class _Part:
             part = _of(batch.layers[i], self.node_type)
             at = None if self._is_one_layer(batch) else torch.searchsorted(ids, part.parent_nid)
             for name in names:
-                part.data[name] = _pinned(columns[name] if at is None else take_rows(columns[name], at), pin)
+                rows = columns[name] if at is None else take_rows(columns[name], at)
+                part.data[name] = pinned(rows) if pin else rows
 
 
 def _of(layer: Layer, node_type: str | None) -> Layer | LayerPart:
@@ -298,10 +300,6 @@ def _of(layer: Layer, node_type: str | None) -> Layer | LayerPart:
 def _frame(graph: Graph, node_type: str | None) -> Frame:
     """Return the columns of a node type; None: those of all nodes."""
     return graph.ndata if node_type is None else graph.nodes[node_type].data
-
-
-def _pinned(rows: Tensor, pin: bool) -> Tensor:
-    return pinned(rows) if pin and not is_sparse(rows) else rows
 
 
 def _divided(loader: NodeFlowLoader) -> tuple[list[_Part], dict[int, list[str]], list[tuple[int, str | None, str]]]:

@@ -62,7 +62,7 @@ def predict(options: argparse.Namespace, say: Say) -> None:
     nodes = _nodes(options.nodes, dataset)
     if isinstance(trainer.task, LinkTask):
         if options.nodes == "all":
-            nodes = torch.tensor(trainer.task.asked(query.get("side", "destination")))
+            nodes = torch.tensor(trainer.task.query_nodes(query.get("side", "destination")))
         write_top_links(options.output, trainer, nodes, **query)
     else:
         write_predictions(options.output, trainer, nodes)

@@ -213,8 +213,8 @@ class LinkTask(Task):
     ) -> TopLinks:
         """Return the k best answers for each node, see ``Trainer.top_links``."""
         check_one_of(side, "side", SIDES)
-        relations, asked = self.relations(relation), self.asked(side)
-        ids = torch.from_numpy(as_ids(nodes, "nodes", asked.stop, lower=asked.start))
+        relations, possible = self.relations(relation), self.query_nodes(side)
+        ids = torch.from_numpy(as_ids(nodes, "nodes", possible.stop, lower=possible.start))
         kinds = torch.tensor(relations).repeat(len(ids)) if relations else None
         queries = ids.repeat_interleave(max(len(relations), 1))
         known = self.excluded if with_known else self.known
@@ -225,7 +225,7 @@ class LinkTask(Task):
             return TopLinks(*(part.view(len(ids), len(relations), k) for part in answers))
         return answers
 
-    def asked(self, side: str) -> range:
+    def query_nodes(self, side: str) -> range:
         """Return the nodes whose links have an end to find on a side."""
         return self.ends["source" if side == "destination" else "destination"]
 

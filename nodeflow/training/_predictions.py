@@ -98,8 +98,8 @@ def write_top_links(
     """
     place = check_predictions(Path(path))
     task, side = trainer.task, options.get("side", "destination")
-    everyone = task.asked(side) if isinstance(task, LinkTask) else ()
-    ids = as_ids(everyone if nodes is None else nodes, "nodes", task.dataset.graph.num_nodes)
+    possible = task.query_nodes(side) if isinstance(task, LinkTask) else ()
+    ids = as_ids(possible if nodes is None else nodes, "nodes", task.dataset.graph.num_nodes)
     answers = trainer.top_links(ids, k, **options)
     if not trainer.peers.is_first:
         return

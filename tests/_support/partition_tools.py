@@ -47,6 +47,16 @@ def edges_of_state(state: BufferState) -> list[tuple[int, int, int]]:
     return sorted(zip(src, dst, eid, strict=True))
 
 
+def members_of(graph: Graph, parts: Partitions, state: BufferState) -> list[int]:
+    """The nodes of a state, whose graph has all edges among them and no others."""
+    real = state.nodes >= 0
+    members = [v for v in range(graph.num_nodes) if int(parts.partition_of([v])) in state.partitions]
+    assert sorted(state.nodes[real].tolist()) == members
+    assert edges_of_state(state) == edges_among(graph, set(members))
+    assert not (state.graph.in_degrees() + state.graph.out_degrees())[~real].any()
+    return members
+
+
 # parts of processes
 
 

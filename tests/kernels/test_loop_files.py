@@ -51,5 +51,5 @@ def test_a_missing_folder_is_said_with_what_to_set() -> None:
     done = run(NO_FOLDER)
     assert done.returncode == 1
     last = done.stderr.strip().splitlines()[-1]
-    assert last.startswith("OSError: compiled loops are kept beside ")
-    assert last.endswith("set NUMBA_CACHE_DIR to a folder that can")
+    assert last.startswith("OSError: numba stores compiled loops in the folder of ")
+    assert last.endswith("set NUMBA_CACHE_DIR to a folder that can be written")

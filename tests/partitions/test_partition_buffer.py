@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from _support.partition_tools import edges_among, edges_of_state, random_graph, written
+from _support.partition_tools import edges_of_state, members_of, random_graph, written
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -63,11 +63,7 @@ def test_states_hold_the_induced_subgraph_and_every_seed_comes_once(
 def check_state(graph: Any, parts: Partitions, state: Any) -> None:
     """The graph of a state is the induced subgraph of the resident nodes, with their rows and those of its edges."""
     nodes, own = state.nodes, state.graph
-    real = nodes >= 0
-    members = [v for v in range(graph.num_nodes) if int(parts.partition_of([v])) in state.partitions]
-    assert sorted(nodes[real].tolist()) == members
-    assert edges_of_state(state) == edges_among(graph, set(members))
-    assert not (own.in_degrees() + own.out_degrees())[~real].any()
+    real, members = nodes >= 0, members_of(graph, parts, state)
     for name, column in graph.ndata.items():
         assert own.ndata[name][real].equal(column[nodes[real]])
         assert not own.ndata[name][~real].any()

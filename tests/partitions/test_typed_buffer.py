@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from _support.partition_tools import edges_among, edges_of_state, random_graph, written
+from _support.partition_tools import members_of, random_graph, written
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -99,11 +99,7 @@ def dense(column: torch.Tensor) -> torch.Tensor:
 def check_state(graph: Graph, parts: Partitions, state: BufferState) -> None:
     """The graph of a state is the induced subgraph of the resident nodes, with types, relations and all columns."""
     nodes, own = state.nodes, state.graph
-    real = nodes >= 0
-    members = [v for v in range(graph.num_nodes) if int(parts.partition_of([v])) in state.partitions]
-    assert sorted(nodes[real].tolist()) == members
-    assert edges_of_state(state) == edges_among(graph, set(members))
-    assert not (own.in_degrees() + own.out_degrees())[~real].any()
+    members_of(graph, parts, state)
     parents = state.parent_edges(torch.arange(own.num_edges))
     assert list(own.schema.nodes) == list(graph.schema.nodes)
     assert list(own.schema.relations) == list(graph.schema.relations)
@@ -111,13 +107,13 @@ def check_state(graph: Graph, parts: Partitions, state: BufferState) -> None:
     check_columns(own.ndata, graph.ndata, nodes, 0)
     check_columns(own.edata, graph.edata, parents, 0)
     for name, part in own.nodes.items():
-        here, ids = nodes[part.ids.start : part.ids.stop], graph.nodes[name].ids
-        assert all(v in ids for v in here[here >= 0].tolist())
-        check_columns(part.data, graph.nodes[name].data, here, ids.start)
+        parent_ids, ids = nodes[part.ids.start : part.ids.stop], graph.nodes[name].ids
+        assert all(v in ids for v in parent_ids[parent_ids >= 0].tolist())
+        check_columns(part.data, graph.nodes[name].data, parent_ids, ids.start)
     for relation, part in own.relations.items():
-        here, ids = parents[part.ids.start : part.ids.stop], graph.relations[relation].ids
-        assert all(e in ids for e in here.tolist())
-        check_columns(part.data, graph.relations[relation].data, here, ids.start)
+        parent_ids, ids = parents[part.ids.start : part.ids.stop], graph.relations[relation].ids
+        assert all(e in ids for e in parent_ids.tolist())
+        check_columns(part.data, graph.relations[relation].data, parent_ids, ids.start)
         for end, of in zip(ends[:, part.ids.start : part.ids.stop], relation[::2], strict=True):
             assert all(v in own.nodes[of].ids for v in end.tolist())
     indptr, _, _ = own.csc()

@@ -212,6 +212,41 @@ def test_parts_that_cannot_be_trained_on_are_refused(tmp_path: Path, monkeypatch
     assert _data.read_parts(parts("several", label=torch.eye(2)), links=False).num_classes == 2
 
 
+def two_types(folder: Path) -> Path:
+    papers = {"x": torch.ones(3, 1), "y": torch.tensor([0, 1, 1]), "train": torch.tensor([True, True, False])}
+    Graph.typed({"paper": papers, "author": {"x": torch.ones(2, 1)}}, {("author", "writes", "paper"): ([0], [2])}).save(
+        folder
+    )
+    return folder
+
+
+def test_parts_of_another_type_are_refused(tmp_path: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_data, "dist", SimpleNamespace(is_initialized=lambda: True))
+    words = ["--parts", "1", "--method", "random", "--for", "processes", "--target", "paper"]
+    cli("partition", two_types(tmp_path / "data"), "--output", tmp_path / "parts", *words)
+    assert _data.read_parts(str(tmp_path / "parts"), "paper", links=False).train.tolist() == [0, 1]
+    with pytest.raises(
+        ValueError, match="parts was cut for nodes that are not 'author': cut it with nodeflow partition"
+    ):
+        _data.read_parts(str(tmp_path / "parts"), "author", links=False)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (
+            ["--target", "author"],
+            "has no labels of 'author', so a model cannot be trained on it; nodes with labels are of type paper",
+        ),
+        (["--links", "--target", "writes"], "--links is for graphs with one relation"),
+    ],
+)
+def test_mistakes_of_parts_of_several_types(tmp_path: Path, cli: Cli, words: list[str], message: str) -> None:
+    place = ["--output", tmp_path / "a", "--parts", "1", "--method", "random", "--for", "processes"]
+    assert message in cli.failure("partition", two_types(tmp_path / "data"), *place, *words)
+    assert not (tmp_path / "a").exists()
+
+
 def test_metis_is_what_processes_get(data: Path, tmp_path: Path) -> None:
     pytest.importorskip("pymetis")
     assert status(["partition", str(data), "--parts", "2", "--for", "processes", "--output", str(tmp_path / "a")]) == 0
