@@ -12,7 +12,6 @@ from nodeflow._base.checks import Ints, as_int
 from nodeflow._edges.columns import edge_integers
 from nodeflow._edges.edges import Edges
 from nodeflow._edges.node_rows import NodeRows
-from nodeflow._schema.schema import Schema
 from nodeflow.graph import Graph
 from nodeflow.sampling._sampler import as_list, check_draws, check_size
 
@@ -97,36 +96,6 @@ def numbers_of(
     if len(by_name) < len(value):
         raise ValueError(f"{of} name one relation twice: {list(value)}")
     return np.array([by_name.get(name, 0) for name in every] or [0])
-
-
-def check_reach(
-    counts: Sequence[NDArray[Any]], schema: Schema, direction: str, seeds: Iterable[str], again: bool, of: str
-) -> None:
-    """Raise ValueError for a flow whose relations cannot be drawn by any type that seeds of some types reach.
-
-    Args:
-        counts: for each flow the number of every relation, 0 for none.
-        again: whether destinations of a flow are among those of the flow before.
-        of: what the numbers are called.
-    """
-    ways = {"in": [(2, 0)], "out": [(0, 2)], "both": [(2, 0), (0, 2)]}[direction]
-    reached = dict.fromkeys(seeds)
-    for flow in reversed(range(len(counts))):
-        named = [relation for relation, count in zip(schema.relations, counts[flow], strict=False) if count]
-        steps = [(r, r[end]) for r in named for start, end in ways if r[start] in reached]
-        # a number for all relations, and a dict that has all, may be for types that are not reached
-        if reached and not steps and 0 < len(named) < len(schema.relations):
-            possible = [r for r in schema.relations if any(r[start] in reached for start, _ in ways)]
-            word = {"in": "enter", "out": "leave", "both": "enter or leave"}[direction]
-            raise ValueError(
-                f"{of}[{flow}] draws nothing: it has {_listed(named)}, but its nodes are of type "
-                f"{', '.join(reached)}; relations that {word} these: {_listed(possible)}"
-            )
-        reached = dict.fromkeys([*(reached if again else ()), *(end for _, end in steps)])
-
-
-def _listed(relations: Iterable[tuple[str, ...]]) -> str:
-    return ", ".join(repr(" ".join(relation)) for relation in relations) or "none"
 
 
 def by_kind(

@@ -23,6 +23,7 @@ from nodeflow.sampling._distributed import norms_of_sources, squared_norms
 from nodeflow.sampling._kinds import by_kind, numbers_of
 from nodeflow.sampling._options import LayerOptions
 from nodeflow.sampling._pps import LayerCandidates, Picked, draw_columns, list_probabilities, read_scores
+from nodeflow.sampling._reach import Numbers
 from nodeflow.sampling._sampler import Sampler, Step, check_draws, check_size
 
 LayerSizes: TypeAlias = "PerFlow | Sequence[int | Mapping[str, int]]"
@@ -103,6 +104,9 @@ class LayerSampler(Sampler):
         if self.draw == "replacement":
             check_draws(max(map(int, np.concatenate(self._sizes))), "layer_sizes with replacement", schema.num_nodes)
         self.read_rows()
+
+    def _drawn_by_kind(self) -> Numbers:
+        return Numbers("layer_sizes", list(self.graph.schema.nodes), self._sizes)
 
     def read_rows(self) -> None:
         """Set what depends on the rows in ``reader``: the weights by position; empty where all are 1."""

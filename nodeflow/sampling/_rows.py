@@ -19,8 +19,9 @@ from nodeflow._edges.edges import NOTHING, Edges, contains
 from nodeflow.graph import Graph
 from nodeflow.sampling._bound import Reader
 from nodeflow.sampling._choice import Choice
-from nodeflow.sampling._kinds import Kinds, check_reach, relations, types_in
+from nodeflow.sampling._kinds import Kinds, relations, types_in
 from nodeflow.sampling._options import SamplerOptions
+from nodeflow.sampling._reach import Numbers
 from nodeflow.sampling._sampler import Sampler, Step
 
 
@@ -135,17 +136,12 @@ class RowSampler(Sampler):
         name, graph = self.edge_type, self.graph
         self.kinds = relations(graph, self.direction) if name is None else types_in(graph, name)
         self.reader = self.reader._replace(edges=self.kinds.lay_out(self.reader.edges, graph))
-        self._types_checked = set[frozenset[int]]()
 
-    def check_reach(self, nodes: Tensor) -> None:
-        if self.edge_type is not None or all(counts.all() for counts in self._counts):
-            return
-        schema = self.graph.schema
-        types = frozenset(np.flatnonzero(np.bincount(schema.types_of(nodes.numpy()))).tolist())
-        if types not in self._types_checked:
-            names, of = list(schema.nodes), "rates" if getattr(self, "rates", None) else "fanouts"
-            check_reach(self._counts, schema, self.direction, [names[i] for i in types], self.include_dst, of)
-            self._types_checked.add(types)
+    def _drawn_by_kind(self) -> Numbers | None:
+        if self.edge_type is not None:
+            return None
+        of = "rates" if getattr(self, "rates", None) else "fanouts"
+        return Numbers(of, list(self.graph.schema.relations), self._counts)
 
     def with_reader(self, reader: Reader) -> Self:
         # draws trust that rows are those of the kinds

@@ -19,6 +19,7 @@ from nodeflow.sampling._bound import BoundSampler, Candidates
 from nodeflow.sampling._choice import Choice, assemble
 from nodeflow.sampling._distributed import choose_edges
 from nodeflow.sampling._options import SubgraphOptions
+from nodeflow.sampling._reach import Numbers, check_reach
 
 
 class Step(NamedTuple):
@@ -113,6 +114,24 @@ class Sampler(BoundSampler):
         if self.reuse and not self.include_dst:
             raise ValueError("reuse=True shares prefixes of one structure, which needs include_dst=True")
         super().__init__(graph, num_flows, **options)
+
+    def read_graph(self) -> None:
+        super().read_graph()
+        self._types_checked = set[frozenset[int]]()
+
+    def _drawn_by_kind(self) -> Numbers | None:
+        """Return how much every flow draws of each relation or node type; None where a sampler does not say so."""
+        return None
+
+    def check_reach(self, nodes: Tensor) -> None:
+        numbers = self._drawn_by_kind()
+        if numbers is None or all(counts.all() for counts in numbers.counts):
+            return
+        schema = self.graph.schema
+        types = frozenset(np.flatnonzero(np.bincount(schema.types_of(nodes.numpy()))).tolist())
+        if types not in self._types_checked:
+            check_reach(numbers, schema, self.direction, [list(schema.nodes)[i] for i in types], self.include_dst)
+            self._types_checked.add(types)
 
     @abstractmethod
     def choose(self, dst: Tensor, step: Step) -> Choice:

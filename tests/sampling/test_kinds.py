@@ -18,9 +18,7 @@ from nodeflow import (
     Graph,
     History,
     LaborSampler,
-    LinkSampler,
     NeighborSampler,
-    NodeFlowLoader,
     RandomWalkSampler,
     ShadowSampler,
     TemporalNeighborSampler,
@@ -326,54 +324,6 @@ def test_a_node_that_is_not_there_yet_has_no_edges() -> None:
 )
 def test_samplers_of_types_pass_all_checks(make: Any) -> None:
     assert check_sampler(make(typed_graph(3)), [7]).passed
-
-
-@pytest.mark.parametrize("make", [NeighborSampler, LaborSampler, BernoulliSampler])
-def test_relations_that_no_reached_type_can_draw(make: Any) -> None:
-    edges: Any = {
-        ("author", "writes", "paper"): ([0, 1], [1, 0]),
-        ("paper", "at", "venue"): ([0, 1], [0, 0]),
-        ("paper", "cites", "paper"): ([0], [1]),
-    }
-    graph = Graph.typed({"author": 2, "paper": 2, "venue": 1}, edges)
-    message = (
-        r"fanouts\[0\] draws nothing: it has 'author writes paper', but its nodes are of type venue; relations that "
-        r"enter these: 'paper at venue'"
-    )
-    for wrong, options in (([{"writes": 5}], {}), ([{"writes": 5, "cites": 0}, {"writes": 5}], {})):
-        sampler = make(graph, wrong, **options)
-        with pytest.raises(ValueError, match="draws nothing"):
-            sampler([4])
-        with pytest.raises(ValueError, match="draws nothing"):
-            NodeFlowLoader(sampler, [4])
-        # some of the seeds can draw, and their batches may lack these
-        assert [batch.seeds.tolist() for batch in NodeFlowLoader(sampler, [2, 4], batch_size=1)] == [[2], [4]]
-        assert sampler([4, 2]).flow_sizes[-1] == 1
-        assert sampler([]).flow_sizes[-1] == 0
-    with pytest.raises(ValueError, match=message):
-        make(graph, [{"writes": 5}])([4])
-    right: list[Any] = [
-        [{"writes": 5}, {"at": 5}], [{"at": 5}, {"at": 5}], [5, {"at": 5}], [{}, {"at": 5}], [5],
-        [dict.fromkeys(graph.schema.relations, 5)], [{"writes": 5, "at": 5}],
-    ]  # fmt: skip
-    for fanouts in right:
-        assert make(graph, fanouts)([4]).flow_sizes[-1] > 0 or fanouts == [{}]
-    # without the destinations a layer has the sources alone
-    apart = make(graph, [{"at": 5}, {"at": 5}], include_dst=False)
-    with pytest.raises(ValueError, match=r"fanouts\[0\] .* type paper; .* 'author writes paper', 'paper cites paper'"):
-        apart([4])
-    with pytest.raises(
-        ValueError, match=r"'author writes paper', but its nodes are of type paper; relations that leave"
-    ):
-        make(graph, [{"writes": 5}], direction="out")([2])
-    assert make(graph, [{"writes": 5}], direction="both")([2]).flow_sizes == (1,)
-    assert make(Graph.typed({"a": 2}, {}), [{}])([0]).flow_sizes == (0,)
-    with pytest.raises(IndexError, match="seeds"):
-        NodeFlowLoader(make(graph, [{"writes": 5}]), [4, 9])
-    links = LinkSampler(make(graph, [{"writes": 5}]), pairs={"at": [[0, 0]], ("author", "writes", "paper"): [[0, 0]]})
-    assert links([0]).flow_sizes[-1] > 0
-    with pytest.raises(ValueError, match=r"rates\[0\] draws nothing"):
-        BernoulliSampler(graph, rates=[{"writes": 0.5}])([0])
 
 
 def test_a_relation_is_named_by_its_three_words() -> None:
