@@ -293,8 +293,6 @@ def partition(options: argparse.Namespace, say: Say) -> None:
         raise ValueError("--links keeps the ids of the data set, so it does not go with --renumber")
     parts = as_count(options.parts, "parts", 1)
     dataset, start = read_dataset(options.data), time.perf_counter()
-    if options.links and dataset.graph.schema.has_several:
-        raise ValueError("--links is for graphs with one relation; train links of others on the whole graph instead")
     dataset = dataset if options.links else dataset.of_type(options.target)
     if options.target and not options.links and "label" not in dataset.graph.ndata:
         raise ValueError(no_labels(dataset, options.target))
@@ -305,7 +303,7 @@ def partition(options: argparse.Namespace, say: Say) -> None:
     if options.balance and not len(dataset.train):
         raise ValueError(f"--balance balances training nodes, and data set {dataset.name!r} has none")
     _check_free(options)
-    links = split_edges(dataset, options.edge_type) if options.links else None
+    links = split_edges(dataset, options.edge_type, options.target) if options.links else None
     graph = directed(dataset.graph if links is None else links.graph, options.direction, options.edge_type)
     common: dict[str, Any] = {"seed": options.seed, "overwrite": options.overwrite, "progress": sys.stderr.isatty()}
     if options.purpose == "buffer":

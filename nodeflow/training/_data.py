@@ -31,15 +31,17 @@ class LinkEdges(NamedTuple):
     """The edges of a data set that task link learns, and the graph of those of training, in the direction of the data.
 
     Triples are by part of the split ``[n, 3]`` (source, relation, destination), or without relations ``[n, 2]``; they
-    are edges of one relation of the schema. The graph has all edges of the others but the reverses of held-out ones.
+    are edges of ``target``, a relation of the schema. The graph has all edges of the others but the reverses of
+    held-out ones. ``relation`` is an edge column with the relations of triples.
     """
 
+    target: Relation
     relation: str | None
     triples: dict[str, Tensor]
     graph: Graph
 
     def write(self, folder: Path) -> None:
-        write_tensors(folder / _FILE, self.triples, {"relation": self.relation})
+        write_tensors(folder / _FILE, self.triples, {"target": list(self.target), "relation": self.relation})
 
 
 @dataclass(frozen=True)
@@ -98,7 +100,7 @@ def split_edges(dataset: Dataset, edge_type: str, target: str = "") -> LinkEdges
             del frame[name]
     if relation is not None:
         graph.edata[relation] = torch.as_tensor(graph.edata[relation]).long()
-    return LinkEdges(relation, triples, graph)
+    return LinkEdges(learned, relation, triples, graph)
 
 
 def _parts(graph: Graph, relation: Relation) -> dict[str, Tensor]:
@@ -142,12 +144,8 @@ def read_parts(folder: str, target: str = "", *, links: bool) -> Dataset:
         torch.from_numpy(np.array([] if ids is None else ids, np.int64)) for ids in (parts.train, parts.val, parts.test)
     )
     if links:
-        if not is_file(path / _FILE):
-            raise ValueError(f"{folder} has no {_FILE}, so links cannot be learned: write it with --links")
-        facts, triples = read_tensors(path / _FILE)
-        if not isinstance(facts, dict) or "relation" not in facts or triples.keys() != {*PARTS}:
-            raise ValueError(f"{path / _FILE} is damaged, or no file of links: write it with --links")
-        return CutLinks(path.name, graph, train, val, test, 0, links=LinkEdges(facts["relation"], triples, graph))
+        edges = _read_links(path, graph, target)
+        return CutLinks(path.name, graph, train, val, test, 0, links=edges)
     if "label" not in graph.ndata:
         raise ValueError(f"{folder} has no labels, so a model cannot be trained on it")
     label = fetch_rows(graph.ndata["label"], torch.from_numpy(np.arange(graph.num_nodes)))
@@ -160,3 +158,18 @@ def read_parts(folder: str, target: str = "", *, links: bool) -> Dataset:
     if len(train) and not (of_target.start <= int(train.min()) <= int(train.max()) < of_target.stop):
         raise ValueError(f"{folder} was cut for nodes that are not {target!r}: cut it with nodeflow partition --target")
     return Dataset(path.name, graph, train, val, test, num_classes, target=target)
+
+
+def _read_links(folder: Path, graph: Graph, target: str) -> LinkEdges:
+    """Return what ``LinkEdges.write`` wrote into a folder of parts, of the relation that ``target`` names."""
+    file = folder / _FILE
+    if not is_file(file):
+        raise ValueError(f"{folder} has no {_FILE}, so links cannot be learned: write it with --links")
+    facts, triples = read_tensors(file)
+    if not isinstance(facts, dict) or facts.keys() != {"target", "relation"} or triples.keys() != {*PARTS}:
+        raise ValueError(f"{file} is damaged, or no file of links: write it with --links")
+    a, name, b = facts["target"]
+    words = [name, f"{a} {name} {b}"]
+    if target not in (words if graph.schema.has_several else ["", *words]):
+        raise ValueError(f"{folder} was cut for links of {words[1]!r}, so target must name these, got {target!r}")
+    return LinkEdges((a, name, b), facts["relation"], triples, graph)

@@ -15,7 +15,7 @@ from nodeflow._base.types import IdsLike
 from nodeflow._edges.numbering import Numbering
 from nodeflow._links.links import SIDES
 from nodeflow._rows.rows import whole_column
-from nodeflow._schema.schema import REVERSE
+from nodeflow._schema.schema import REVERSE, Relation
 from nodeflow.datasets import Dataset
 from nodeflow.flow import Layer, NodeFlow
 from nodeflow.graph import Graph
@@ -26,7 +26,7 @@ from nodeflow.random import derive_key
 from nodeflow.sampling import Draw, LinkChunk, LinkSampler
 from nodeflow.sampling.base import SamplerBase
 from nodeflow.training._answers import AnswerBatch, Answers
-from nodeflow.training._data import PARTS, learned_relation, split_edges
+from nodeflow.training._data import PARTS, split_edges
 from nodeflow.training._graph import hash_of, keys_of_types
 from nodeflow.training._models import LINK_LOSSES
 from nodeflow.training._network import LinkNetwork
@@ -81,10 +81,11 @@ class LinkTask(Task):
         if metric not in ("", *METRICS):
             raise ValueError(f"metric must be one of {', '.join(METRICS)} for task 'link', got {metric!r}")
         self.metric = self.metrics[metric or "mrr"]
-        self.target, schema = learned_relation(dataset.graph.schema, settings.run.target), dataset.graph.schema
+        links = split_edges(dataset, settings.graph.edge_type, settings.run.target)
+        self.target, self.relation, self.triples, graph = links
+        schema = graph.schema
         self.ends = {"source": schema.ids(self.target[0]), "destination": schema.ids(self.target[2])}
         self.candidates = None if len(schema.nodes) == 1 else self.ends
-        self.relation, self.triples, graph = split_edges(dataset, settings.graph.edge_type, settings.run.target)
         if not len(self.triples["train"]):
             raise ValueError(f"data set {dataset.name!r} has no training edges")
         edges = torch.cat(list(self.triples.values()))
@@ -110,10 +111,7 @@ class LinkTask(Task):
         if link.loss == "one-vs-all":
             return None
         train = self.triples["train"]
-        # the target, its reverse, and those that the direction of messages made of the two
-        schema = self.graph.schema
-        hidden = {self.target, *self.dataset.graph.schema.reverses_of(self.target)}
-        hidden |= {(b, REVERSE + name, a) for a, name, b in hidden}
+        hidden = _and_reverses(self.target)
         self.links = LinkSampler(
             self.method.sampler(seed) if encodes else NodesOnly(self.graph),
             pairs=train,
@@ -125,7 +123,7 @@ class LinkTask(Task):
             filter_known="mark",
             # in the direction of the data set; the edges of ``graph`` go in the direction of messages
             known=train,
-            exclude=[each for each in schema.relations if each in hidden] if encodes else None,
+            exclude=[each for each in self.graph.schema.relations if each in hidden] if encodes else None,
             seed=seed,
         )
         self.links.check_reach(self.trained_nodes())
@@ -283,6 +281,13 @@ class LinkTask(Task):
     def network_facts(self) -> dict[str, Any]:
         facts = {"num_relations": self.num_relations, "width": self.decoder.width}
         return {**super().network_facts(), "decoder": facts}
+
+
+def _and_reverses(relation: Relation) -> set[Relation]:
+    """Return a relation, its reverse, and those that the direction of messages made of the two."""
+    a, name, b = relation
+    two = {relation, (b, name.removeprefix(REVERSE), a) if name.startswith(REVERSE) else (b, REVERSE + name, a)}
+    return two | {(b, REVERSE + name, a) for a, name, b in two}
 
 
 def _no_function(outputs: Tensor, targets: Tensor) -> float:

@@ -109,10 +109,6 @@ EXCLUDED: tuple[tuple[Condition, str], ...] = (
         "negatives are drawn among all nodes; take another storage, or a partitions.PartitionBuffer in a loop of your "
         "own",
     ),
-    (
-        {"task": LINK, "types": HETEROGENEOUS, "graph": (PARTS,)},
-        "parts list links of one relation column; give each process the whole graph",
-    ),
     ({"model": NO_ENCODER, "types": (SEVERAL_TYPES,)}, "rows of several types enter by maps; take model 'typed'"),
     ({"sampler": NO_EDGES, "model": BY_SCHEMA}, "its edges have no relations; take sampler 'neighbor'"),
     ({"sampler": NO_EDGES, "model": TYPED, "types": HETEROGENEOUS}, "its edges have no relations; take another"),

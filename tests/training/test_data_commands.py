@@ -209,6 +209,15 @@ def test_parts_that_cannot_be_trained_on_are_refused(tmp_path: Path, monkeypatch
     write_tensors(tmp_path / "bare" / "links.safetensors", {}, 3)
     with pytest.raises(ValueError, match=r"links\.safetensors is damaged, or no file of links"):
         _data.read_parts(str(tmp_path / "bare"), links=True)
+    triples = dict.fromkeys(("train", "val", "test"), torch.zeros((0, 2), dtype=torch.int64))
+    write_tensors(
+        tmp_path / "bare" / "links.safetensors", triples, {"target": ["node", "edge", "node"], "relation": None}
+    )
+    assert _data.read_parts(str(tmp_path / "bare"), "edge", links=True).links.relation is None
+    with pytest.raises(
+        ValueError, match=r"bare was cut for links of 'node edge node', so target must name .* 'follows'"
+    ):
+        _data.read_parts(str(tmp_path / "bare"), "follows", links=True)
     assert _data.read_parts(parts("several", label=torch.eye(2)), links=False).num_classes == 2
 
 
@@ -238,7 +247,7 @@ def test_parts_of_another_type_are_refused(tmp_path: Path, cli: Cli, monkeypatch
             ["--target", "author"],
             "has no labels of 'author', so a model cannot be trained on it; nodes with labels are of type paper",
         ),
-        (["--links", "--target", "writes"], "--links is for graphs with one relation"),
+        (["--links", "--target", "reads"], "no relation 'reads'; there are"),
     ],
 )
 def test_mistakes_of_parts_of_several_types(tmp_path: Path, cli: Cli, words: list[str], message: str) -> None:

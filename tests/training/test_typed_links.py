@@ -60,7 +60,7 @@ def pairs_of(graph: Graph, relation: Any) -> list[tuple[int, int]]:
 @pytest.mark.parametrize("split", ["", "own", "all"])
 def test_held_out_edges_and_their_reverses_carry_no_message(split: str, reverse: bool) -> None:
     graph = papers(reverse=reverse, split=split)
-    relation, triples, kept = split_edges(Dataset("p", graph), "", "writes")
+    _, relation, triples, kept = split_edges(Dataset("p", graph), "", "writes")
     every = pairs_of(graph, "writes")
     parts = {part: list(map(tuple, rows.tolist())) for part, rows in triples.items()}
     assert relation is None

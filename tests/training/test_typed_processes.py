@@ -13,11 +13,14 @@ from _support.cli_tools import status
 from _support.processes import run_processes
 from _support.ranks import Parts
 from test_several_processes import outcome
+from test_typed_links import SHORT as SHORT_LINKS
+from test_typed_links import papers as papers_with_links
 from test_typed_training import SHORT, papers
 
 from nodeflow import Graph
 from nodeflow.datasets import Dataset, read_folder
 from nodeflow.distributed import GraphParts, PeerError
+from nodeflow.training import Settings
 from nodeflow.training._folder import Run
 from nodeflow.training._graph import check_features
 
@@ -30,47 +33,66 @@ RUNS: dict[str, Any] = {
     "cached": {"model": "hgt", "direction": "in", "storage": "cached", "memory": "1100 B"},
     "file": {"model": "typed", "direction": "in", "storage": "file"},
 }
+LINKS: dict[str, Any] = {
+    "links, typed": {"model": "typed", "direction": "both", "chunk": 16, "negative_law": "degree"},
+    "links, hgt": {"model": "hgt", "direction": "in", "target": "rev_writes", "corrupt": "both"},
+    "links, rgcn": {"model": "rgcn", "direction": "out", "inputs": "embedding"},
+}
+CUTS = [("both", "writes"), ("in", "rev_writes"), ("out", "writes")]
 ONLY_PARTS = {"share", "storage", "memory"}
 
 PROCESSES = """
 import json
 sys.path[:0] = [sys.argv[4]]
-from test_typed_processes import RUNS, on_parts, on_whole
+from test_typed_processes import LINKS, RUNS, on_parts, on_whole
 
-found = {name: [on_parts(name, file), on_whole(name, file)] for name in RUNS}
+found = {name: [on_parts(name, file), on_whole(name, file)] for name in [*RUNS, *LINKS]}
 with open(f"{file}-{rank}.json", "w") as out:
     json.dump(found, out)
 """
 
 
+def settings_of(name: str, *, whole: bool = False, **changes: Any) -> Settings:
+    if name in LINKS:
+        common = {"dropout": 0.0, "chunk": 1, "epochs": 1, "batch_size": 32}
+        return SHORT_LINKS.replace(**{**common, **LINKS[name], **changes})
+    return PLAIN.replace(
+        **{key: value for key, value in RUNS[name].items() if not whole or key not in ONLY_PARTS} | changes
+    )
+
+
 def on_parts(name: str, file: str) -> Any:
-    folder = Path(file).parent
-    run = Run.of(PLAIN.replace(**RUNS[name]).to_dict(), {"partitions": str(folder / RUNS[name]["direction"])})
+    settings = settings_of(name)
+    words = [settings.graph.direction, *([settings.run.target] if name in LINKS else [])]
+    run = Run.of(settings.to_dict(), {"partitions": str(Path(file).parent / "-".join(words))})
     return outcome(run.settings, run.dataset())
 
 
 def on_whole(name: str, file: str, **changes: Any) -> Any:
-    options = {key: value for key, value in RUNS[name].items() if key not in ONLY_PARTS} | changes
-    dataset = read_folder(Path(file).parent / "data").of_type("paper")
-    return outcome(PLAIN.replace(**options), dataset)
+    dataset = read_folder(Path(file).parent / ("links" if name in LINKS else "data"), labels=False)
+    return outcome(settings_of(name, whole=True, **changes), dataset if name in LINKS else dataset.of_type("paper"))
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("processes")
     papers().save(folder / "data")
-    cut = ["partition", str(folder / "data"), "--for", "processes", "--parts", "2", "--method", "hash"]
-    for direction in ("in", "both"):
-        assert status([*cut, "--direction", direction, "--output", str(folder / direction)]) == 0
+    papers_with_links(reverse=True, split="own").save(folder / "links")
+    cuts = [("data", direction, []) for direction in ("in", "both")]
+    cuts += [("links", f"{direction}-{target}", ["--links", "--target", target]) for direction, target in CUTS]
+    for data, name, words in cuts:
+        cut = ["partition", str(folder / data), "--for", "processes", "--parts", "2", "--method", "hash", *words]
+        assert status([*cut, "--direction", name.partition("-")[0], "--output", str(folder / name)]) == 0
     ended = run_processes(PROCESSES, 2, folder, Path(__file__).parent, limit=240)
     assert not any(one.status for one in ended), "\n".join(one.errors for one in ended)
     return folder
 
 
-@pytest.mark.parametrize("name", RUNS)
+@pytest.mark.parametrize("name", [*RUNS, *LINKS])
 def test_two_processes_train_what_one_trains_with_twice_the_batch(name: str, folder: Path) -> None:
     first, second = (json.loads((folder / f"group-{rank}.json").read_text())[name] for rank in range(2))
-    alone = json.loads(json.dumps(on_whole(name, str(folder / "group"), batch_size=2 * PLAIN.sampler.batch_size)))
+    twice = 2 * settings_of(name).sampler.batch_size
+    alone = json.loads(json.dumps(on_whole(name, str(folder / "group"), batch_size=twice)))
     for one, other in zip(first, second, strict=True):
         for what in ("records", "scores", "weights"):
             assert one[what] == other[what]
