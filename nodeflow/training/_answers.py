@@ -22,8 +22,9 @@ class AnswerBatch(NamedTuple):
     """Queries (node, relation) of a graph, and which nodes are answers.
 
     ``side`` is 0 for a query that asks for destinations, 1 for sources, ``node`` its known end, ``[n]`` each as
-    ``relation`` is. Every answer is the number of a query of the batch and a node, int64 ``[a]`` each. ``num_queries``
-    and ``num_answers`` are mean counts per process of this step.
+    ``relation`` is. Every answer is the number of a query of the batch and a node, int64 ``[a]`` each. ``weight`` is
+    that of each query in the loss, float32 ``[n]``; ``total`` is the sum of the weights, and ``num_answers`` the number
+    of answers, both as a mean per process of this step.
     """
 
     graph: Graph
@@ -32,11 +33,12 @@ class AnswerBatch(NamedTuple):
     relation: Tensor | None
     query: Tensor
     answer: Tensor
-    num_queries: float
+    weight: Tensor
+    total: float
     num_answers: float
 
     def loss(self, decoder: Any, table: Tensor, label_smoothing: float, n3: float) -> Tensor:
-        """Return the mean over queries of a softmax loss over all nodes, plus ``n3`` cubed norms, a mean over answers.
+        """Return the weighted mean of a softmax loss over all nodes, plus ``n3`` cubed norms, a mean over answers.
 
         The mean of this loss over the processes is the loss of the step.
         """
@@ -51,24 +53,36 @@ class AnswerBatch(NamedTuple):
             mine = place[self.query] >= 0
             query, answer = place[self.query[mine]].to(table.device), self.answer[mine].to(table.device)
             scores = decoder.score_all(nodes, relation, table, side=side)
-            loss = loss + one_vs_all_loss(scores, (query, answer), label_smoothing=label_smoothing, reduction="sum")
+            options: Any = {"weight": self.weight[queries].to(table.device), "reduction": "sum"}
+            loss = loss + one_vs_all_loss(scores, (query, answer), label_smoothing=label_smoothing, **options)
             if n3:
                 kinds = None if relation is None else relation[query]
                 cubes = cubes + decoder.n3(nodes[query], kinds, table[answer], side=side).sum()
-        return loss / self.num_queries + n3 * (cubes / self.num_answers)
+        return loss / self.total + n3 * (cubes / self.num_answers)
 
 
 class Answers(Epochs):
     """Batches of the queries of triples, each with all its answers; every iteration is one epoch in a new order.
 
     Triples are ``[n, 3]`` of (source, relation, destination), or ``[n, 2]``. ``batch_size`` counts the queries of a
-    process; ``rank`` and ``size`` are the number of this process, and of those that share each step.
+    process; ``rank`` and ``size`` are the number of this process, and of those that share each step. ``by_answer``:
+    a query weighs as much in the loss as it has answers, so the loss is a mean over triples and sides; else 1.
     """
 
-    def __init__(self, graph: Graph, triples: Tensor, batch_size: int, seed: int, rank: int = 0, size: int = 1) -> None:
+    def __init__(
+        self,
+        graph: Graph,
+        triples: Tensor,
+        batch_size: int,
+        seed: int,
+        rank: int = 0,
+        size: int = 1,
+        *,
+        by_answer: bool = True,
+    ) -> None:
         super().__init__()
         self.graph, self.batch_size, self.seed = graph, batch_size * size, seed
-        self._rank, self._size = rank, size
+        self._rank, self._size, self.by_answer = rank, size, by_answer
         rows = triples.numpy()
         relation = rows[:, 1] if rows.shape[1] == 3 else np.zeros(len(rows), np.int64)
         node = np.concatenate([rows[:, 0], rows[:, -1]])
@@ -95,10 +109,15 @@ class Answers(Epochs):
 
     def _batch(self, step: Array) -> AnswerBatch:
         chosen = np.array_split(step, self._size)[self._rank]
-        num_queries, num_answers = len(step) / self._size, np.diff(self._first)[step].sum() / self._size
+        counts = np.diff(self._first)[step]
+        total, num_answers = (
+            (counts if self.by_answer else np.ones(len(step))).sum() / self._size,
+            counts.sum() / self._size,
+        )
         indptr, at = kernels.csr.csr_rows(self._first, chosen)
         query, answer = np.repeat(np.arange(len(chosen)), np.diff(indptr)), self._answer[at]
         side, node = torch.from_numpy(self._side[chosen]), torch.from_numpy(self._node[chosen])
         relation = None if self._relation is None else torch.from_numpy(self._relation[chosen])
         answers = torch.from_numpy(query), torch.from_numpy(answer)
-        return AnswerBatch(self.graph, side, node, relation, *answers, num_queries, float(num_answers))
+        weight = torch.from_numpy((np.diff(indptr) if self.by_answer else np.ones(len(chosen))).astype(np.float32))
+        return AnswerBatch(self.graph, side, node, relation, *answers, weight, float(total), float(num_answers))

@@ -75,12 +75,18 @@ def learned_relation(schema: Schema, target: str) -> Relation:
     return next(iter(schema.relations))
 
 
+def relation_column(dataset: Dataset, edge_type: str) -> str | None:
+    """Return the edge column with the relations of links, ``edge_type`` or a usual one; None for none."""
+    links = dataset.links if isinstance(dataset, CutLinks) else None
+    return edge_types(dataset.graph, edge_type) if links is None else links.relation
+
+
 def split_edges(dataset: Dataset, edge_type: str, target: str = "") -> LinkEdges:
     """Return the edges of a relation of a data set by part, those of the column "split" or drawn at random."""
     if isinstance(dataset, CutLinks) and dataset.links is not None:
         return dataset.links
     whole, learned = dataset.graph, learned_relation(dataset.graph.schema, target)
-    relation, parts, own = edge_types(whole, edge_type), _parts(whole, learned), whole.relations[learned].ids
+    relation, parts, own = relation_column(dataset, edge_type), _parts(whole, learned), whole.relations[learned].ids
     src, dst = whole.edges()
     columns = [src, dst] if relation is None else [src, torch.as_tensor(whole.edata[relation]).long(), dst]
     triples = {part: torch.stack([column[ids] for column in columns], 1) for part, ids in parts.items()}

@@ -28,7 +28,7 @@ from nodeflow.sampling.base import SamplerBase
 from nodeflow.training._answers import AnswerBatch, Answers
 from nodeflow.training._data import PARTS, split_edges
 from nodeflow.training._graph import hash_of, keys_of_types
-from nodeflow.training._models import LINK_LOSSES
+from nodeflow.training._models import ALL_NODES, LINK_LOSSES
 from nodeflow.training._network import LinkNetwork
 from nodeflow.training._settings import Settings
 from nodeflow.training._task import Batches, OwnParts, Task
@@ -108,7 +108,7 @@ class LinkTask(Task):
 
     def make_loader(self) -> NodeFlowLoader | None:
         link, seed, encodes = self.settings.link, self.settings.run.seed, self.network.encodes
-        if link.loss == "one-vs-all":
+        if link.loss in ALL_NODES:
             return None
         train = self.triples["train"]
         hidden = _and_reverses(self.target)
@@ -134,7 +134,8 @@ class LinkTask(Task):
         if self.loader is not None:
             return super().make_batches(inputs)
         size, seed = self.settings.sampler.batch_size, self.settings.run.seed
-        return Answers(self.graph, self.triples["train"], size, seed, self.peers.rank, self.peers.size)
+        by_answer, peers = self.settings.link.loss == "one-vs-all", self.peers
+        return Answers(self.graph, self.triples["train"], size, seed, peers.rank, peers.size, by_answer=by_answer)
 
     # ---- training
 

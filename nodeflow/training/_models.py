@@ -199,6 +199,9 @@ LINK_LOSSES: dict[str, Callable[[LinkSettings, Tensor, Tensor, Callable[[], Tens
 The last argument gives the logarithms of the probabilities with which the negatives were drawn.
 """
 
+ALL_NODES = ("one-vs-all", "k-vs-all")
+"""Losses without negatives: a softmax over all nodes."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class LinkSettings(Group):
@@ -210,8 +213,9 @@ class LinkSettings(Group):
     )
     inverse: bool = flag("a source is asked for as the destination of an inverse relation of its own")
     loss: str = one_of(
-        (*LINK_LOSSES, "one-vs-all"),
-        "the loss of scores against negatives; one-vs-all: a softmax over all nodes, with model none",
+        (*LINK_LOSSES, *ALL_NODES),
+        "the loss of scores against negatives; or, with model none, a softmax over all nodes: one-vs-all: a mean over "
+        "edges and sides; k-vs-all: over the other ends and relations that edges have, each with all its answers",
         name="link_loss",
     )
     negatives: int = count(256, "negatives per edge and side that is replaced", least=1)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from nodeflow.datasets import features_of
 from nodeflow.graph import Graph
 from nodeflow.nn import DECODERS
-from nodeflow.training._models import MODELS
+from nodeflow.training._models import ALL_NODES, MODELS
 from nodeflow.training._samplers import METHODS
 
 
@@ -28,9 +28,10 @@ SOME_FEATURES = "a data set with features of some node types"
 ONE_TYPE = "one type of nodes and edges"
 SEVERAL_RELATIONS, SEVERAL_TYPES = "several relations", "several node types"
 WHOLE, PARTS = "the whole graph in every process", "a part of the graph in every process"
+COLUMN, NO_COLUMN = "a column of relations", "no column of relations"
 ONE, SEVERAL = "one process", "several processes"
 OWN, LOSS, OWN_LOSS = "of your own", "the loss of the settings", "a loss of your own"
-FACTS = ("features", "types", "graph", "processes", "loss")
+FACTS = ("features", "types", "relations", "graph", "processes", "loss")
 """Facts of a run that are not settings. They, and the meaning of ``task`` "auto", are known when the run begins."""
 
 LINK = ("link",)
@@ -50,7 +51,7 @@ NO_HISTORY = Others(*_HISTORIES, OWN)
 HAS_N3 = tuple(name for name, decoder in DECODERS.items() if hasattr(decoder, "n3"))
 ENCODER, NO_ENCODER = Others("none"), ("none",)
 BUFFER, IN_FILES = ("partitions",), Others("memory")
-ONE_VS_ALL, SAMPLED = ("one-vs-all",), Others("one-vs-all")
+ONE_VS_ALL, SAMPLED = ALL_NODES, Others(*ALL_NODES)
 
 READ: dict[str, tuple[Condition, ...]] = {
     "[link]": ({"task": LINK},),
@@ -164,7 +165,7 @@ def unread(name: str, group: str, values: Mapping[str, object]) -> str:
     """
     for key in (f"[{group}]", name):
         conditions = READ.get(key, ({},))
-        if not any(_holds(condition, values, unknown=True) for condition in conditions):
+        if not any(holds(condition, values, unknown=True) for condition in conditions):
             rest = {one: values[one] for condition in conditions for one in condition if one in values}
             return f"is read with {_either(conditions)}, and this run has {_and(_shown(rest))}"
     return ""
@@ -173,15 +174,16 @@ def unread(name: str, group: str, values: Mapping[str, object]) -> str:
 def check_values(values: Mapping[str, object]) -> None:
     """Raise ValueError for settings that are missing, or exclude each other; ``values`` as for ``unread``."""
     for condition, name, what in NEEDED:
-        if _holds(condition, values, unknown=False) and not values[name]:
+        if holds(condition, values, unknown=False) and not values[name]:
             raise ValueError(f"{_and(_shown({one: values[one] for one in condition}))} needs {name}: {what}; got none")
     for condition, why in EXCLUDED:
-        if _holds(condition, values, unknown=False):
+        if holds(condition, values, unknown=False):
             first, *rest = _shown({one: values[one] for one in condition}).values()
             raise ValueError(f"{first} does not go with {' and '.join(rest)}: {why}")
 
 
-def _holds(condition: Condition, values: Mapping[str, object], *, unknown: bool) -> bool:
+def holds(condition: Condition, values: Mapping[str, object], *, unknown: bool) -> bool:
+    """Return whether settings, and facts, have the values of a condition; ``unknown`` is the answer for missing ones."""
     return all(values[name] in allowed if name in values else unknown for name, allowed in condition.items())
 
 

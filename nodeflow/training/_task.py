@@ -26,12 +26,12 @@ from nodeflow.nn import FlowModel, IgnoredWeightWarning
 from nodeflow.sampling.base import SamplerBase
 from nodeflow.storage import Cached, Lookahead, mean_bytes
 from nodeflow.training._answers import Answers
-from nodeflow.training._data import no_labels
+from nodeflow.training._data import no_labels, relation_column
 from nodeflow.training._graph import directed, relations_of, with_features
 from nodeflow.training._models import ModelFacts, build_model, kind_of
 from nodeflow.training._network import Network, inputs_of
 from nodeflow.training._partitions import PartBatches
-from nodeflow.training._rules import LOSS, ONE, OWN, OWN_LOSS, PARTS, SEVERAL, WHOLE, facts_of_graph
+from nodeflow.training._rules import COLUMN, LOSS, NO_COLUMN, ONE, OWN, OWN_LOSS, PARTS, SEVERAL, WHOLE, facts_of_graph
 from nodeflow.training._samplers import METHODS
 from nodeflow.training._settings import Settings
 from nodeflow.transform import DEGREES
@@ -86,7 +86,9 @@ def facts_of(dataset: Dataset, settings: Settings, own_parts: Mapping[str, str])
         "processes": ONE if peers_of(dataset.graph).size == 1 else SEVERAL,
         "loss": OWN_LOSS if "loss" in own_parts else LOSS,
     }
-    if settings.run.task != "link":
+    if settings.run.task == "link":
+        facts["relations"] = NO_COLUMN if relation_column(dataset, settings.graph.edge_type) is None else COLUMN
+    else:
         facts["task"] = task_of(dataset, settings.run.task)
     replaced = {"model": "model", "optimizer": "optimizer", "scheduler": "schedule"}
     return facts | {name: OWN for part, name in replaced.items() if part in own_parts}

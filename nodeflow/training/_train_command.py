@@ -67,17 +67,18 @@ def _train(options: argparse.Namespace, say: Say, peers: Peers) -> None:
     else:
         values = {} if options.config is None else read_toml(options.config)
         run = _new_run(options, values, chosen, peers)
-        folder = options.output or Path("runs/latest")
-        # each machine counts its own restarts by torchrun, which resume a run that the folder holds
-        restarts = peers.totals("restarts", int(os.environ.get("TORCHELASTIC_RESTART_COUNT") or 0))
-        goes_on = restarts != [0] and peers.of_first(
-            "the run in the folder", lambda: is_file(folder / SETTINGS) and read_toml(folder / SETTINGS) == run.values()
-        )
+        folder, goes_on = options.output or Path("runs/latest"), False
     with peers.together("the data set"):
         run = run.shared_by(peers.size)
         dataset = run.dataset()
         checkpoints = Checkpoints.every(folder, run.checkpoint_every)
     trainer = Trainer(dataset, run.settings, checkpoints=checkpoints)
+    run = replace(run, settings=trainer.settings)
+    # each machine counts its own restarts by torchrun, which resume a run that the folder holds
+    if not goes_on and peers.totals("restarts", int(os.environ.get("TORCHELASTIC_RESTART_COUNT") or 0)) != [0]:
+        goes_on = peers.of_first(
+            "the run in the folder", lambda: is_file(folder / SETTINGS) and read_toml(folder / SETTINGS) == run.values()
+        )
     if goes_on:
         checkpoints.restore(trainer)
     with output_folder(folder) if peers.is_first and not goes_on else nullcontext():
@@ -172,6 +173,8 @@ def _header(trainer: Trainer, run: Run, folder: Path) -> Iterator[str]:
     weighted = ", means with estimator weights" if trainer.task.weighted else ""
     begun = time.strftime("%Y-%m-%d %H:%M:%S")  # tells this run from others in the same log
     yield f"run {folder}: {settings.model.name}{drawn}, seed {settings.run.seed}{weighted}, begun {begun}"
+    if trainer.recipe:
+        yield f"settings that were left open: {trainer.recipe}"
     yield from trainer.task.description()
     if run.processes > 1:
         yield f"{run.processes} processes share every step: {sampler.batch_size} seeds each"

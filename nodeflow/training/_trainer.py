@@ -28,6 +28,7 @@ from nodeflow.training._links import LinkTask, TopLinkOptions
 from nodeflow.training._nodes import Loss, NodeTask
 from nodeflow.training._processes import OwnRandom, find_device
 from nodeflow.training._progress import Progress
+from nodeflow.training._recipes import completed
 from nodeflow.training._result import EpochRecord, Result, Stopped, counts_of, record_of
 from nodeflow.training._settings import Settings, as_read
 from nodeflow.training._task import OwnParts, Task, facts_of
@@ -58,6 +59,7 @@ class Trainer:
     Attributes:
         task, network, batches: the data and what is learned of them, inputs and model, the batches of training.
         optimizer, scheduler, settings, checkpoints: those of the run.
+        recipe: the name of the recipe that settings which you did not choose are from; "" for none.
         records, best_epoch: those of the finished epochs, and the number of the best one, 0 before the first.
         epoch, batches_done: the numbers of finished epochs, and of batches that the present one has had.
         fingerprint: a hash of the data set and its split.
@@ -81,7 +83,7 @@ class Trainer:
         scheduler: Callable[[torch.optim.Optimizer], torch.optim.lr_scheduler.LRScheduler] | None = None,
         checkpoints: Checkpoints | None = None,
     ) -> None:
-        self.settings = settings = settings or Settings()
+        settings = settings or Settings()
         dataset = learned_part(dataset, settings.run.task, settings.run.target)
         self.peers = peers_of(dataset.graph)
         self.device = find_device(settings.compute.device, several=self.peers.size > 1)
@@ -90,18 +92,21 @@ class Trainer:
         own.check()
         self._own_parts = own.names()
         with self._random.inside(), self.peers.together("a trainer"):
-            settings.check(**facts_of(dataset, settings, self._own_parts))
+            facts = facts_of(dataset, settings, self._own_parts)
+            settings, self.recipe = completed(settings, facts)
+            self.settings = settings
+            settings.check(**facts)
             kind = LinkTask if settings.run.task == "link" else NodeTask
             self.task: Task = kind(dataset, settings, self.device, own)
         self.fingerprint = self.task.fingerprint()
         shapes = {name: tuple(value.shape) for name, value in self.task.network.state_dict().items()}
-        facts: dict[str, Any] = {
+        same: dict[str, Any] = {
             "parts of your own": self._own_parts,
             "the data set": self.fingerprint,
             "the network": shapes,
         }
-        facts |= self._settings_of_all().by_name()
-        self.peers.agree("runs", {name: repr(fact) for name, fact in facts.items()})
+        same |= self._settings_of_all().by_name()
+        self.peers.agree("runs", {name: repr(fact) for name, fact in same.items()})
         self.network, self.batches = self.task.network, self.task.batches
         self.peers.copy_first("weights", self.network.state_dict().values())
         self._forward = torch.compile(self.network) if settings.compute.compile else self.network

@@ -21,7 +21,7 @@ from nodeflow.nn import DECODERS, ComplEx, GraphSAGE
 from nodeflow.training import Checkpoints, Inputs, Trainer, _links, load_model, save
 from nodeflow.training._answers import Answers
 from nodeflow.training._links import NodesOnly
-from nodeflow.training._models import LINK_LOSSES
+from nodeflow.training._models import ALL_NODES, LINK_LOSSES
 from nodeflow.training._settings import FIELDS
 
 LINKS = FAST.replace(
@@ -83,7 +83,7 @@ def test_every_decoder_trains_without_an_encoder(decoder: str, loss: str) -> Non
     assert set(result.scores["test"]) == {"mrr", "mean_rank", "hits@1", "hits@3", "hits@10"}
 
 
-@pytest.mark.parametrize("loss", [*LINK_LOSSES, "one-vs-all"])
+@pytest.mark.parametrize("loss", [*LINK_LOSSES, *ALL_NODES])
 @pytest.mark.parametrize("inverse", [False, True])
 def test_every_loss_trains(loss: str, inverse: bool) -> None:
     margin = {"margin": 2.0} if loss in ("margin", "self-adversarial") else {}
@@ -235,6 +235,9 @@ def test_answers_are_all_of_a_query_and_every_query_is_there_once(relations: int
     wanted = {(0, s, r, o) for s, r, o in triples.tolist()} | {(1, o, r, s) for s, r, o in triples.tolist()}
     assert found == wanted
     assert queries == len({(side, given, relation) for side, given, relation, _ in wanted})
+    weights = np.concatenate([batch.weight for batch in batches])
+    assert weights.sum() == len(wanted)
+    assert sum(batch.total for batch in batches) == len(wanted)
     single = next(iter(Answers(wheel().graph, triples, 1, 5)))  # with queries of one side
     loss = single.loss(ComplEx(4, 3), torch.ones(60, 4), 0.0, 0.0)
     assert 0 < loss.item() < 100
@@ -245,6 +248,32 @@ def test_answers_are_all_of_a_query_and_every_query_is_there_once(relations: int
     assert [batch.node.tolist() for batch in batches] == first[2:]
     batches.set_epoch(4)
     assert [batch.node.tolist() for batch in batches] != first
+
+
+@pytest.mark.parametrize("ranks", [1, 2])
+@pytest.mark.parametrize("by_answer", [True, False])
+def test_losses_over_all_nodes_are_means_of_triples_or_of_queries(by_answer: bool, ranks: int) -> None:
+    """Lacroix et al. 2018 have a softmax per triple and side; Dettmers et al. 2018 a row per query and its answers."""
+    torch.manual_seed(3)
+    triples = Trainer(wheel(), LINKS).task.triples["train"].clone()
+    triples[:, 1] %= 2
+    decoder, table, graph = ComplEx(4, 2).double(), torch.randn(60, 4).double(), wheel().graph
+    batches = [next(iter(Answers(graph, triples, 1000, 5, rank, ranks, by_answer=by_answer))) for rank in range(ranks)]
+    loss = sum(batch.loss(decoder, table, 0.1, 0.2) for batch in batches) / ranks
+    own: dict[tuple[str, int, int], list[Tensor]] = {}
+    for s, r, o in triples.tolist():
+        for side, given, true in (("destination", s, o), ("source", o, s)):
+            scores = decoder.score_all(table[[given]], torch.tensor([r]), table, side=side)[0]
+            one = scores.logsumexp(0) - 0.9 * scores[true] - 0.1 * scores.mean()
+            own.setdefault((side, r, given), []).append(one)
+    means = [one for each in own.values() for one in (each if by_answer else [torch.stack(each).mean()])]
+    assert len(own) < 2 * len(triples)
+    src, relation, dst = table[triples[:, 0]], triples[:, 1], table[triples[:, 2]]
+    cubes = (
+        decoder.n3(src, relation, dst, side="destination").mean() / 2
+        + decoder.n3(dst, relation, src, side="source").mean() / 2
+    )
+    torch.testing.assert_close(loss, torch.stack(means).mean() + 0.2 * cubes)
 
 
 def test_of_many_training_edges_some_are_ranked(monkeypatch: pytest.MonkeyPatch) -> None:
