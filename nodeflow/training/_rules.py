@@ -183,7 +183,7 @@ def check_values(values: Mapping[str, object]) -> None:
 
 
 def holds(condition: Condition, values: Mapping[str, object], *, unknown: bool) -> bool:
-    """Return whether settings, and facts, have the values of a condition; ``unknown`` is the answer for missing ones."""
+    """Return whether settings, and facts, have the values of a condition; ``unknown`` says so of missing ones."""
     return all(values[name] in allowed if name in values else unknown for name, allowed in condition.items())
 
 
