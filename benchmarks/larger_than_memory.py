@@ -28,6 +28,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from tempfile import gettempdir
 from threading import Thread
 from typing import Any, NamedTuple
 
@@ -264,6 +265,7 @@ KINDS: dict[str, Callable[..., Iterable[NodeFlow]]] = {
     "reach (analytic)": cached(lambda graph, loader: storage.reach_heat(graph, loader.seeds, FANOUTS, BATCH)),
     "presample": cached(lambda graph, loader: storage.presample(loader, [0])),
     "lookahead": lambda graph, loader, room, epochs: storage.Lookahead(loader, room, epochs=epochs),
+    "packed": lambda graph, loader, room, epochs: storage.Lookahead(loader, room, epochs=epochs, pack=gettempdir()),
 }
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import count, islice
+from pathlib import Path
 from typing import Any, TypeAlias, cast
 
 import numpy as np
@@ -22,7 +23,8 @@ from nodeflow.graph import Frame, Graph
 from nodeflow.loader import NodeFlowLoader
 from nodeflow.storage._heat import as_heat
 from nodeflow.storage._memory import mean_bytes, sparse_bytes
-from nodeflow.storage._plan import DensePool, Plan, SparsePool
+from nodeflow.storage._packed import OnDemand, Packed, as_place
+from nodeflow.storage._plan import DensePool, Plan, SparsePool, Step
 
 Fetched: TypeAlias = tuple[Tensor, dict[str, Tensor]]
 """Nodes, and their rows of each column."""
@@ -37,6 +39,7 @@ class Reads:
         rows: rows that they needed, of every column.
         read: rows that were read; the others were in memory.
         bytes: bytes of the rows that were read.
+        packed: rows that were read from packed ones.
 
     >>> reads = Reads(batches=2, rows=100, read=25, bytes=1600)
     >>> reads.hit_rate
@@ -47,6 +50,7 @@ class Reads:
     rows: int = 0
     read: int = 0
     bytes: int = 0
+    packed: int = 0
 
     @property
     def hit_rate(self) -> float:
@@ -78,13 +82,19 @@ class Lookahead:
         prefetch: how many batches have their rows fetched ahead of the caller.
         heat: a number per node, such as ``degree_heat(graph)``. Of rows that no batch of the window uses, the hottest
             stay. It matters where the window is short.
+        pack: a folder for packed rows, best on another disk. Then the rows that coming batches read are read once, in
+            the order of the column, and written batch after batch, so that a batch reads one range of a file instead
+            of a block of the disk for every row. Only where that takes fewer bytes of the disk, and for dense columns.
+            Nothing is left in the folder. It takes 40 bytes of memory for every row of packed batches. None: never.
+        space: the most bytes of packed rows; as many batches as fit are packed at a time, at most those of an epoch.
 
     Attributes:
         reads: counts of what has been read, see ``Reads``.
 
     Raises TypeError where no column can be planned (none of ``ndata`` is ``Rows``), and where batches cannot be drawn
-    ahead (see ``NodeFlowLoader.draws``); ValueError where not a single row fits into ``memory``. Errors of the rows and
-    of their threads reach the caller.
+    ahead (see ``NodeFlowLoader.draws``); ValueError where not a single row fits into ``memory``, or not the first batch
+    into ``space``; OSError for a folder that cannot be written to, or has less than ``space`` free. Errors of the rows
+    and of their threads reach the caller.
 
     >>> from nodeflow import Graph, NeighborSampler, storage
     >>> graph = Graph.from_edges([0, 1, 2, 3], [1, 2, 3, 0])
@@ -106,6 +116,8 @@ class Lookahead:
         epochs: int | None = None,
         prefetch: int = 2,
         heat: NumbersLike | None = None,
+        pack: str | Path | None = None,
+        space: int | str = "10 GB",
     ) -> None:
         check_type(loader, "loader", NodeFlowLoader, "a NodeFlowLoader")
         first = next(loader.draws(0), None)  # raises where batches cannot be drawn ahead
@@ -135,9 +147,17 @@ class Lookahead:
         # those of which the largest part would fit come first: what they leave of their shares goes to the others
         reads = {part: 1 + (0 if first is None else len(part.ids(first)) * part.row) for part in self._parts}
         rest = sum(reads.values())
+        disk, most = as_bytes(space, "space", 1), sum(reads.values())
+        place = None if pack is None else as_place(pack, disk)
+        if place is not None and disk < most:
+            raise ValueError(f"space is {space!r}, but the rows of the first batch take {most:,} bytes")
         for part in sorted(self._parts, key=lambda part: len(part.nodes) * part.row / reads[part]):
             size -= part.start(size * reads[part] // rest, self._window, values)
+            part.foresee, part.reader = self._foresee, OnDemand(part.columns)
+            if place is not None and not any(map(is_sparse, part.columns.values())):
+                part.reader = Packed(part.columns, place, disk * reads[part] // most, len(loader))
             rest -= reads[part]
+            part.forget()
         self._coming: Iterator[list[Ints]] = iter(())
         self._foreseen: tuple[int, int] | None = None  # epoch and batch that the plan goes on with
         self.reads = Reads()
@@ -195,11 +215,10 @@ class Lookahead:
     def _fetch(self) -> list[Fetched]:
         """Return the nodes of the next batch, and by name their rows of every planned column, of each part."""
         try:
-            fetched = [part.fetch(self._foresee, self.reads) for part in self._parts]
+            fetched = [part.fetch(self.reads) for part in self._parts]
         except BaseException:  # rows that a plan counts as cached may not have been copied
             for part in self._parts:
-                part.forget()
-                part.plan.empty()
+                part.forget(all_rows=True)
             raise
         self.reads.batches += 1
         return fetched
@@ -222,10 +241,12 @@ class _Part:
     """The planned columns of one node type, or of all nodes, and the rows of them that are in memory.
 
     ``layers`` are the names of the columns by layer, ``row`` the bytes of a row of all, ``coming`` the nodes of batches
-    that the plan has not asked for yet.
+    that the plan has not asked for yet. ``foresee`` adds a batch to these, if there is one.
     """
 
     plan: Plan
+    reader: OnDemand
+    foresee: Callable[[], None]
 
     def __init__(self, graph: Graph, node_type: str | None, layers: dict[int, list[str]]) -> None:
         self.node_type, self.layers, frame = node_type, layers, _frame(graph, node_type)
@@ -246,10 +267,21 @@ class _Part:
         }
         return room * self.row
 
-    def forget(self) -> None:
-        """Drop what is known of coming batches."""
+    def forget(self, *, all_rows: bool = False) -> None:
+        """Drop what is known of coming batches, and rows in memory that a plan which ran ahead counts as others."""
         self.coming.clear()
+        if all_rows or self.reader.runs_ahead:
+            self.plan.empty()
         self.plan.forget()
+        self._served = self.reader.serve(self._advance)
+
+    def _advance(self) -> Step | None:
+        return self.plan.advance(self._ids_ahead)
+
+    def _ids_ahead(self) -> Ints | None:
+        if not self.coming:
+            self.foresee()
+        return self.coming.popleft() if self.coming else None
 
     def ids(self, batch: NodeFlow) -> Ints:
         """Return the distinct nodes whose rows a batch reads: of its layer, in order, or of all."""
@@ -259,28 +291,21 @@ class _Part:
     def _is_one_layer(self, batch: NodeFlow) -> bool:
         return len(self.layers) == 1 and all(batch.layers[i].context is None for i in self.layers)
 
-    def fetch(self, foresee: Callable[[], None], reads: Reads) -> Fetched:
-        """Return the nodes of the next batch, and by name their rows of every column; adds to the counts of reads.
-
-        ``foresee`` adds a batch to ``coming``, if there is one.
-        """
-
-        def ids_ahead() -> Ints | None:
-            if not self.coming:
-                foresee()
-            return self.coming.popleft() if self.coming else None
-
-        step = self.plan.advance(ids_ahead)
-        if step is None:
+    def fetch(self, reads: Reads) -> Fetched:
+        """Return the nodes of the next batch, and by name their rows of every column; adds to the counts of reads."""
+        served = next(self._served, None)
+        if served is None:
             raise RuntimeError("the loader gives more batches than it said; it was changed during an iteration")
-        ids, hit, kept = step
-        new, columns = np.flatnonzero(hit < 0), {}
-        for name, rows in self.columns.items():
-            read = fetch_rows(rows, torch.from_numpy(ids[new])).cpu()
-            columns[name] = self.kept[name].serve(hit, kept, read)
+        step, rows, packed = served
+        columns = {name: self.kept[name].serve(step.hit, step.kept, read) for name, read in rows.items()}
+        for read in rows.values():
             reads.bytes += int(sparse_bytes(read).sum()) if is_sparse(read) else read.nbytes
-        reads.rows, reads.read = reads.rows + len(ids), reads.read + len(new)
-        return torch.from_numpy(ids), columns
+        reads.rows, reads.read, reads.packed = (
+            reads.rows + len(step.ids),
+            reads.read + len(step.new),
+            reads.packed + packed,
+        )
+        return torch.from_numpy(step.ids), columns
 
     def fill(self, batch: NodeFlow, ids: Tensor, columns: dict[str, Tensor], pin: bool) -> None:
         """Set the columns of a batch whose rows were fetched."""

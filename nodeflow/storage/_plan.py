@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -17,6 +18,26 @@ from nodeflow._rows.rows import Rows, move_rows, new_rows, put_rows, take_rows
 from nodeflow.storage._memory import mean_bytes
 
 _UNKNOWN = 256  # classes of heat for rows whose next use is not known
+
+
+class Step(NamedTuple):
+    """What a plan says of a batch, int64 ``[k]`` each.
+
+    Attributes:
+        ids: the distinct ids of the batch.
+        hit: the slot of the cache where each row lies, or -1 for a row to be read.
+        kept: the slot that each row which was read is to be copied to, or -1.
+    """
+
+    ids: Ints
+    hit: Ints
+    kept: Ints
+
+    @property
+    def new(self) -> Ints:
+        """The ids whose rows are to be read."""
+        ids: Ints = self.ids[self.hit < 0]
+        return ids
 
 
 class Plan:
@@ -60,12 +81,10 @@ class Plan:
         self._base = self._served = self._end = 0
         self._now = self._last = 0  # numbers of the next batch to serve, and of the next to become known
 
-    def advance(self, ids_ahead: Callable[[], Ints | None]) -> tuple[Ints, Ints, Ints] | None:
+    def advance(self, ids_ahead: Callable[[], Ints | None]) -> Step | None:
         """Serve the next batch. ``ids_ahead`` gives the distinct ids of the next unknown batch, None after the last.
 
-        Returns ``(ids, hit, kept)``, int64 ``[k]`` each: the ids of the batch; the slot of the cache where each row
-        lies, or -1 for a row to be read; the slot that each row which was read is to be copied to, or -1. Rows must be
-        copied out of the cache before others are copied in. None: there is no further batch.
+        Rows must be copied out of the cache before others are copied in. None: there is no further batch.
         """
         while self._last <= self._now + self.window and (ids := ids_ahead()) is not None:
             self._foresee(ids)
@@ -80,7 +99,7 @@ class Plan:
         )
         self._served += len(ids)
         self._now += 1
-        return ids, hit, kept
+        return Step(ids, hit, kept)
 
     def _foresee(self, ids: Ints) -> None:
         if self._end - self._base + len(ids) > len(self._uses):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import Any
 
@@ -49,6 +49,11 @@ class FeatureRows(RowsBase):
 
     def _read(self, ids: Ints, out: Tensor | None) -> Tensor:
         return fetch_rows(self.rows, torch.from_numpy(ids)).to(self.dtype)
+
+    @property
+    def blocks(self) -> Callable[[Ints], int] | None:
+        """That of ``FileRows``, where the rows have one."""
+        return getattr(self.rows, "blocks", None)
 
     @cached_property
     def scan(self) -> tuple[int | None, int]:

@@ -77,6 +77,8 @@ READ: dict[str, tuple[Condition, ...]] = {
     "n3": ({"decoder": HAS_N3},),
     "memory": ({"storage": Others("memory", "file")}, {"storage": ("file",), "graph": (WHOLE,)}),
     "partitions": ({"storage": BUFFER}, {"graph": (PARTS,)}),
+    "pack": ({"storage": ("lookahead",)},),
+    "space": ({"storage": ("lookahead",), "pack": Others("")},),
     "slots": ({"storage": BUFFER},),
     "order": ({"storage": BUFFER},),
     "share": ({"graph": (PARTS,)},),

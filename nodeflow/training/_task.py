@@ -213,7 +213,8 @@ class Task(ABC):
         foreseen = max(as_bytes(storage.memory, "memory") // (8 * max(inputs, 1)), 16)
         heat = None if foreseen >= window else self.method.heat(self.trained_nodes())
         epochs = self.settings.run.epochs
-        return Lookahead(self.loader, storage.memory, window=min(window, foreseen), epochs=epochs, heat=heat)
+        options: dict[str, Any] = {"heat": heat, "pack": storage.pack or None, "space": storage.space}
+        return Lookahead(self.loader, storage.memory, window=min(window, foreseen), epochs=epochs, **options)
 
     # ---- training
 

@@ -1,0 +1,158 @@
+"""Rows of the steps of a plan: read when a step needs them, or packed beforehand in the order of the steps."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Iterator, Mapping
+from errno import EIO, ENOSPC
+from pathlib import Path
+from tempfile import TemporaryFile
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from nodeflow._base.checks import Ints, check_type
+from nodeflow._rows.rows import Rows, fetch_rows, move_rows, new_rows, row_bytes, take_rows
+from nodeflow.storage._plan import Step
+
+_PIECE = 2**26  # bytes of rows that are packed at a time
+
+
+Served = tuple[Step, dict[str, Tensor], int]
+"""A step, the rows that it reads by column, and how many rows were packed for it."""
+
+
+class OnDemand:
+    """Reads the rows of every step when it comes."""
+
+    runs_ahead = False  # whether steps are taken from a plan before their rows are served
+
+    def __init__(self, columns: Mapping[str, Rows]) -> None:
+        self.columns = columns
+
+    def serve(self, advance: Callable[[], Step | None]) -> Iterator[Served]:
+        """Yield the steps that ``advance`` gives, until there is none, and their rows."""
+        for step in iter(advance, None):
+            yield step, self._read(step), 0
+
+    def _read(self, step: Step) -> dict[str, Tensor]:
+        ids = torch.from_numpy(step.new)
+        return {name: fetch_rows(rows, ids).cpu() for name, rows in self.columns.items()}
+
+
+class Packed(OnDemand):
+    """Writes the rows of coming steps one step after another, so that each step reads one range of a file.
+
+    It takes as many steps at a time as fit into ``space`` bytes of ``folder``, at most ``limit``. Their rows are read
+    once, in the order of the column, and written once for every step that reads them. The file has no name, so nothing
+    is left of it.
+    Where reading on demand would take fewer blocks of the disk, they are not packed.
+    """
+
+    runs_ahead = True
+
+    def __init__(self, columns: Mapping[str, Rows], folder: Path, space: int, limit: int) -> None:
+        super().__init__(columns)
+        self.folder, self.space, self.limit = folder, space, limit
+        self._row = sum(map(row_bytes, columns.values()))
+
+    def serve(self, advance: Callable[[], Step | None]) -> Iterator[Served]:
+        step = advance()
+        while step is not None:
+            steps, free = list[Step](), self.space // max(self._row, 1)
+            while step is not None and (not steps or (len(step.new) <= free and len(steps) < self.limit)):
+                steps.append(step)
+                free -= len(step.new)
+                step = advance()
+            yield from self._serve_all(steps)
+
+    def _serve_all(self, steps: list[Step]) -> Iterator[Served]:
+        new = [np.sort(step.new) for step in steps]
+        if not all(self._pays(rows, new) for rows in self.columns.values()):
+            yield from ((step, self._read(step), 0) for step in steps)
+            return
+        files = {name: _PackedFile(rows, new, self.folder) for name, rows in self.columns.items()}
+        try:
+            for i, step in enumerate(steps):
+                order = np.argsort(step.new, kind="stable")
+                yield step, {name: file.rows_of(i, order) for name, file in files.items()}, len(order)
+        finally:
+            for file in files.values():
+                file.close()
+
+    def _pays(self, rows: Rows, new: list[Ints]) -> bool:
+        """Return whether packing takes fewer bytes of the disk than reading the rows ``new`` of each step on demand."""
+        blocks: Callable[[Ints], int] | None = getattr(rows, "blocks", None)
+        if blocks is None:  # how these are read is not known, and packing fetches no row twice
+            return True
+        copied = 2 * sum(map(len, new)) * row_bytes(rows)
+        return blocks(np.unique(np.concatenate(new))) + copied < sum(map(blocks, new))
+
+
+class _PackedFile:
+    """The rows of steps in a file without a name: each step has a range of it, in ascending order of its ids."""
+
+    def __init__(self, rows: Rows, new: list[Ints], folder: Path) -> None:
+        self._shape, self._dtype, self._row = rows.shape[1:], rows.dtype, row_bytes(rows)
+        self._first = np.cumsum([0, *map(len, new)])
+        check_space(folder, int(self._first[-1]) * self._row)
+        self._file = TemporaryFile(dir=folder, buffering=0)  # noqa: SIM115 - closed by ``close``
+        try:
+            self._write(rows, new)
+        except BaseException:
+            self.close()
+            raise
+
+    def _write(self, rows: Rows, new: list[Ints]) -> None:
+        """Read the rows of all steps in order, pieces of them at a time, and write them where the steps have them."""
+        ids, step = np.concatenate(new), np.repeat(np.arange(len(new)), np.diff(self._first))
+        order = np.argsort(ids, kind="stable")
+        ids, step = ids[order], step[order]
+        distinct, index = np.unique(ids, return_inverse=True)
+        written, size = self._first[:-1].copy(), max(_PIECE // max(self._row, 1), 1)
+        for start in range(0, len(distinct), size):
+            piece = fetch_rows(rows, torch.from_numpy(distinct[start : start + size])).cpu()
+            part = slice(*np.searchsorted(index, [start, start + size]))
+            by_step = np.argsort(step[part], kind="stable")
+            counts = np.bincount(step[part], minlength=len(new))
+            own = np.split(index[part][by_step] - start, np.cumsum(counts)[:-1])
+            for i in np.flatnonzero(counts):
+                self._copy(os.pwrite, take_rows(piece, torch.from_numpy(own[i])), int(written[i]))
+            written += counts
+
+    def rows_of(self, step: int, order: Ints) -> Tensor:
+        """Return the rows of a step; ``order`` sorts its ids."""
+        first, count = int(self._first[step]), len(order)
+        packed, out = (new_rows(count, self._shape, self._dtype) for _ in range(2))
+        self._copy(lambda file, bytes, offset: os.preadv(file, [bytes], offset), packed, first)
+        move_rows(packed, np.arange(count), out, order)
+        return out
+
+    def _copy(self, move: Callable[[int, memoryview, int], int], rows: Tensor, first: int) -> None:
+        """Write rows to the file, or read them from it, from row ``first`` on."""
+        left, offset = rows.contiguous().view(-1).view(torch.uint8).numpy().data, first * self._row
+        while len(left):
+            moved = move(self._file.fileno(), left, offset)
+            if not moved:
+                raise OSError(EIO, f"the file of packed rows ends before byte {offset + len(left)}")
+            left, offset = left[moved:], offset + moved
+
+    def close(self) -> None:
+        self._file.close()
+
+
+def as_place(folder: object, space: int) -> Path:
+    """Return a folder to which files of ``space`` bytes can be written; raises TypeError or OSError for another."""
+    check_type(folder, "pack", str | Path, "the path of a folder")
+    place = Path(str(folder))
+    with TemporaryFile(dir=place):  # raises what it raises
+        check_space(place, space)
+    return place
+
+
+def check_space(folder: Path, size: int) -> None:
+    """Raise OSError unless ``size`` bytes are free in a folder."""
+    if (free := shutil.disk_usage(folder).free) < size:
+        raise OSError(ENOSPC, f"packed rows take {size:,} bytes, but {free:,} are free", str(folder))
