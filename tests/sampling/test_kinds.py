@@ -46,7 +46,7 @@ def relations_of(graph: Graph, flow: Any) -> np.ndarray[Any, Any]:
     return graph.schema.relations_of(flow.parent_eid.numpy())
 
 
-@pytest.mark.parametrize("direction", ["in", pytest.param("out", marks=pytest.mark.slow), "both"])
+@pytest.mark.parametrize("direction", ["in", *(pytest.param(each, marks=pytest.mark.slow) for each in ("out", "both"))])
 @pytest.mark.parametrize("name", MAKE)
 def test_sums_of_the_relations_that_are_drawn_are_unbiased(name: str, direction: str) -> None:
     graph = typed_graph(3, edges=25)
@@ -209,7 +209,9 @@ def test_sums_with_history_are_unbiased_on_relations() -> None:
     assert sampler(SEEDS).ldata[1]["h_1"].shape[1] == 2
 
 
-@pytest.mark.parametrize("name", ["bernoulli", "rates", "labor, sequential"])
+@pytest.mark.parametrize(
+    "name", ["rates", *(pytest.param(each, marks=pytest.mark.slow) for each in ("bernoulli", "labor, sequential"))]
+)
 def test_checks_of_samplers_know_relations(name: str) -> None:
     graph = typed_graph(3)
     report = check_sampler(MAKE[name](graph), SEEDS, checks=["structure", "fanouts per type", "marginals", "pickles"])
