@@ -2,7 +2,7 @@
 
 python benchmarks/reads.py [--scale 18] [--memory 10]
 
-Of an RMAT graph; 1,024 seeds, 10 and 10 neighbours by LABOR, three epochs of 20 batches. Nothing is read: plans are counted.
+Of an RMAT graph; 1,024 seeds, 10 and 10 neighbours by LABOR, three epochs of 20 batches. Plans are counted, not read.
 "Of Belady" compares with the fewest reads that any rule can reach (all batches of the run known), "of gathers" with
 reading every row of every batch; "bytes, int8" are those of rows of one byte a number, beside gathers of float32.
 """
