@@ -58,12 +58,12 @@ class OfType(Frozen):
     def __init__(self, name: str | Relation, ids: range, data: Frame) -> None:
         self._set(name=name, ids=ids, data=data)
 
-    def to_graph(self, local: IdsLike | MaskLike) -> Tensor:
-        """Return the ids in the graph of local ids, or of a bool mask of the type, int64 ``[k]``.
+    def to_graph(self, local: IdsLike | MaskLike, *, name: str = "local") -> Tensor:
+        """Return the ids in the graph of local ids, or of a bool mask of the type, int64 ``[k]``; errors use ``name``.
 
         Raises IndexError for an id out of range, ValueError for a mask of another length.
         """
-        of_type = "local", len(self.ids), self._what
+        of_type = name, len(self.ids), self._what
         return torch.from_numpy(as_ids(unmasked(local, *of_type), *of_type) + self.ids.start)
 
     def to_local(self, ids: IdsLike) -> Tensor:

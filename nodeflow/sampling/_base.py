@@ -328,7 +328,9 @@ class SamplerBase(ABC):
         if self.seed_kind not in ("node", "edge"):
             raise TypeError(f"a seed of {type(self).__name__} is {with_article(self.seed_kind)}, which has no type")
         parts: Mapping[Any, OfType] = self.graph.nodes if self.seed_kind == "node" else self.graph.relations
-        return torch.cat([torch.arange(0), *(parts[name].to_graph(ids) for name, ids in seeds.items())])
+        return torch.cat(
+            [torch.arange(0), *(parts[name].to_graph(ids, name=f"seeds[{name!r}]") for name, ids in seeds.items())]
+        )
 
     def _refusal(self, shape: tuple[int, ...]) -> ValueError:
         return ValueError(f"{type(self).__name__} does not support seeds of shape {shape}: pass one-dimensional seeds")

@@ -163,5 +163,6 @@ class Numbers(argparse.Action):
                 else:
                     numbers += map(int, parts)
         except ValueError:
-            parser.error(f"argument {option}: invalid int value: {' '.join(values)!r}; DATA goes before {option}")
+            words = f"integers, as in 10 10, or by name, as in a=5,b=10, got {' '.join(values)!r}"
+            parser.error(f"argument {option}: expected {words}; DATA goes before {option}")
         setattr(namespace, self.dest, numbers)

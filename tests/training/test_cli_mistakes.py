@@ -77,7 +77,7 @@ def test_bad_data(case: str, data: Path, tmp_path: Path, capsys: pytest.CaptureF
 BAD_OPTIONS = {
     "--fanouts 0 5": r"fanouts\[0\] must be -1",
     "--fanouts": "--fanouts: expected at least one argument",
-    "--fanouts ten": "--fanouts: invalid int value: 'ten'; DATA goes before --fanouts",
+    "--fanouts ten": "expected integers, as in 10 10, or by name, as in a=5,b=10, got 'ten'; DATA goes before --f",
     "--hidden 100000000000000": "memory",
     "--hidden 99999999999999999999999999": "Overflow",
     "--epochs 1.5": "--epochs: invalid int value: '1.5'",
