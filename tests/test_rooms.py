@@ -84,6 +84,11 @@ def test_compiled_loops_know_neither_torch_nor_classes_of_the_package() -> None:
         }, path
 
 
+def test_nothing_asks_how_the_package_was_installed() -> None:
+    """It runs in a folder of the path, too, where Python knows no version of it."""
+    assert [path for path in files() if "importlib.metadata" in imported_by(path)] == []
+
+
 @pytest.mark.parametrize("folder", ["draw", "reduce"])
 def test_every_file_of_compiled_loops_is_listed(folder: str) -> None:
     """For readers, in the docstrings of ``draw`` and ``reduce``."""

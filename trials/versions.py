@@ -3,7 +3,8 @@
 ``python trials/versions.py [ROW ...]`` makes an environment per row under ``build/versions``, such as ``3.11-oldest``,
 and prints a row of a table for each: versions, tests, seconds. It ends with 1 if a run or a test failed. A row for
 which torch cannot be had is skipped, and says so. ``--index`` names an index with CPU builds of torch,
-``--torch`` a release of it, such as 2.13.0+cpu.
+``--torch`` a release of it, such as 2.13.0+cpu. A row may be the path of a Python instead, such as
+``.venv/bin/python``, whose libraries are tried as they are.
 """
 
 from __future__ import annotations
@@ -58,25 +59,32 @@ def failed(what: str, done: subprocess.CompletedProcess[str]) -> str:
     return f"{what}: {lines[-1] if lines else done.returncode}"
 
 
-def row(name: str, torch: str | None, index: Sequence[str]) -> tuple[list[str], bool]:
-    """Return the cells of a row, and whether it failed."""
+def install(name: str, home: Path, torch: str | None, index: Sequence[str]) -> tuple[str, bool]:
+    """Make the environment of a row; return what is amiss, and whether something failed."""
     version, _, kind = name.partition("-")
-    python, begun = interpreter(version), time.perf_counter()
+    python = interpreter(version)
     if python is None:
-        return [name, "", "", "no such Python here", ""], False
-    home = PLACE / name
+        return "no such Python here", False
     done = run(python, "-m", "venv", "--clear", home)
     pip = [home / "bin" / "python", "-m", "pip", "install", "--quiet", "--only-binary", ":all:", *index]
     if done.returncode == 0:
         wanted = requirements(version, kind, torch)
         if run(*pip, wanted[0]).returncode:
-            return [name, "", "", f"{wanted[0]} is not to be had here", ""], False
+            return f"{wanted[0]} is not to be had here", False
         done = run(*pip, *wanted)
     if done.returncode == 0:
         done = run(*pip, "--no-deps", "--no-build-isolation", "--editable", ROOT)
-    if done.returncode:
-        return [name, "", "", failed("installing", done), ""], True
-    inside = home / "bin" / "python"
+    return (failed("installing", done), True) if done.returncode else ("", False)
+
+
+def row(name: str, torch: str | None, index: Sequence[str]) -> tuple[list[str], bool]:
+    """Return the cells of a row, and whether it failed."""
+    begun, home = time.perf_counter(), PLACE / name.strip("./").replace("/", "-")
+    inside = Path(name).absolute() if "/" in name else home / "bin" / "python"  # not resolved: a link has its libraries
+    amiss, wrong = ("", False) if "/" in name else install(name, home, torch, index)
+    if amiss:
+        return [name, "", "", amiss, ""], wrong
+    home.mkdir(parents=True, exist_ok=True)
     code = "import platform, torch, numpy, scipy, numba; print(platform.python_version(), torch.__version__, "
     versions = run(inside, "-c", code + "numpy.__version__, scipy.__version__, numba.__version__)").stdout.split()
     trained = run(inside, "-m", "nodeflow", *TRAIN, "--output", home / "run")
@@ -93,7 +101,7 @@ def row(name: str, torch: str | None, index: Sequence[str]) -> tuple[list[str], 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("rows", nargs="*", metavar="ROW", help="such as 3.12-newest (default: all)")
+    parser.add_argument("rows", nargs="*", metavar="ROW", help="such as 3.12-newest, or a path (default: all)")
     parser.add_argument("--torch", help="the release of torch")
     parser.add_argument("--index", help="an index of CPU builds of torch")
     options = parser.parse_args()

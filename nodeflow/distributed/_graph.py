@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping
-from importlib.metadata import version
 from typing import Any, NoReturn
 
 import numpy as np
@@ -16,6 +15,7 @@ from nodeflow import _kernels as kernels
 from nodeflow._base.calls import checked
 from nodeflow._base.checks import ALL, Ints, _All, as_ids, as_number
 from nodeflow._base.types import FileLike, IdsLike
+from nodeflow._base.version import __version__
 from nodeflow._edges.stored import Between
 from nodeflow._peers.group import PeerGroup
 from nodeflow._peers.present import new_group
@@ -218,7 +218,7 @@ def open_part(folder: FileLike, timeout: float, *, verify: bool | None) -> tuple
                 f"{parts.num_parts} of them, or partition the graph again"
             )
         part = parts.part(peers.rank)
-        facts = {"version of nodeflow": version("nodeflow"), "identity of the cut": parts.identity}
+        facts = {"version of nodeflow": __version__, "identity of the cut": parts.identity}
         peers.agree("what is opened", {**facts, "timeout": repr(seconds)})
     peers.book = parts
     return parts, part, peers

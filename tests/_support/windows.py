@@ -63,7 +63,8 @@ def obey_windows(patch: pytest.MonkeyPatch):
     calls = {"replace": replaced, "rename": replaced, "unlink": unlinked, "remove": unlinked}
     for name, call in {**calls, "open": opened, "fsync": flushed}.items():
         patch.setattr(os, name, call)
-    patch.setattr(shutil, "_use_fd_functions", False)
+    patch.setattr(shutil, "_use_fd_functions", False)  # which Python 3.14 asks once, when it chooses this function
+    patch.setattr(shutil, "_rmtree_impl", shutil._rmtree_unsafe, raising=False)
     for name in MISSING:
         patch.delattr(os, name, raising=False)
     patch.setattr(files, "USED_FILES_STAY", True)
