@@ -15,6 +15,7 @@ from torch import Tensor
 from nodeflow._base.checks import Ints, as_count, check_length, check_type, pinned
 from nodeflow._base.sizes import as_bytes
 from nodeflow._base.types import Floats, NumbersLike
+from nodeflow._rows.base import decoded, stored
 from nodeflow._rows.rows import Rows, fetch_rows, is_collective, is_sparse, take_rows
 from nodeflow._runtime.workers import Workers
 from nodeflow.flow import Layer, LayerPart, NodeFlow, empty_node_flow, node_columns
@@ -232,7 +233,8 @@ class _Part:
         self.nodes = range(graph.num_nodes) if node_type is None else graph.nodes[node_type].ids
         names = dict.fromkeys(name for chosen in layers.values() for name in chosen)
         self.columns: dict[str, Rows] = {name: cast(Rows, frame[name]) for name in names}
-        self.row = sum(map(mean_bytes, self.columns.values()))
+        self.stored = {name: stored(rows) for name, rows in self.columns.items()}
+        self.row = sum(map(mean_bytes, self.stored.values()))
         self.coming: deque[Ints] = deque()
 
     def start(self, memory: int, window: int, heat: Floats | None) -> int:
@@ -242,7 +244,7 @@ class _Part:
         self.plan = Plan(len(self.nodes), room, window, own)
         self.kept = {
             name: SparsePool(rows, room) if is_sparse(rows) else DensePool(rows, room)
-            for name, rows in self.columns.items()
+            for name, rows in self.stored.items()
         }
         return room * self.row
 
@@ -275,9 +277,9 @@ class _Part:
             raise RuntimeError("the loader gives more batches than it said; it was changed during an iteration")
         ids, hit, kept = step
         new, columns = np.flatnonzero(hit < 0), {}
-        for name, rows in self.columns.items():
+        for name, rows in self.stored.items():
             read = fetch_rows(rows, torch.from_numpy(ids[new])).cpu()
-            columns[name] = self.kept[name].serve(hit, kept, read)
+            columns[name] = decoded(self.columns[name], self.kept[name].serve(hit, kept, read))
             reads.bytes += int(sparse_bytes(read).sum()) if is_sparse(read) else read.nbytes
         reads.rows, reads.read = reads.rows + len(ids), reads.read + len(new)
         return torch.from_numpy(ids), columns
