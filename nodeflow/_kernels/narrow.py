@@ -55,13 +55,13 @@ _BLUR = 2.0**-22  # how far from a multiple of a step a number may be, as a shar
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def survey(rows, levels, low, high, whole, least, step):
+def survey(rows, levels, low, high, unit, least, step):
     """Look through ``rows``, float32 ``[n, width]``, and go on from what was seen of each column before.
 
-    ``low`` and ``high`` are its bounds, ``whole`` whether all are whole numbers, ``least`` the smallest number but 0
-    regardless of sign, and ``step`` the largest number of which all are multiples, 0 before the first one but 0, -1 if
-    there are more than ``levels`` steps between the bounds or none can be told from rounding. Returns the place of the
-    first number that is not finite among all, row by row, or -1.
+    ``low`` and ``high`` are its bounds, ``least`` the smallest number but 0 regardless of sign. ``unit`` is the largest
+    power of two of which all are multiples, and ``step`` such a number of any kind, as far as it can be told from
+    rounding; 0 before the first number but 0, and -1 where more than ``levels`` of them lie between the bounds. Returns
+    the place of the first number that is not finite among all, row by row, or -1.
     """
     n, width = rows.shape
     for i in range(n):
@@ -70,11 +70,18 @@ def survey(rows, levels, low, high, whole, least, step):
             if not math.isfinite(x):
                 return i * width + c
             low[U64(c)], high[U64(c)] = min(low[U64(c)], x), max(high[U64(c)], x)
-            whole[U64(c)] &= x == np.rint(x)
             size, g, span = abs(x), step[U64(c)], high[U64(c)] - low[U64(c)]
-            if size == 0 or g < 0:
+            if size == 0:
                 continue
             least[U64(c)] = min(least[U64(c)], size)
+            if unit[U64(c)] >= 0:
+                fraction, power = math.frexp(size)
+                bits = np.int64(math.ldexp(fraction, 24))  # all that float32 has
+                two = math.ldexp(np.float64(bits & -bits), power - 24)
+                two = two if unit[U64(c)] == 0 else min(two, unit[U64(c)])
+                unit[U64(c)] = two if levels * two >= span else -1
+            if g < 0:
+                continue
             g = size if g == 0 else g
             rest, blur, far = abs(size - np.rint(size / g) * g), size * _BLUR, g * _BLUR
             if rest > blur:

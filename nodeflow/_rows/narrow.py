@@ -226,13 +226,13 @@ def narrowed(column: Tensor | Rows, width: str, limit: float = 0.05, name: str =
             raise ValueError(f"{name} has no column that can be narrow with errors up to {most:.1%}: leave it as it is")
     else:
         (coding,) = codings
-        mean = coding.table[4].numpy()
+        mean = coding.table[4].double().numpy()
         if len(bad := np.flatnonzero(~(mean <= most))):
             low, high = (bound[bad[0]] for bound in seen[:2])
             raise ValueError(
                 f"{name} cannot be {width}: column {bad[0]}, with numbers from {low:g} to {high:g}, would be read with "
-                f"a mean error of {mean[bad[0]]:.1%} of its deviation, and limit={most:.1%}; so would {len(bad) - 1} "
-                "others. Clip or transform it, or take 'auto', which keeps such columns in float32, or 'bfloat16'"
+                f"a mean error of {mean[bad[0]]:.1%} of its deviation, above limit={most:.1%} (in all {len(bad)} of "
+                f"{len(mean)} columns). Clip or transform it, or take 'auto', which keeps it in float32, or 'bfloat16'"
             )
     return NarrowRows(PackedRows(column, coding), coding)
 
@@ -249,7 +249,7 @@ def _seen(column: Tensor | Rows, name: str) -> list[Array]:
     """Return what the loop ``survey`` sees of all rows; raises ValueError for a number that is not finite."""
     width, fetch, step = math.prod(column.shape[1:]), _pieces(column), _step(column)
     inf = np.full(width, np.inf)
-    seen: list[Array] = [inf, -inf, np.ones(width, np.bool_), inf.copy(), np.zeros(width)]
+    seen: list[Array] = [inf, -inf, np.zeros(width), inf.copy(), np.zeros(width)]
     for start in range(0, column.shape[0] if width else 0, step):
         piece = fetch(start)
         rows = np.ascontiguousarray(piece.detach().cpu().reshape(len(piece), width).float().numpy())
@@ -288,14 +288,13 @@ def _measured(kind: str, row: tuple[int, ...], seen: list[Array], sample: Floats
     return coding
 
 
-def _grid(low: Floats, high: Floats, whole: Array, least: Floats, step: Floats) -> tuple[Array, Array]:
+def _grid(low: Floats, high: Floats, unit: Floats, least: Floats, step: Floats) -> tuple[Array, Array]:
     """Return zero points and scales of int8 columns: numbers are read as whole numbers of their scale.
 
     A column whose numbers are all whole numbers of one step has this scale, and no error but the rounding of float32.
     Otherwise the codes are spread evenly between its bounds, so that the error is at most half a scale.
     """
     low, high = (np.where(np.isinf(bound), 0, bound) for bound in (low, high))  # those of a column without rows
-    step = np.where(whole & (step < 0), 1, step)  # large whole numbers, whose steps rounding might have made
     size = np.maximum(abs(low), abs(high))
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
         even = np.maximum((high - low) / (_LEVELS - 1), size / _EXACT)
@@ -304,11 +303,13 @@ def _grid(low: Floats, high: Floats, whole: Array, least: Floats, step: Floats) 
         up = np.where(nearest < even, np.nextafter(nearest, np.float32(np.inf)), nearest)
         down = np.where(nearest > even, np.nextafter(nearest, np.float32(0)), nearest)  # the next would be infinite
         scale = np.where(size > _HUGE, down, up).astype(np.float32)
-        exact = (least / np.rint(least / step)).astype(np.float32)
-        steps = np.rint(high / exact) - np.rint(low / exact)
-        fits = (step > 0) & (exact > 0) & (steps <= _LEVELS) & (np.rint(size / exact) <= _EXACT)
-        fits &= np.isfinite((np.rint(size / exact) * exact).astype(np.float32))
-        scale = np.where(size == 0, np.float32(1), np.where(fits, exact, scale))
+        for multiple in (step, unit):
+            exact = (least / np.rint(least / multiple)).astype(np.float32)
+            steps = np.rint(high / exact) - np.rint(low / exact)
+            fits = (multiple > 0) & (exact > 0) & (steps <= _LEVELS) & (np.rint(size / exact) <= _EXACT)
+            fits &= np.isfinite((np.rint(size / exact) * exact).astype(np.float32))
+            scale = np.where(fits, exact, scale)
+        scale = np.where(size == 0, np.float32(1), scale)
         zero = -128 - np.rint(low / scale)
     return zero.astype(np.float32), scale
 
