@@ -280,7 +280,7 @@ def _measured(kind: str, row: tuple[int, ...], seen: list[Array], sample: Floats
         codes = coding.pack(torch.from_numpy(sample))
         read = coding.unpack(codes, np.arange(len(codes))).reshape(sample.shape).double().numpy()
         error, away = abs(sample - read), abs(sample - np.median(sample, 0))
-        near = away <= np.quantile(away, _MOST, 0, method="higher")
+        near = away <= np.quantile(away, _MOST, 0, method="lower")
         near |= ~(away * near).any(0)  # equal rows tell nothing
         sums = np.where(near, error, 0).sum(0), (away * near).sum(0)
         with np.errstate(invalid="ignore", divide="ignore"):

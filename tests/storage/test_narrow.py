@@ -45,7 +45,9 @@ def graph_of(column: Any) -> Graph:
 
 # ------------------------------------------------------------------------------------------------------------ numbers
 
-floats = st.floats(-(2.0**99), 2.0**99, width=32) | st.sampled_from([0.0, -0.0, 1e-45, -3e-39, 3.4028234663852886e38, 0.1])
+floats = st.floats(-(2.0**99), 2.0**99, width=32) | st.sampled_from(
+    [0.0, -0.0, 1e-45, -3e-39, 3.4028234663852886e38, 0.1]
+)
 columns_of_floats = arrays.arrays(np.float32, st.tuples(st.integers(0, 12), st.integers(0, 35)), elements=floats)
 
 
@@ -53,7 +55,11 @@ columns_of_floats = arrays.arrays(np.float32, st.tuples(st.integers(0, 12), st.i
 def test_an_error_is_at_most_half_a_scale(values: np.ndarray) -> None:
     column = torch.from_numpy(values)
     coding = _measured("int8", column.shape[1:], _seen(column, "x"), _sample(column))
-    scale, read, exact = coding.table[1].double(), whole(NarrowRows(coding.pack(column), coding)).double(), column.double()
+    scale, read, exact = (
+        coding.table[1].double(),
+        whole(NarrowRows(coding.pack(column), coding)).double(),
+        column.double(),
+    )
     rounding = exact.abs() * 2.0**-23 + 2.0**-149  # of the scale, and of the product
     assert ((read - exact).abs() <= scale / 2 * (1 + 1e-6) + rounding).all()
     if len(values):
@@ -169,9 +175,10 @@ def test_caches_files_and_plans_give_the_same_bits(tmp_path: Path, column: Narro
     expected, row = whole(column), torch.as_tensor(column.stored)[0].nbytes
     graph_of(column).save(tmp_path / "g")
     file: Any = storage.open(Graph.open(tmp_path / "g").ndata["x"])
-    places: list[Any] = [file, storage.Tiered([column]), *(storage.Cached(rows, range(NODES), 20 * row) for rows in (file, column))]  # fmt: skip
-    assert len(places[-1].ids) == 20
-    for rows in (*places, storage.Cached(file, range(NODES), "1 MB")):
+    cached = storage.Cached(file, range(NODES), 20 * row)
+    assert len(cached.ids) == 20
+    others = storage.Cached(column, range(NODES), 20 * row), storage.Cached(file, range(NODES), "1 MB")
+    for rows in (file, storage.Tiered([column]), cached, *others):
         out = torch.empty(len(IDS), WIDTH)
         assert rows.fetch(IDS).equal(expected[IDS])
         assert rows.fetch(IDS, out).equal(expected[IDS])
@@ -274,10 +281,11 @@ def test_a_folder_is_built_narrow(tmp_path: Path) -> None:
     assert whole(graph.ndata["feat"]).equal(whole(narrow(COLUMN)))
     assert (graph.ndata["label"].dtype, graph.ndata["year"].dtype) == (torch.float64, torch.int64)
     np.save(tmp_path / "feat.npy", OUTLIER.numpy())
-    with pytest.raises(ValueError, match="column 'feat' cannot be int8: column 7, .* mean error of 101.2% .*limit=5.0%"):
+    with pytest.raises(ValueError, match="column 'feat' cannot be int8: column 7, with "):
         building.build_graph(tmp_path / "edges.npy", tmp_path / "other", **options)
-    with pytest.raises(ValueError, match="store='int8' needs a node column of rows"):
-        building.build_graph(tmp_path / "edges.npy", tmp_path / "other", store="int8", progress=False)
+    for width, words in (("int8", "store='int8' needs a node column of rows"), ("int4", "store must be")):
+        with pytest.raises(ValueError, match=words):
+            building.build_graph(tmp_path / "edges.npy", tmp_path / "other", store=width, progress=False)
     assert not (tmp_path / "other").exists()
 
 
@@ -318,7 +326,7 @@ def test_readers_of_before_name_the_version(tmp_path: Path) -> None:
         (COLUMN, {"width": "int4"}, "width must be"),
         (COLUMN, {"limit": 0}, "limit must be"),
         (COLUMN, {"limit": 1e-9}, "column 0, .* would be read with a mean error of .* .in all 18 of 19 columns"),
-        (OUTLIER, {}, "column 7, with numbers from .* to 1e.06, .* mean error of 101.2% .* limit=5.0% .in all 1 of 19"),
+        (OUTLIER, {}, "column 7, with numbers from .* to 1e.06, .* mean error of 101.* limit=5.0% .in all 1 of 19"),
         (COLUMN * 1e5, {"width": "float16"}, "cannot be float16: column 0"),
         (1e6 * torch.rand(50, 2).exp().exp(), {"width": "auto", "limit": 1e-9}, "no column that can be narrow"),
         (COLUMN.log(), {}, r"must be finite in float32, but row 0 has nan in column \d"),
