@@ -32,6 +32,7 @@ def main() -> None:
     parser.add_argument("--data", nargs="+", default=["debian"], metavar="FOLDER", help='folders, or "debian"')
     parser.add_argument("--widths", nargs="+", choices=("int8", "float16", "bfloat16", "auto"), default=["int8"])
     parser.add_argument("--components", type=int, default=128, help="columns of features; 0: as they come")
+    parser.add_argument("--limit", type=float, default=0.25, help="of the errors of columns")
     parser.add_argument("--sampler", default="neighbor")
     parser.add_argument("--seeds", type=int, default=3, help="runs of each, with seeds 0, 1, ...")
     parser.add_argument("--epochs", type=int, help="instead of those of the settings")
@@ -47,7 +48,7 @@ def main() -> None:
         x = dense(dataset.graph.ndata["feat"], options.components)
         first: list[float] = []
         for width in ("float32", *options.widths):
-            column: Tensor | Rows = x if width == "float32" else storage.narrow(x, width)
+            column: Tensor | Rows = x if width == "float32" else storage.narrow(x, width, limit=options.limit)
             error = 100 * float(column.error.mean.mean()) if isinstance(column, storage.NarrowRows) else 0.0
             data = with_features(dataset, column)
             scores = [100 * run(data, settings, options.sampler, seed).test_score for seed in range(options.seeds)]

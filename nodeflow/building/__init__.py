@@ -6,7 +6,7 @@
 Names that are imported ``as`` themselves serve rooms above, not users.
 """
 
-from nodeflow._rows.narrow import WIDTHS as WIDTHS
+from nodeflow._rows.narrowing import WIDTHS as WIDTHS
 from nodeflow.building._build import build_graph, node_names
 from nodeflow.building._build import stored_as as stored_as
 

@@ -21,7 +21,7 @@ from nodeflow._disk.arrays import ArrayFile, read_header
 from nodeflow._disk.folders import new_folder
 from nodeflow._disk.streams import ArrayWriter, stream_array
 from nodeflow._disk.texts import map_texts, write_texts
-from nodeflow._rows.narrow import WIDTHS, narrowed
+from nodeflow._rows.narrowing import WIDTHS, narrowed
 from nodeflow._rows.rows import Rows, from_numpy
 from nodeflow.building._edge_files import EdgeFile, Piece, TextOptions, listed_files, pieces_of_edges
 from nodeflow.building._sorting import Spool, sorted_by_destination

@@ -4,7 +4,7 @@ A column of a graph is a tensor, or any object that follows the protocol ``Rows`
 columns takes both.
 
 - ``_open``: columns in files, opened and made. ``_files`` reads them, by the loop ``_kernels/reading.py``.
-- ``_narrow``: dense columns in fewer bytes; ``_rows/narrow.py`` says how.
+- ``_narrow``: dense columns in fewer bytes; ``_rows/narrow.py`` and ``_rows/narrowing.py`` say how.
 - ``_tiered``: rows split over faster and slower places by ``_heat``; ``_memory`` holds those that fit.
 - ``_lookahead``: batches whose rows are read as planned by ``_plan``.
 

@@ -6,7 +6,8 @@ import torch
 from torch import Tensor
 
 from nodeflow._base.calls import checked
-from nodeflow._rows.narrow import NarrowRows, narrowed
+from nodeflow._rows.narrow import NarrowRows
+from nodeflow._rows.narrowing import narrowed
 from nodeflow._rows.rows import Rows
 from nodeflow.storage._memory import copied
 

@@ -20,7 +20,7 @@ from torch import Tensor
 from nodeflow import Graph, NeighborSampler, NodeFlowLoader, building, distributed, nn, partitions, storage
 from nodeflow._disk.manifest import Manifest
 from nodeflow._peers.group import PeerGroup
-from nodeflow._rows.narrow import _measured, _sample, _seen
+from nodeflow._rows.narrowing import _measured, _sample, _seen
 from nodeflow.distributed import DistributedGraph
 from nodeflow.storage import NarrowRows, narrow
 
@@ -263,7 +263,7 @@ def test_columns_of_types(tmp_path: Path) -> None:
 
 def test_a_column_that_is_read_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     expected = whole(narrow(COLUMN))
-    monkeypatch.setattr("nodeflow._rows.narrow._PIECE", 4 * WIDTH)
+    monkeypatch.setattr("nodeflow._rows.narrowing._PIECE", 4 * WIDTH)
     rows = OwnRows(COLUMN)
     assert whole(narrow(rows)).equal(expected)
     assert rows.most == NODES  # all rows are the sample here
