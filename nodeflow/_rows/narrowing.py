@@ -23,7 +23,7 @@ _SAMPLE = 2**11  # rows whose errors are measured at least
 _MOST = 0.9  # share of the rows that errors are measured by: those nearest to the median
 
 
-def narrowed(column: Tensor | Rows, width: str, limit: float = 0.05, name: str = "column") -> NarrowRows:
+def narrowed(column: Tensor | Rows, width: str, limit: float = 0.25, name: str = "column") -> NarrowRows:
     """Return a column whose codes are computed when they are fetched; see ``storage.narrow``. Reads it once."""
     check_type(column, name, Tensor | Rows, "a tensor, or an object with shape, dtype and fetch(ids, out=None)")
     check_one_of(width, "width", WIDTHS)

@@ -326,7 +326,7 @@ def test_readers_of_before_name_the_version(tmp_path: Path) -> None:
         (COLUMN, {"width": "int4"}, "width must be"),
         (COLUMN, {"limit": 0}, "limit must be"),
         (COLUMN, {"limit": 1e-9}, "column 0, .* would be read with a mean error of .* .in all 18 of 19 columns"),
-        (OUTLIER, {}, "column 7, with numbers from .* to 1e.06, .* mean error of 101.* limit=5.0% .in all 1 of 19"),
+        (OUTLIER, {}, "column 7, with numbers from .* to 1e.06, .* mean error of 101.* limit=25.0% .in all 1 of 19"),
         (COLUMN * 1e5, {"width": "float16"}, "cannot be float16: column 0"),
         (1e6 * torch.rand(50, 2).exp().exp(), {"width": "auto", "limit": 1e-9}, "no column that can be narrow"),
         (COLUMN.log(), {}, r"must be finite in float32, but row 0 has nan in column \d"),
