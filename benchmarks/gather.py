@@ -56,6 +56,7 @@ def main() -> None:
     parser.add_argument("--batches", type=int, nargs="+", default=[1000, 10_000, 200_000], help="rows per call")
     parser.add_argument("--table", type=float, default=1.0, help="GiB of the column")
     parser.add_argument("--rounds", type=int, default=9, help="rounds after the first, which does not count")
+    parser.add_argument("--only", nargs="+", metavar="NAME", help="contestants beside plain (default: all)")
     options = parser.parse_args()
     torch.set_num_threads(1)
     print(f"column of {options.table:g} GiB float32, one thread, {options.rounds} rounds in turn; "
@@ -63,7 +64,7 @@ def main() -> None:
     names: list[str] = []
     for width in options.widths:
         count = int(options.table * 2**30) // (4 * width)
-        contestants = prepared(count, width)
+        contestants = prepared(count, width, options.only)
         if not names:
             names = list(contestants)
             head, line = f"| width | rows per call | plain us | plain GB/s | {' | '.join(names[1:])} |", "|---"
@@ -78,8 +79,8 @@ def main() -> None:
     print("\nright of plain: shares of the plain rate, ratios of medians.")
 
 
-def prepared(count: int, width: int) -> dict[str, Contestant]:
-    """Return the contestants for a column of ``count`` rows."""
+def prepared(count: int, width: int, only: list[str] | None = None) -> dict[str, Contestant]:
+    """Return the contestants for a column of ``count`` rows, plain and those named, or all."""
     rng = np.random.default_rng(0)
     table = torch.rand(count, width, generator=torch.Generator().manual_seed(0))
     hot = torch.from_numpy(rng.permutation(2 * count)[:count])
@@ -87,15 +88,16 @@ def prepared(count: int, width: int) -> dict[str, Contestant]:
         LongColumn(table, hot, 2 * count), np.bincount(hot.numpy(), minlength=2 * count), table.nbytes
     )
     heat, one, two = rng.random(count), [("memory", None)], [("memory", 0.5), ("memory", None)]
-    return {
-        "plain": (lambda ids: fetch_rows(table, ids), None),
-        "index_select": (lambda ids: table.index_select(0, ids), None),
-        "cached": (storage.Cached(table, heat, table.nbytes).fetch, None),
-        "cached half": (half.fetch, hot),
-        "tiered": (storage.Tiered.split(table, heat, one).fetch, None),
-        "two tiers": (storage.Tiered.split(table, heat, two).fetch, None),
-        "int8": (partial(fetch_rows, storage.narrow(table)), None),
+    makers: dict[str, Callable[[], Contestant]] = {
+        "plain": lambda: (lambda ids: fetch_rows(table, ids), None),
+        "index_select": lambda: (lambda ids: table.index_select(0, ids), None),
+        "cached": lambda: (storage.Cached(table, heat, table.nbytes).fetch, None),
+        "cached half": lambda: (half.fetch, hot),
+        "tiered": lambda: (storage.Tiered.split(table, heat, one).fetch, None),
+        "two tiers": lambda: (storage.Tiered.split(table, heat, two).fetch, None),
+        "int8": lambda: (partial(fetch_rows, storage.narrow(table)), None),
     }
+    return {name: make() for name, make in makers.items() if only is None or name in ("plain", *only)}
 
 
 def measured(contestants: dict[str, Contestant], count: int, batch: int, rounds: int) -> dict[str, list[float]]:
