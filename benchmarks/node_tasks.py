@@ -98,8 +98,10 @@ def print_table(dataset: Dataset, settings: Settings, samplers: tuple[str, ...],
 
 def run(dataset: Dataset, settings: Settings, sampler: str, seed: int) -> Result:
     """Train once."""
-    changes = {"sampler": sampler, "fanouts": None, "seed": seed, **SPECIAL.get(sampler, {})}
-    return Trainer(dataset, settings.replace(**changes)).run()
+    groups = settings.to_dict()
+    del groups["sampler"]["fanouts"]  # those of the sampler are by default its own
+    groups["sampler"]["name"] = sampler
+    return Trainer(dataset, Settings.from_dict(groups).replace(seed=seed, **SPECIAL.get(sampler, {}))).run()
 
 
 if __name__ == "__main__":

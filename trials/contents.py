@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nodeflow import Graph
+from nodeflow import Graph, storage
 from nodeflow.datasets import Dataset
 from nodeflow.training import Result, Settings, Trainer
 
@@ -23,6 +23,12 @@ def graph(version: int) -> Graph:
     result = Graph.from_edges(*random.integers(0, NODES, (2, EDGES)), num_nodes=NODES)
     result.ndata["x"] = torch.from_numpy(random.random((NODES, WIDTH), np.float32))
     return result
+
+
+@cache
+def narrow(version: int) -> Graph:
+    src, dst = graph(version).edges()
+    return Graph.from_edges(src, dst, num_nodes=NODES, ndata={"x": storage.narrow(graph(version).ndata["x"])})
 
 
 @cache

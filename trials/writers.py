@@ -18,6 +18,7 @@ from contents import (
     data_folder,
     dataset,
     graph,
+    narrow,
     of,
     of_files,
     result,
@@ -315,6 +316,7 @@ def all_writers(scratch: Path) -> dict[str, Writer]:
     quiet: dict[str, Any] = {"overwrite": True, "progress": False}
     replaced = [
         ("Graph.save", lambda place, v: graph(v).save(place, overwrite=True), graph_contents),
+        ("Graph.save, narrow", lambda place, v: narrow(v).save(place, overwrite=True), graph_contents),
         ("Dataset.save", lambda place, v: dataset(v).save(place, overwrite=True), graph_contents),
         (
             "write_partitions",

@@ -28,7 +28,7 @@ _TYPES: Final[dict[str, tuple[type, ...]]] = {
 }
 _OURS: Final = frozenset(
     ("Checkpoints", "Dataset", "Decoder", "Edges", "Flow", "Graph", "HeldGraph", "History", "Inputs", "NodeFlow")
-    + ("NodeFlowLoader", "PartsReport", "Propagation", "Result", "Settings", "Structure", "Trainer")
+    + ("NarrowRows", "NodeFlowLoader", "PartsReport", "Propagation", "Result", "Settings", "Structure", "Trainer")
 )
 _NAMED: Final = ("str",), ("Tensor",)
 """Types of which the functions themselves say more: which names there are, and which rows a tensor has."""

@@ -24,7 +24,8 @@ from nodeflow._base.checks import as_count
 from nodeflow._base.dtypes import DTYPES
 from nodeflow._base.types import Array
 from nodeflow._rows.csr import csr_tensor
-from nodeflow._rows.rows import as_array, from_numpy
+from nodeflow._rows.narrow import KINDS, Coding, NarrowRows
+from nodeflow._rows.rows import Rows, as_array, from_numpy
 from nodeflow._runtime import process
 
 _PIECE = 2**22  # bytes read or written at a time
@@ -39,7 +40,8 @@ class ArrayFile:
 
     The checksum covers the whole file. bfloat16, which numpy does not know, lies in the file as uint16. A sparse
     column ``[n, width]`` lies in three files: ``csr`` describes the arrays indptr and indices of its CSR matrix, and
-    ``file`` has the values.
+    ``file`` has the values. Of narrow rows ``file`` has the codes, and ``narrow`` describes the table of their columns
+    beside it, and the shape of a row.
     """
 
     file: str
@@ -47,6 +49,7 @@ class ArrayFile:
     shape: tuple[int, ...]
     checksum: int
     csr: tuple[ArrayFile, ArrayFile] | None = None
+    narrow: tuple[ArrayFile, tuple[int, ...]] | None = None
 
     @classmethod
     def of(cls, facts: dict[str, Any]) -> ArrayFile:
@@ -56,7 +59,10 @@ class ArrayFile:
             indptr, indices = map(cls.of, csr)
             csr = indptr, indices
         sizes = tuple(as_count(size, "a size") for size in facts["shape"])
-        array = cls(**{**facts, "shape": sizes, "csr": csr})
+        narrow = facts.get("narrow")
+        if narrow is not None:
+            narrow = cls.of(narrow["columns"]), tuple(as_count(size, "a size") for size in narrow["row"])
+        array = cls(**{**facts, "shape": sizes, "csr": csr, "narrow": narrow})
         place = PureWindowsPath(array.file)  # which has the drives and separators of every system
         if place.anchor or ".." in place.parts or "\0" in array.file:
             raise ValueError(f"the file {array.file!r} lies outside of the folder")
@@ -65,16 +71,23 @@ class ArrayFile:
             raise ValueError(f"{array.file} is said to hold {array.dtype} {array.shape}")
         if csr is not None and [len(part.shape) for part in (array, *csr)] != [2, 1, 1]:
             raise ValueError(f"{array.file} is said to hold sparse rows {array.shape}")
+        if narrow is not None and (csr or narrow[0].dtype != "float32" or array.dtype not in KINDS or len(sizes) != 2):
+            raise ValueError(f"{array.file} is said to hold narrow rows {array.dtype} {array.shape}")
         return array
 
     def facts(self) -> dict[str, Any]:
         """Return the description as JSON has it."""
         plain = {"file": self.file, "dtype": self.dtype, "shape": list(self.shape), "checksum": self.checksum}
+        if self.narrow is not None:
+            columns, row = self.narrow
+            return {**plain, "narrow": {"columns": columns.facts(), "row": list(row)}}
         return plain if self.csr is None else {**plain, "csr": [part.facts() for part in self.csr]}
 
     @property
     def plain(self) -> list[ArrayFile]:
-        """The arrays in its files: itself, or indptr, indices and values of a sparse column."""
+        """The arrays in its files: itself; indptr, indices, values of sparse rows; codes and table of narrow ones."""
+        if self.narrow is not None:
+            return [replace(self, narrow=None), self.narrow[0]]
         if self.csr is None:
             return [self]
         return [*self.csr, replace(self, shape=self.csr[1].shape, csr=None)]
@@ -82,6 +95,16 @@ class ArrayFile:
     @property
     def torch_type(self) -> torch.dtype:
         return DTYPES[self.dtype]
+
+    @property
+    def row(self) -> tuple[int, ...]:
+        """Shape of a row of the column, as it is read."""
+        return self.shape[1:] if self.narrow is None else self.narrow[1]
+
+    @property
+    def read_type(self) -> torch.dtype:
+        """Type of the numbers of the column, as they are read."""
+        return self.torch_type if self.narrow is None else NarrowRows.dtype
 
     @property
     def layout(self) -> torch.layout:
@@ -291,8 +314,26 @@ def _map(file: Path, mode: Literal["r", "r+"]) -> np.memmap[Any, Any]:
     return np.memmap(file, dtype, mode, start, shape)
 
 
+def map_column(folder: Path, array: ArrayFile) -> Tensor | Rows:
+    """Return the column of an array, mapped read-only; raises ValueError where its arrays do not fit one another."""
+    return narrow_column(folder, array, map_tensor(folder, array))
+
+
+def narrow_column(folder: Path, array: ArrayFile, stored: Tensor | Rows) -> Tensor | Rows:
+    """Return the column of an array, whose stored rows are ``stored``; see ``map_column``."""
+    if array.narrow is None:
+        return stored
+    columns, row = array.narrow
+    coding = Coding(array.dtype, row, torch.from_numpy(np.array(map_array(folder, columns))))
+    try:
+        coding.check(array.shape)
+    except ValueError as error:
+        raise ValueError(f"{folder / columns.file} is damaged: {error}") from None
+    return NarrowRows(stored, coding)
+
+
 def map_tensor(folder: Path, array: ArrayFile) -> Tensor:
-    """Return the tensor of an array, or the sparse CSR tensor of three, mapped read-only.
+    """Return the tensor of an array, or the sparse CSR tensor of three, mapped read-only; of narrow rows, the codes.
 
     It pickles as the names of its files. Raises ValueError for sparse rows whose arrays do not fit one another.
     """

@@ -17,6 +17,7 @@ from nodeflow._disk.arrays import ArrayFile, check_array, naming, open_file, rep
 from nodeflow._disk.checked import check_contents
 
 MANIFEST = "manifest.json"
+_NARROW = " with narrow rows"
 REPLACED = ".replaced-"
 """Prefix of the name of a folder that is being replaced."""
 
@@ -37,6 +38,9 @@ class Manifest:
         """Write the manifest, all of it or nothing, and flush it to the disk."""
         arrays = {name: array.facts() for name, array in self.arrays.items()}
         words = {"kind": self.kind, "version": self.version, "facts": self.facts, "arrays": arrays}
+        # beside the arrays, so that a reader that does not know narrow rows comes to the version, and names it
+        if narrow := {name: facts.pop("narrow") for name, facts in arrays.items() if "narrow" in facts}:
+            words |= {"version": f"{self.version}{_NARROW}", "narrow": narrow}
         text = json.dumps({**words, "checksum": _checksum(json.loads(json.dumps(words)))}, indent=1)
         replace_file(folder / MANIFEST, text.encode())
 
@@ -89,8 +93,12 @@ class Manifest:
             # folders of before have none
             if "checksum" in words and words.pop("checksum") != _checksum(words):
                 raise ValueError("its contents have another checksum than when it was written")
+            narrow = words.get("narrow", {})
+            for name, facts in narrow.items():
+                words["arrays"][name]["narrow"] = facts
             arrays = {name: ArrayFile.of(facts) for name, facts in words["arrays"].items()}
-            manifest = cls(words["kind"], words["version"], arrays, dict(words["facts"]))
+            written = version if narrow and words["version"] == f"{version}{_NARROW}" else words["version"]
+            manifest = cls(words["kind"], written, arrays, dict(words["facts"]))
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
             raise ValueError(f"{path} is damaged or foreign: {error!r}") from None
         if manifest.kind != kind:

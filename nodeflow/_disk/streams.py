@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 import zlib
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,8 @@ from torch import Tensor
 
 from nodeflow._base.types import Array
 from nodeflow._disk.arrays import ArrayFile, checksum, naming, numpy_type, write_header
+from nodeflow._rows.base import stored
+from nodeflow._rows.narrow import NarrowRows
 from nodeflow._rows.rows import Rows, as_array, fetch_rows, from_numpy, is_sparse, row_bytes, slice_rows
 
 _PIECE = 2**20  # numbers that are converted at a time
@@ -114,8 +117,24 @@ class SparseWriter:
         return ArrayFile(values.file, values.dtype, (self.num_rows, self.width), values.checksum, (parts[0], parts[1]))
 
 
+class NarrowWriter(ArrayWriter):
+    """A ``.npy`` file that grows by codes of narrow rows; their table lies beside it."""
+
+    def __init__(self, file: Path, like: NarrowRows, num_rows: int | None = None) -> None:
+        super().__init__(file, like.stored.dtype, tuple(like.stored.shape[1:]), num_rows)
+        self._coding, self._columns = like.coding, file.with_name(f"{file.stem}.columns.npy")
+
+    def finish(self, folder: Path | None = None, *, flush: bool = True) -> ArrayFile:
+        columns = ArrayWriter(self._columns, torch.float32, tuple(self._coding.table.shape[1:]))
+        columns.append(self._coding.table)
+        narrow = columns.finish(folder, flush=flush), self._coding.row
+        return replace(super().finish(folder, flush=flush), narrow=narrow)
+
+
 def column_writer(file: Path, like: Tensor | Rows, num_rows: int | None = None) -> ArrayWriter | SparseWriter:
-    """Return a writer of dense or sparse rows."""
+    """Return a writer of the stored rows of a column, dense, sparse or narrow."""
+    if isinstance(like, NarrowRows):
+        return NarrowWriter(file, like, num_rows)
     if is_sparse(like):
         return SparseWriter(file, like.dtype, like.shape[1], num_rows)
     return ArrayWriter(file, like.dtype, tuple(like.shape[1:]), num_rows)
@@ -123,7 +142,7 @@ def column_writer(file: Path, like: Tensor | Rows, num_rows: int | None = None) 
 
 def stream_column(file: Path, column: Tensor | Rows) -> ArrayFile:
     """Write a column, which may be mapped, on any device, have gaps, be sparse or fetched by id, piece by piece."""
-    writer = column_writer(file, column)
+    writer, column = column_writer(file, column), stored(column)
     for start, stop in pieces_of(column):
         if isinstance(column, Tensor):
             writer.append(slice_rows(column, start, stop))

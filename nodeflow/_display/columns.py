@@ -12,7 +12,8 @@ from torch import Tensor
 from nodeflow._base.checks import check_num_rows, describe
 from nodeflow._base.sizes import bytes_text
 from nodeflow._display import html
-from nodeflow._rows.rows import Rows, column_bytes, is_sparse
+from nodeflow._rows.base import stored, type_words
+from nodeflow._rows.rows import Rows, column_bytes
 
 T = TypeVar("T")
 
@@ -35,9 +36,8 @@ def column_table(frames: Iterable[tuple[str, Mapping[str, Tensor]]], owner: str 
 
 def _rows(columns: Mapping[str, Tensor | Rows]) -> Iterator[tuple[str, str, str, str, str]]:
     for name, column in list(columns.items()):  # a thread may set columns meanwhile
-        kind = f"{'sparse ' if is_sparse(column) else ''}{str(column.dtype).removeprefix('torch.')}"
         shape = " × ".join(f"{size:,}" for size in column.shape)
-        yield name, kind, shape, bytes_text(column_bytes(column)), _first(column)
+        yield name, type_words(column), shape, bytes_text(column_bytes(stored(column))), _first(column)
 
 
 def _first(column: Tensor | Rows) -> str:

@@ -7,8 +7,8 @@ every edge have a loop each.
 its functions is first asked for, as in ``kernels.csr.csr_rows(...)``. A Ctrl-C during a loop that is called in this way
 ends in KeyboardInterrupt (see ``interruptible.py``). The folders ``draw`` and ``reduce`` only sort the files;
 ``kernels.uniform`` is ``draw/uniform.py``. Beside them are loops on edges (``csr``, ``buckets``, ``relabel``), on rows
-(``copying``, ``caching``, ``reading``, ``row_steps``) and on scores (``ranks``, ``distance``), and what loops are made
-of (``rng``, ``simd``, ``arrays``, ``instructions``).
+(``copying``, ``narrow``, ``caching``, ``reading``, ``row_steps``) and on scores (``ranks``, ``distance``), and what
+loops are made of (``rng``, ``simd``, ``arrays``, ``instructions``).
 """
 
 from importlib import import_module

@@ -63,6 +63,8 @@ def _loaded(array: Any, index: int, count: int, lanes: int) -> Any:
         numbers = (numbers.astype(np.uint32) << np.uint32(16)).view(np.float32)
     if array.dtype == np.int16:
         numbers = numbers.view(np.float16).astype(np.float32)
+    if array.dtype == np.int8:
+        numbers = numbers.astype(np.float32)
     vector = np.zeros(lanes, numbers.dtype)
     vector[: int(count)] = numbers
     return vector

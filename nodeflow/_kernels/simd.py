@@ -84,11 +84,13 @@ def _vector(array, count, most=LANES):
 
 
 def _widened(builder, dtype, bits):
-    """Return numbers as they are; of uint16, the bits of bfloat16, and int16, those of float16, the float32 numbers."""
+    """Return numbers as they are; of int8, uint16 (bits of bfloat16) and int16 (of float16), the float32 numbers."""
     if isinstance(dtype, types.Float):
         return bits
     words, singles = ir.VectorType(_WORD, bits.type.count), ir.VectorType(ir.FloatType(), bits.type.count)
     same = partial(_constant, words)
+    if dtype == types.int8:
+        return builder.sitofp(builder.sext(bits, words), singles)
     if dtype == types.uint16:
         return builder.bitcast(builder.shl(builder.zext(bits, words), same(16)), singles)
     # By hand, because not every processor can: exponent and fraction go to their places, a factor puts the bias of the
@@ -141,7 +143,7 @@ def load(typingctx, array, index, count):
     """``array[index : index + count]``, then zeros, for a count up to LANES; nothing else is read.
 
     A count written as HALF or LANES needs no mask, and HALF gives a vector of that many numbers. Arrays of uint16 hold
-    the bits of bfloat16 and those of int16 the bits of float16: they are loaded as float32.
+    the bits of bfloat16 and those of int16 the bits of float16: they are loaded as float32, as are numbers of int8.
     """
     return _loaded(array, count, LANES)
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import TypeVar
 
 import torch
 from torch import Tensor
@@ -10,6 +12,8 @@ from torch import Tensor
 from nodeflow._base.checks import Ints, as_ids, check_type, describe
 from nodeflow._base.types import IdsLike
 from nodeflow._rows.rows import Rows, is_sparse, new_rows
+
+T = TypeVar("T")
 
 
 class RowsBase(ABC):
@@ -41,6 +45,19 @@ class RowsBase(ABC):
     def _read(self, ids: Ints, out: Tensor | None) -> Tensor:
         """Return rows by checked ids. They may be written into ``out``, which has their shape, if it is not None."""
 
+    @property
+    def stored(self) -> Tensor | Rows:
+        """The rows that lie somewhere and travel: codes of a narrow column, of others the column itself."""
+        return self
+
+    def like(self, rows: Tensor | Rows) -> Tensor | Rows:
+        """Return the column that has ``rows`` for its stored ones."""
+        return rows
+
+    def decoded(self, rows: Tensor) -> Tensor:
+        """Return what is read for stored rows."""
+        return rows
+
     def _room(self, count: int, out: Tensor | None) -> Tensor:
         """Return ``out``, or a new tensor that takes ``count`` rows."""
         return new_rows(count, self.shape[1:], self.dtype) if out is None else out
@@ -65,6 +82,32 @@ class RowsBase(ABC):
         return f"{type(self).__name__}({summary(self)}{details and ', '}{details})"
 
 
+def stored(column: T) -> T | Tensor | Rows:
+    """Return the rows of a column as they lie somewhere and travel: codes of a narrow one, else the column itself."""
+    return column.stored if isinstance(column, RowsBase) else column
+
+
+def decoded(column: Tensor | Rows, rows: Tensor) -> Tensor:
+    """Return what is read for rows of ``stored(column)``."""
+    return column.decoded(rows) if isinstance(column, RowsBase) else rows
+
+
+def like(column: object, rows: Tensor | Rows) -> Tensor | Rows:
+    """Return the column that is ``column`` but for its stored rows, which are ``rows``."""
+    return column.like(rows) if isinstance(column, RowsBase) else rows
+
+
+def with_stored(column: Tensor | Rows, change: Callable[[Tensor | Rows], Tensor | Rows]) -> Tensor | Rows:
+    """Return the column with its stored rows changed."""
+    return like(column, change(stored(column)))
+
+
+def type_words(column: Tensor | Rows) -> str:
+    """Return the type of the numbers of a column in words, and that of its stored rows where it is another."""
+    read, lies = (str(rows.dtype).removeprefix("torch.") for rows in (column, stored(column)))
+    return f"{'sparse ' if is_sparse(column) else ''}{read}{'' if read == lies else f' as {lies}'}"
+
+
 def summary(column: Tensor | Rows) -> str:
     """Return the type and shape of a column in words."""
-    return f"{'sparse ' if is_sparse(column) else ''}{str(column.dtype).removeprefix('torch.')} {list(column.shape)}"
+    return f"{type_words(column)} {list(column.shape)}"

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from nodeflow._base.calls import checked
-from nodeflow._base.checks import Ints, as_count, as_ids
+from nodeflow._base.checks import Ints, as_count, as_ids, check_one_of
 from nodeflow._base.files import is_file
 from nodeflow._base.progress import progress_bar
 from nodeflow._base.sizes import as_bytes
@@ -21,7 +21,8 @@ from nodeflow._disk.arrays import ArrayFile, read_header
 from nodeflow._disk.folders import new_folder
 from nodeflow._disk.streams import ArrayWriter, stream_array
 from nodeflow._disk.texts import map_texts, write_texts
-from nodeflow._rows.rows import Rows
+from nodeflow._rows.narrowing import WIDTHS, narrowed
+from nodeflow._rows.rows import Rows, from_numpy
 from nodeflow.building._edge_files import EdgeFile, Piece, TextOptions, listed_files, pieces_of_edges
 from nodeflow.building._sorting import Spool, sorted_by_destination
 from nodeflow.graph import NAMES, SPLIT, Contents, Graph, GraphFrame, read_manifest
@@ -41,6 +42,7 @@ def build_graph(
     ndata: Mapping[str, Any] | None = None,
     edata: Mapping[str, Any] | None = None,
     split: Mapping[str, Any] | None = None,
+    store: str | None = None,
     memory: int | str = "1 GB",
     overwrite: bool = False,
     progress: bool = True,
@@ -66,6 +68,8 @@ def build_graph(
         ndata, edata: further columns by name: a ``.npy`` file, which is copied piece by piece, or a column as a graph
             takes it.
         split: ids of nodes by part, "train", "val" and "test", for ``datasets.read_folder``: ``.npy`` files or ids.
+        store: keep the node columns of rows of floating-point numbers, but for "label", in fewer bytes: a width of
+            ``storage.narrow``, "int8", "float16", "bfloat16" or "auto". They are read once more before anything else.
         memory: bytes that sorting may hold, as an integer or "2 GB"; at least 21 MB + 16 bytes per node + 0.32 bytes
             per edge. Beyond it are the compiled loops (about 120 MB), all names, and cached pages of files. The disk
             holds up to 40 bytes per edge beside the graph for a while.
@@ -73,8 +77,9 @@ def build_graph(
         progress: show bars.
 
     Raises ValueError with the file and line (or row) of the first wrong edge, for files without edges, of other columns
-    than the first, and a memory that is too small; FileNotFoundError, FileExistsError, ImportError for Parquet without
-    pyarrow, OSError where the disk cannot hold the graph. No folder is left then.
+    than the first, a memory that is too small, and columns that cannot be stored so (see ``storage.narrow``);
+    FileNotFoundError, FileExistsError, ImportError for Parquet without pyarrow, OSError where the disk cannot hold the
+    graph. No folder is left then.
 
     >>> import tempfile
     >>> place = Path(tempfile.mkdtemp())
@@ -91,6 +96,8 @@ def build_graph(
     if named and num_nodes is not None:
         raise ValueError("num_nodes cannot be given with named=True, which counts the names; leave it out")
     of_nodes = {name: _column(value, f"ndata[{name!r}]") for name, value in (ndata or {}).items()}
+    if store is not None:
+        of_nodes = stored_as(of_nodes, store)
     of_edges = {name: _column(value, f"edata[{name!r}]") for name, value in (edata or {}).items()}
     if num_nodes is None and not named and of_nodes:
         num_nodes = int(next(iter(of_nodes.values())).shape[0])
@@ -126,6 +133,20 @@ def build_graph(
         spool.close()
         contents.write(draft)
     return Graph.open(folder, verify=False)  # it has just been written
+
+
+def stored_as(columns: Mapping[str, Tensor | Rows | Array], width: str) -> dict[str, Tensor | Rows | Array]:
+    """Return columns of which those of rows of floating-point numbers, but for labels, are narrow.
+
+    Their codes are made when they are written. Raises the errors of ``storage.narrow``, and ValueError where there is
+    no such column.
+    """
+    rows = {name: from_numpy(column) if isinstance(column, np.ndarray) else column for name, column in columns.items()}
+    chosen = [name for name, x in rows.items() if len(x.shape) > 1 and x.dtype.is_floating_point and name != "label"]
+    check_one_of(width, "store", WIDTHS)
+    if not chosen:
+        raise ValueError(f"store={width!r} needs a node column of rows of floating-point numbers, such as features")
+    return {**columns, **{name: narrowed(rows[name], width, name=f"column {name!r}") for name in chosen}}
 
 
 @checked

@@ -16,9 +16,10 @@ from nodeflow._base.calls import checked
 from nodeflow._base.checks import Ints, as_count, as_ids, check_type
 from nodeflow._base.types import FileLike
 from nodeflow._disk.folders import new_folder
-from nodeflow._disk.streams import stream_array
+from nodeflow._disk.streams import pieces_of, stream_array
 from nodeflow._disk.texts import write_texts
-from nodeflow._rows.rows import Rows
+from nodeflow._rows.base import type_words
+from nodeflow._rows.rows import Rows, fetch_rows, is_sparse
 from nodeflow.datasets._files import has_label, label_column, labelled_split
 from nodeflow.graph import NAMES, Frame, Graph, with_frames, write_graph
 from nodeflow.transform import is_symmetric
@@ -339,8 +340,10 @@ def _feature_row(graph: Graph) -> str:
     features = graph.ndata.get("feat")
     if features is None:
         return " + ".join(" x ".join(map(str, x.shape)) for x in features_of(graph).values()) or "none"
-    sparse = features.layout == torch.sparse_csr
-    filled = len(features.values()) if sparse else int(torch.count_nonzero(features))
-    shape = " x ".join(f"{size:,}" for size in features.shape)
-    dtype = str(features.dtype).removeprefix("torch.")
-    return f"{shape}, {dtype}, {'sparse' if sparse else 'dense'}, {filled / max(len(features), 1):.2f} non-zeros a row"
+    shape, layout = " x ".join(f"{size:,}" for size in features.shape), "sparse" if is_sparse(features) else "dense"
+    filled = 0
+    for ends in pieces_of(features):  # which may be in a file
+        rows = fetch_rows(features, torch.arange(*ends))
+        filled += len(rows.values()) if is_sparse(rows) else int(torch.count_nonzero(rows))
+    words = type_words(features).removeprefix("sparse ")
+    return f"{shape}, {words}, {layout}, {filled / max(features.shape[0], 1):.2f} non-zeros a row"

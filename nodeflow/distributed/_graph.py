@@ -20,7 +20,8 @@ from nodeflow._edges.stored import Between
 from nodeflow._peers.group import PeerGroup
 from nodeflow._peers.present import new_group
 from nodeflow._peers.routes import Routes
-from nodeflow._rows.rows import take_rows
+from nodeflow._rows.base import with_stored
+from nodeflow._rows.rows import Rows, take_rows
 from nodeflow._runtime import process
 from nodeflow._schema.schema import Relation
 from nodeflow.distributed._held import DistributedRows, HeldEnds, HeldPart
@@ -177,9 +178,11 @@ def frames_of(parts: GraphParts, part: GraphPart, peers: PeerGroup) -> tuple[Fra
         "edges": list(parts.schema.relations.items()),
     }
 
-    def frame(kind: str, num_rows: int, columns: Mapping[str, Tensor], of: str = "", *ids: Any) -> Frame:
-        rows = {n: DistributedRows(peers, parts, kind, n + of, held, *ids) for n, held in columns.items()}
-        return GraphFrame(num_rows, rows)
+    def frame(kind: str, num_rows: int, columns: Mapping[str, Tensor | Rows], of: str = "", *ids: Any) -> Frame:
+        def held_by_all(name: str, held: Tensor | Rows) -> Tensor | Rows:
+            return with_stored(held, lambda rows: DistributedRows(peers, parts, kind, name + of, rows, *ids))
+
+        return GraphFrame(num_rows, {name: held_by_all(name, held) for name, held in columns.items()})
 
     def of_type(kind: str, number: int, num_rows: int) -> Frame:
         (name, ids), columns = ranges[kind][number], part.frames[columns_of(kind, number)]

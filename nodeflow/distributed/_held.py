@@ -18,7 +18,7 @@ from nodeflow._peers.group import PeerGroup
 from nodeflow._peers.held import Held, WholeIds
 from nodeflow._peers.peers import Peers
 from nodeflow._peers.routes import narrowed
-from nodeflow._rows.base import RowsBase
+from nodeflow._rows.base import RowsBase, with_stored
 from nodeflow._rows.rows import Rows, fetch_rows, layout_of
 from nodeflow._schema.schema import Relation
 from nodeflow.graph import GraphFrame, OfType
@@ -168,7 +168,9 @@ class HeldColumns(Mapping[str, Any]):
         self._columns, self._edge_ids = columns, edge_ids
 
     def __getitem__(self, name: str) -> Tensor | Rows:
-        column = self._columns[name]
+        return with_stored(self._columns[name], self._held)
+
+    def _held(self, column: Tensor | Rows) -> Tensor | Rows:
         if isinstance(column, DistributedRows):
             return column.held
         return fetch_rows(column, torch.from_numpy(self._edge_ids.astype(np.int64)))
@@ -240,7 +242,7 @@ class HeldRows(RowsBase):
     @classmethod
     def of(cls, column: Tensor | Rows) -> Tensor | Rows:
         """Return the rows of a column that are here; another column as it is."""
-        return cls(column) if isinstance(column, DistributedRows) else column
+        return with_stored(column, lambda rows: cls(rows) if isinstance(rows, DistributedRows) else rows)
 
     def _read(self, ids: Ints, out: Tensor | None) -> Tensor:
         return self._rows.rows_here(ids + self._rows.ids.start)

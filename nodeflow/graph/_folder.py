@@ -14,7 +14,7 @@ from torch import Tensor
 
 from nodeflow._base.checks import check_indptr, check_range
 from nodeflow._base.types import Array, FileLike
-from nodeflow._disk.arrays import ArrayFile, check_array, map_array, map_tensor
+from nodeflow._disk.arrays import ArrayFile, check_array, map_array, map_column
 from nodeflow._disk.checked import check_ends, check_ids, check_sparse
 from nodeflow._disk.manifest import Manifest, kind_of
 from nodeflow._disk.streams import stream_array, stream_column
@@ -168,7 +168,7 @@ def _types(folder: Path, manifest: Manifest, ndata: Frame, edata: Frame) -> Type
 def _frame(folder: Path, manifest: Manifest, kind: str, num_rows: int) -> GraphFrame:
     described = _columns(folder, manifest, kind)
     with _blamed(folder, kind):
-        columns = {name: map_tensor(folder, array) for name, array in described}
+        columns = {name: map_column(folder, array) for name, array in described}
         if len(columns) < len(described):
             raise ValueError("two have one name")
         return GraphFrame(num_rows, columns)

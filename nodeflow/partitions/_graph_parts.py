@@ -13,9 +13,10 @@ from torch import Tensor
 from nodeflow._base.checks import Ints, as_count, as_index
 from nodeflow._base.frozen import Frozen, Lazy
 from nodeflow._base.types import Array
-from nodeflow._disk.arrays import ArrayFile, map_array, map_tensor
+from nodeflow._disk.arrays import ArrayFile, map_array, map_column
 from nodeflow._disk.checked import check_ends, check_ids
 from nodeflow._disk.manifest import Manifest
+from nodeflow._rows.rows import Rows
 from nodeflow._schema.schema import sizes as in_words
 from nodeflow.graph import SPLIT, Schema, columns_of
 from nodeflow.partitions._partitions import CutGraph, check_shapes, sound
@@ -198,9 +199,9 @@ class GraphPart(Frozen):
     indptr: Ints
     src: Array
     edge_ids: Array
-    ndata: dict[str, Tensor]
-    edata: dict[str, Tensor]
-    frames: dict[str, dict[str, Tensor]]
+    ndata: dict[str, Tensor | Rows]
+    edata: dict[str, Tensor | Rows]
+    frames: dict[str, dict[str, Tensor | Rows]]
     _ascending: Lazy[Array]
 
     def __init__(self, whole: GraphParts, part: int, *, verify: bool | None = None) -> None:
@@ -224,7 +225,7 @@ class GraphPart(Frozen):
         self._set(folder=folder, part=part, identity=identity)
         self._set(**{name: map_array(folder, arrays[name]) for name in ("rows", *shapes)})
         for kind, names in frames.items():
-            self._set(**{kind: {name.removeprefix(f"{kind}/"): map_tensor(folder, arrays[name]) for name in names}})
+            self._set(**{kind: {name.removeprefix(f"{kind}/"): map_column(folder, arrays[name]) for name in names}})
         self._set(_ascending=Lazy(lambda: np.sort(self.edge_ids)), frames={})
         for kind, ranges in (("nodes", whole.schema.nodes), ("edges", whole.schema.relations)):
             for i, ids in enumerate(ranges.values()):
@@ -232,7 +233,7 @@ class GraphPart(Frozen):
                 own = {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
                 with sound(folder):
                     check_shapes(arrays, {prefix + name: (len(self.ids_here(kind, ids)),) for name in own})
-                self.frames[columns_of(kind, i)] = {name: map_tensor(folder, array) for name, array in own.items()}
+                self.frames[columns_of(kind, i)] = {name: map_column(folder, array) for name, array in own.items()}
 
     @property
     def num_edges(self) -> int:

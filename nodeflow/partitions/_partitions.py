@@ -17,11 +17,11 @@ from nodeflow._base.calls import checked
 from nodeflow._base.checks import Ints, as_count, as_ids, describe
 from nodeflow._base.frozen import Frozen
 from nodeflow._base.types import Array, FileLike, IdsLike
-from nodeflow._disk.arrays import ArrayFile, map_array, map_tensor
+from nodeflow._disk.arrays import ArrayFile, map_array, map_column
 from nodeflow._disk.checked import check_ends, check_ids
 from nodeflow._disk.manifest import Manifest
 from nodeflow._rows.base import RowsBase
-from nodeflow._rows.rows import fetch_rows, put_rows
+from nodeflow._rows.rows import Rows, fetch_rows, put_rows
 from nodeflow._schema.schema import sizes as in_words
 from nodeflow.graph import Schema, columns_of
 from nodeflow.partitions._cut import part_type
@@ -284,8 +284,8 @@ class PartitionedRows(RowsBase):
         self._first = ids.start
         self._arrays = [partitions.node_array(name, p, of) for p in range(partitions.num_parts)]
         first = self._arrays[0]
-        self.shape, self.dtype, self.layout = (len(ids), *first.shape[1:]), first.torch_type, first.layout
-        self._maps: dict[int, Tensor] = {}
+        self.shape, self.dtype, self.layout = (len(ids), *first.row), first.read_type, first.layout
+        self._maps: dict[int, Tensor | Rows] = {}
 
     def _read(self, ids: Ints, out: Tensor | None) -> Tensor:
         rows = self._partitions.rows[ids + self._first].astype(np.int64)
@@ -296,9 +296,9 @@ class PartitionedRows(RowsBase):
             parts.append((fetch_rows(self._map(p), torch.from_numpy(places[at] - self._begin)), at))
         return put_rows(parts, len(ids))
 
-    def _map(self, part: int) -> Tensor:
+    def _map(self, part: int) -> Tensor | Rows:
         if part not in self._maps:
-            self._maps[part] = map_tensor(self._partitions.folder, self._arrays[part])
+            self._maps[part] = map_column(self._partitions.folder, self._arrays[part])
         return self._maps[part]
 
 

@@ -7,7 +7,7 @@ import os
 from collections.abc import Collection, Iterator, Sequence
 from itertools import groupby
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import torch
@@ -16,10 +16,10 @@ from torch import Tensor
 from nodeflow import _kernels as kernels
 from nodeflow._base.checks import Ints
 from nodeflow._base.types import Array
-from nodeflow._disk.arrays import ArrayFile, map_csr, numpy_type, read_header
+from nodeflow._disk.arrays import ArrayFile, map_csr, narrow_column, numpy_type, read_header
 from nodeflow._disk.streams import ArrayWriter
 from nodeflow._rows.csr import check_parts
-from nodeflow._rows.rows import as_array, concat_rows, from_numpy, slice_rows
+from nodeflow._rows.rows import Rows, as_array, concat_rows, from_numpy, slice_rows
 from nodeflow.graph import Frame, Graph, GraphFrame, Schema, with_schema
 from nodeflow.partitions._partitions import Partitions
 from nodeflow.partitions._split import id_type, sums
@@ -113,9 +113,9 @@ class NodeSlots:
         # the rows of each type within a part
         self._types = {key: of_types if i < 0 else [range(len(of_types[i]))] for key, i in self._columns.items()}
         for key in self._writable:
-            if self._arrays[key].csr is not None:
-                name = key.partition("/")[2]
-                raise TypeError(f"writable names column {name!r}, whose rows are sparse; learned rows are dense")
+            if (array := self._arrays[key]).csr or array.narrow:
+                name, kind = key.partition("/")[2], "sparse; learned rows are dense" if array.csr else "narrow"
+                raise TypeError(f"writable names column {name!r}, whose rows are {kind}")
         # places for dense rows; for sparse rows, whose size varies, empty places
         self._memory: dict[str, Any] = {
             name: np.zeros(((slots + spare) * array.shape[0], *array.shape[1:]), numpy_type(array.torch_type))
@@ -188,14 +188,15 @@ class NodeSlots:
         frames = [*(part.data for part in graph.nodes.values()), graph.ndata]  # number -1 is all nodes
         for name, memory in self._memory.items():
             array = self._arrays[name]
+            column: Tensor | Rows
             if array.csr:
                 pairs = [(memory[slot], ids) for ids in self._types[name] for slot in range(self._slots)]
                 column = concat_rows([slice_rows(rows, ids.start, ids.stop) for rows, ids in pairs])
             else:
                 view: Array = memory[: self._slots * array.shape[0]]
                 view.flags.writeable = name in self._writable
-                column = from_numpy(view, array.torch_type)
-            frames[self._columns[name]][name.partition("/")[2]] = column
+                column = narrow_column(self._partitions.folder, array, from_numpy(view, array.torch_type))
+            frames[self._columns[name]][name.partition("/")[2]] = cast(Tensor, column)
 
     def _pieces(self, name: str, place: int) -> Iterator[tuple[int, Array]]:
         """Yield the first row of each type in a part, and the memory of its rows at a place.

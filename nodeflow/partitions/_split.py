@@ -16,6 +16,7 @@ from nodeflow._base.checks import Ints, check_num_rows, check_type, describe
 from nodeflow._base.types import Array
 from nodeflow._disk.arrays import ArrayFile, checksum, create_array, numpy_type
 from nodeflow._disk.streams import ArrayWriter, column_writer
+from nodeflow._rows.base import like, stored
 from nodeflow._rows.rows import Rows, as_array, fetch_rows, is_sparse, row_bytes, slice_rows, take_rows, zero_rows
 from nodeflow.graph import Graph, own_parts
 from nodeflow.graph import columns_of as named
@@ -98,14 +99,14 @@ def split_rows(
         counts = np.bincount(owner[each.start : each.stop], minlength=len(sizes))
         short.append(sums(counts.max(initial=0) - counts))
     for (name, column), own in zip(columns.items(), files, strict=True):
-        sample = rows_of(column, name, torch.zeros(min(num_rows, 1), dtype=torch.int64))
-        out = SplitColumn(own, sample, sizes)
+        sample = rows_of(stored(column), name, torch.zeros(min(num_rows, 1), dtype=torch.int64))
+        out = SplitColumn(own, like(column, sample), sizes)
         kind = (sample.dtype, sample.shape[1:], sample.layout)
         step = 2**14 if is_sparse(sample) else max(_BYTES // max(row_bytes(sample), 1), 1)
         for number, all_ids in enumerate(types or [range(num_rows)]):
             for first in all_ids[::step]:
                 ids = np.arange(first, min(first + step, all_ids.stop))
-                rows = rows_of(column, name, torch.from_numpy(ids))
+                rows = rows_of(stored(column), name, torch.from_numpy(ids))
                 if len(rows) != len(ids) or (rows.dtype, rows.shape[1:], rows.layout) != kind:
                     raise ValueError(
                         f"column {name!r} must give rows of {sample.dtype} {list(sample.shape[1:])} for every node, as "

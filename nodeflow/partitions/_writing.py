@@ -370,7 +370,10 @@ def _mirrors(folders: list[Path], described: list[dict[str, ArrayFile]], masters
 def _columns(arrays: Mapping[str, ArrayFile], prefix: str) -> list[dict[str, Any]]:
     """Return the names of columns with the type and shape of their rows."""
     columns = {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
-    return [{"name": name, "dtype": array.dtype, "row": list(array.shape[1:])} for name, array in columns.items()]
+    return [
+        {"name": name, "dtype": str(array.read_type).removeprefix("torch."), "row": list(array.row)}
+        for name, array in columns.items()
+    ]
 
 
 def _identity(facts: Mapping[str, Any], arrays: Sequence[Mapping[str, ArrayFile]]) -> str:

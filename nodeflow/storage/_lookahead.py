@@ -16,6 +16,7 @@ from torch import Tensor
 from nodeflow._base.checks import Ints, as_count, check_length, check_type, pinned
 from nodeflow._base.sizes import as_bytes
 from nodeflow._base.types import Floats, NumbersLike
+from nodeflow._rows.base import decoded, stored
 from nodeflow._rows.rows import Rows, fetch_rows, is_collective, is_sparse, take_rows
 from nodeflow._runtime.workers import Workers
 from nodeflow.flow import Layer, LayerPart, NodeFlow, empty_node_flow, node_columns
@@ -153,9 +154,9 @@ class Lookahead:
             raise ValueError(f"space is {space!r}, but the rows of the first batch take {most:,} bytes")
         for part in sorted(self._parts, key=lambda part: len(part.nodes) * part.row / reads[part]):
             size -= part.start(size * reads[part] // rest, self._window, values)
-            part.foresee, part.reader = self._foresee, OnDemand(part.columns)
-            if place is not None and not any(map(is_sparse, part.columns.values())):
-                part.reader = Packed(part.columns, place, disk * reads[part] // most, len(loader))
+            part.foresee, part.reader = self._foresee, OnDemand(part.stored)
+            if place is not None and not any(map(is_sparse, part.stored.values())):
+                part.reader = Packed(part.stored, place, disk * reads[part] // most, len(loader))
             rest -= reads[part]
             part.forget()
         self._coming: Iterator[list[Ints]] = iter(())
@@ -253,7 +254,8 @@ class _Part:
         self.nodes = range(graph.num_nodes) if node_type is None else graph.nodes[node_type].ids
         names = dict.fromkeys(name for chosen in layers.values() for name in chosen)
         self.columns: dict[str, Rows] = {name: cast(Rows, frame[name]) for name in names}
-        self.row = sum(map(mean_bytes, self.columns.values()))
+        self.stored = {name: stored(rows) for name, rows in self.columns.items()}
+        self.row = sum(map(mean_bytes, self.stored.values()))
         self.coming: deque[Ints] = deque()
 
     def start(self, memory: int, window: int, heat: Floats | None) -> int:
@@ -263,7 +265,7 @@ class _Part:
         self.plan = Plan(len(self.nodes), room, window, own)
         self.kept = {
             name: SparsePool(rows, room) if is_sparse(rows) else DensePool(rows, room)
-            for name, rows in self.columns.items()
+            for name, rows in self.stored.items()
         }
         return room * self.row
 
@@ -297,7 +299,10 @@ class _Part:
         if served is None:
             raise RuntimeError("the loader gives more batches than it said; it was changed during an iteration")
         step, rows, packed = served
-        columns = {name: self.kept[name].serve(step.hit, step.kept, read) for name, read in rows.items()}
+        columns = {
+            name: decoded(self.columns[name], self.kept[name].serve(step.hit, step.kept, read))
+            for name, read in rows.items()
+        }
         for read in rows.values():
             reads.bytes += int(sparse_bytes(read).sum()) if is_sparse(read) else read.nbytes
         reads.rows, reads.read, reads.packed = (

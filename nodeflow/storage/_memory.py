@@ -42,7 +42,7 @@ def sparse_bytes(rows: Tensor) -> Ints:
     return sizes
 
 
-def mean_bytes(rows: Rows) -> int:
+def mean_bytes(rows: Tensor | Rows) -> int:
     """Return how many bytes a row takes; of a sparse column, a mean over some thousand rows, rounded up."""
     if not is_sparse(rows):
         return row_bytes(rows)

@@ -21,6 +21,7 @@ from nodeflow._disk.folders import new_folder
 from nodeflow._disk.manifest import Manifest
 from nodeflow._disk.streams import stream_column
 from nodeflow._rows.csr import from_scipy
+from nodeflow._rows.narrow import NarrowRows
 from nodeflow._rows.rows import Rows, as_array, from_numpy, is_sparse
 from nodeflow._runtime.mapped import find_map, part_of_file
 from nodeflow.storage._files import Extent, FileRows, SparseFileRows
@@ -42,7 +43,7 @@ _SAFETENSORS = {
 
 @checked
 def open(
-    path: FileLike | Tensor,
+    path: FileLike | Tensor | NarrowRows,
     name: str | None = None,
     *,
     shape: tuple[int, ...] | None = None,
@@ -51,13 +52,13 @@ def open(
     direct: bool = False,
     threads: int = 8,
     verify: bool | None = None,
-) -> FileRows | SparseFileRows:
+) -> FileRows | SparseFileRows | NarrowRows:
     """Open a column in a file: rows are read when they are fetched, and only those.
 
     Args:
         path: a ``.npy`` file; a ``.safetensors`` file; with ``shape`` and ``dtype``, any file of raw numbers; the
-            folder of a sparse column that ``save_sparse`` wrote; or a tensor that maps files, dense or sparse, such as
-            a column of a graph that ``Graph.open`` gave.
+            folder of a sparse column that ``save_sparse`` wrote; or a tensor that maps files, dense or sparse, or
+            narrow rows, such as a column of a graph that ``Graph.open`` gave.
         name: the tensor of a ``.safetensors`` file; None takes the only one.
         shape, dtype: of raw numbers, row by row, in the byte order of the machine.
         offset: the byte where raw numbers begin.
@@ -82,7 +83,7 @@ def open(
     if (shape is None) != (dtype is None):
         raise TypeError("shape and dtype belong together: pass both for raw numbers, or neither")
     raw = {"shape": shape, "dtype": dtype, "offset": offset or None}
-    if isinstance(path, Tensor):
+    if isinstance(path, Tensor | NarrowRows):
         _refuse({"name": name, **raw, "verify": verify}, "a tensor")
         if (column := opened(path, rows)) is None:
             raise ValueError(f"path is a tensor in memory, {describe(path)}: only one that maps a file can be opened")
@@ -114,8 +115,15 @@ def _refuse(arguments: Mapping[str, object], what: str, where: str = "path") -> 
             raise TypeError(f"{where}: {name} is no argument for {what}: leave it out")
 
 
-def opened(column: Tensor, rows: Callable[[Path, Extent], FileRows] = FileRows) -> FileRows | SparseFileRows | None:
-    """Return the rows of a tensor that maps files read-only, None for a tensor in memory."""
+def opened(
+    column: Tensor | Rows, rows: Callable[[Path, Extent], FileRows] = FileRows
+) -> FileRows | SparseFileRows | NarrowRows | None:
+    """Return the rows of a tensor, or of the codes of narrow rows, that map files read-only; None for any others."""
+    if isinstance(column, NarrowRows):
+        codes = opened(column.stored, rows)
+        return None if codes is None else NarrowRows(codes, column.coding)
+    if not isinstance(column, Tensor):
+        return None
     if not is_sparse(column):
         return _mapped(column, rows)
     indices, values = _mapped(column.col_indices(), rows), _mapped(column.values(), rows)

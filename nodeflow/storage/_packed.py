@@ -29,7 +29,7 @@ class OnDemand:
 
     runs_ahead = False  # whether steps are taken from a plan before their rows are served
 
-    def __init__(self, columns: Mapping[str, Rows]) -> None:
+    def __init__(self, columns: Mapping[str, Tensor | Rows]) -> None:
         self.columns = columns
 
     def serve(self, advance: Callable[[], Step | None]) -> Iterator[Served]:
@@ -53,7 +53,7 @@ class Packed(OnDemand):
 
     runs_ahead = True
 
-    def __init__(self, columns: Mapping[str, Rows], folder: Path, space: int, limit: int) -> None:
+    def __init__(self, columns: Mapping[str, Tensor | Rows], folder: Path, space: int, limit: int) -> None:
         super().__init__(columns)
         self.folder, self.space, self.limit = folder, space, limit
         self._row = sum(map(row_bytes, columns.values()))
@@ -82,7 +82,7 @@ class Packed(OnDemand):
             for file in files.values():
                 file.close()
 
-    def _pays(self, rows: Rows, new: list[Ints]) -> bool:
+    def _pays(self, rows: Tensor | Rows, new: list[Ints]) -> bool:
         """Return whether packing takes fewer bytes of the disk than reading the rows ``new`` of each step on demand."""
         blocks: Callable[[Ints], int] | None = getattr(rows, "blocks", None)
         if blocks is None:  # how these are read is not known, and packing fetches no row twice
@@ -94,7 +94,7 @@ class Packed(OnDemand):
 class _PackedFile:
     """The rows of steps in a file without a name: each step has a range of it, in ascending order of its ids."""
 
-    def __init__(self, rows: Rows, new: list[Ints], folder: Path) -> None:
+    def __init__(self, rows: Tensor | Rows, new: list[Ints], folder: Path) -> None:
         self._shape, self._dtype, self._row = rows.shape[1:], rows.dtype, row_bytes(rows)
         self._first = np.cumsum([0, *map(len, new)])
         check_space(folder, int(self._first[-1]) * self._row)
@@ -105,7 +105,7 @@ class _PackedFile:
             self.close()
             raise
 
-    def _write(self, rows: Rows, new: list[Ints]) -> None:
+    def _write(self, rows: Tensor | Rows, new: list[Ints]) -> None:
         """Read the rows of all steps in order, pieces of them at a time, and write them where the steps have them."""
         ids, step = np.concatenate(new), np.repeat(np.arange(len(new)), np.diff(self._first))
         order = np.argsort(ids, kind="stable")

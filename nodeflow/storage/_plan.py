@@ -118,7 +118,7 @@ class Plan:
 class DensePool:
     """Slots for dense rows."""
 
-    def __init__(self, rows: Rows, room: int) -> None:
+    def __init__(self, rows: Tensor | Rows, room: int) -> None:
         self._slots = torch.empty((room, *rows.shape[1:]), dtype=rows.dtype)
 
     def serve(self, hit: Ints, kept: Ints, read: Tensor) -> Tensor:
@@ -140,7 +140,7 @@ class DensePool:
 class SparsePool:
     """Slots for sparse rows: entries in two long arrays, compacted when these are full, enlarged where that fails."""
 
-    def __init__(self, rows: Rows, room: int) -> None:
+    def __init__(self, rows: Tensor | Rows, room: int) -> None:
         self._begin, self._size = np.zeros(room, np.int64), np.zeros(room, np.int64)
         entries = room * mean_bytes(rows) // (8 + rows.dtype.itemsize)
         self._indices, self._values = torch.empty(entries, dtype=torch.int64), torch.empty(entries, dtype=rows.dtype)

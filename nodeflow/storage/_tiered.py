@@ -15,7 +15,7 @@ from nodeflow import _kernels as kernels
 from nodeflow._base.checks import Ints, as_ids, check_length, check_type, describe
 from nodeflow._base.types import FileLike, IdsLike, NumbersLike
 from nodeflow._disk.arrays import create_array, numpy_type
-from nodeflow._rows.base import RowsBase, summary
+from nodeflow._rows.base import RowsBase, decoded, stored, summary
 from nodeflow._rows.rows import (
     Rows,
     fetch_rows,
@@ -25,6 +25,7 @@ from nodeflow._rows.rows import (
     is_sparse,
     layout_of,
     move_rows,
+    new_rows,
     put_rows,
 )
 from nodeflow.storage._heat import hottest
@@ -60,10 +61,11 @@ class Cached(RowsBase):
         self.layout, self.collective = layout_of(rows), is_collective(rows)
         order = hottest(heat)
         check_length(order, "heat", self.shape[0], "row")
-        count = fitting(rows, order, memory)
+        self._stored = stored(rows)  # what is kept
+        count = fitting(self._stored, order, memory)
         self.ids = order[:count]
         kept = self.ids.sort().values  # files are read in order
-        self._hot = copied(rows, kept)
+        self._hot = copied(self._stored, kept)
         self._place = None  # a whole column keeps its own order
         if count < self.shape[0]:
             self._place = np.full(self.shape[0], -1, np.int32)
@@ -76,6 +78,10 @@ class Cached(RowsBase):
         return self.hits / (self.hits + self.misses) if self.hits + self.misses else math.nan
 
     def _read(self, ids: Ints, out: Tensor | None) -> Tensor:
+        return decoded(self.rows, self._read_stored(ids, out if self._stored is self.rows else None))
+
+    def _read_stored(self, ids: Ints, out: Tensor | None) -> Tensor:
+        """Return the stored rows ``ids``."""
         if self._place is None:
             self.hits += len(ids)
             if out is None:
@@ -85,15 +91,15 @@ class Cached(RowsBase):
         count = int(kernels.copying.find_places(self._place, ids, at, cold))
         self.hits, self.misses = self.hits + len(ids) - count, self.misses + count
         if count == len(ids):
-            return fetch_rows(self.rows, torch.from_numpy(ids)).cpu()
+            return fetch_rows(self._stored, torch.from_numpy(ids)).cpu()
         missing = None
         if count or self.collective:
-            missing = fetch_rows(self.rows, torch.from_numpy(ids[cold[:count]])).cpu()
+            missing = fetch_rows(self._stored, torch.from_numpy(ids[cold[:count]])).cpu()
         if is_sparse(self):
             hot = np.flatnonzero(at >= 0)
             parts = [(fetch_rows(self._hot, torch.from_numpy(at[hot])), hot)]
             return put_rows(parts if missing is None else [*parts, (missing, cold[:count])], len(ids))
-        out = self._room(len(ids), out)
+        out = new_rows(len(ids), self._hot.shape[1:], self._hot.dtype) if out is None else out
         gather_into(self._hot, at, out)
         if missing is not None:
             move_rows(missing, np.arange(count), out, cold[:count])

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, NoReturn
 import torch
 
 from nodeflow._base.version import __version__
+from nodeflow.building import WIDTHS
 from nodeflow.distributed import EDGES, PeerError
 from nodeflow.partitions import METHODS as CUTS
 from nodeflow.training._checkpoints import FREE
@@ -224,6 +225,11 @@ def _add_build(one: _Parser) -> None:
     for kind in ("node", "edge"):
         text = f"a further column, .npy with a row per {kind}; may be given again"
         one.add_argument(f"--{kind}-column", action="append", default=[], metavar="NAME=FILE", help=text)
+    text = (
+        "keep features in fewer bytes: int8 with a scale per column, float16, bfloat16, or auto: int8, and float32 "
+        "where the error of int8 is too large (default: as they are)"
+    )
+    one.add_argument("--store", choices=WIDTHS, help=text)
     text = "memory for sorting, at least 21 MB + 16 bytes per node + 0.32 bytes per edge (default: 1 GB)"
     one.add_argument("--memory", default="1 GB", metavar="SIZE", help=text)
 

@@ -16,8 +16,8 @@ from nodeflow import distributed
 from nodeflow._base.checks import as_count, as_ids
 from nodeflow._base.files import is_file
 from nodeflow._disk.manifest import MANIFEST
-from nodeflow.building import build_graph
-from nodeflow.datasets import Dataset, has_label, load_array
+from nodeflow.building import build_graph, stored_as
+from nodeflow.datasets import Dataset, features_of, has_label, load_array
 from nodeflow.partitions import write_partitions
 from nodeflow.plot import plot_curves
 from nodeflow.training._checkpoints import load_weights, read_tensors
@@ -255,14 +255,27 @@ def build(options: argparse.Namespace, say: Say) -> None:
     if len(edges) == 1 and (str(edges[0]) == "debian" or edges[0].is_dir()):
         if ndata or edata or split or options.named or options.columns or options.num_nodes is not None:
             raise ValueError(f"{edges[0]} is a data set, which is written as it is; options are for files of edges")
-        read_dataset(str(edges[0])).save(options.output, overwrite=options.overwrite)
+        dataset = read_dataset(str(edges[0]))
+        if options.store is not None:
+            dataset = _narrow(dataset, options.store)
+        dataset.save(options.output, overwrite=options.overwrite)
     else:
-        names = ("num_nodes", "named", "columns", "header", "delimiter", "memory", "overwrite")
+        names = ("num_nodes", "named", "columns", "header", "delimiter", "store", "memory", "overwrite")
         further: dict[str, Any] = {name: getattr(options, name) for name in names}
         progress = sys.stderr.isatty()
         build_graph(edges, options.output, ndata=ndata, edata=edata, split=split, progress=progress, **further)
     say(repr(read_dataset(str(options.output))))
     say(f"{time.perf_counter() - start:.1f} s; wrote {options.output}")
+
+
+def _narrow(dataset: Dataset, width: str) -> Dataset:
+    """Return a data set whose features are stored in another width."""
+    graph = with_columns(dataset.graph, {})
+    for name, x in features_of(graph).items():
+        data = graph.nodes[name].data
+        column = next(key for key in ("feat", "x") if data.get(key) is x)
+        data.update(stored_as({column: x}, width))
+    return replace(dataset, graph=graph)
 
 
 def _check_free(options: argparse.Namespace) -> None:

@@ -14,7 +14,7 @@ from torch import Tensor
 from nodeflow._base.checks import Ints, describe
 from nodeflow._base.progress import progress_bar
 from nodeflow._base.types import Array
-from nodeflow._rows.base import RowsBase, summary
+from nodeflow._rows.base import RowsBase, decoded, stored, summary, with_stored
 from nodeflow._rows.rows import (
     as_array,
     as_dense,
@@ -46,6 +46,17 @@ class FeatureRows(RowsBase):
     def __init__(self, rows: Tensor | Rows, dtype: torch.dtype) -> None:
         self.rows, self.shape, self.layout = rows, tuple(rows.shape), layout_of(rows)
         self.dtype, self.collective = rows.dtype if is_sparse(rows) else dtype, is_collective(rows)
+
+    @property
+    def stored(self) -> Tensor | Rows:
+        rows = stored(self.rows)
+        return self if rows is self.rows else rows
+
+    def like(self, rows: Tensor | Rows) -> Tensor | Rows:
+        return rows if self.stored is self else FeatureRows(with_stored(self.rows, lambda _: rows), self.dtype)
+
+    def decoded(self, rows: Tensor) -> Tensor:
+        return rows if self.stored is self else decoded(self.rows, rows).to(self.dtype)
 
     def _read(self, ids: Ints, out: Tensor | None) -> Tensor:
         return fetch_rows(self.rows, torch.from_numpy(ids)).to(self.dtype)
@@ -112,8 +123,7 @@ def check_features(dataset: Dataset, node_type: str, x: Tensor | Rows) -> None:
         if isinstance(x, FeatureRows) and not x.collective:
             bad, _ = x.scan
         else:
-            held: Any = x.rows if isinstance(x, FeatureRows) else x
-            pieces = _pieces(held.held if is_collective(held) else held, _CHECKED)
+            pieces = _pieces(with_stored(x.rows if isinstance(x, FeatureRows) else x, _held), _CHECKED)
             wrong = ((start, first_not_finite(piece)) for start, piece in pieces)
             bad = next((start + row for start, row in wrong if row is not None), None)
         if bad is not None:
@@ -122,6 +132,12 @@ def check_features(dataset: Dataset, node_type: str, x: Tensor | Rows) -> None:
             of = f" of type {node_type!r}" if len(dataset.graph.nodes) > 1 else ""
             raise ValueError(f"the features{of} of data set {name!r} must be finite, but row {node} has NaN or inf")
         peers.gather(what, [])
+
+
+def _held(rows: Any) -> Tensor | Rows:
+    """Return those of some rows that are here, where several processes hold them."""
+    here: Tensor | Rows = rows.held if is_collective(rows) else rows
+    return here
 
 
 def _pieces(rows: Tensor | Rows, step: int) -> Iterator[tuple[int, Tensor]]:
@@ -197,11 +213,9 @@ def with_features(graph: Graph, storage: str, dtype: torch.dtype) -> Graph:
 
 def _as_read(x: Tensor | Rows, storage: str, dtype: torch.dtype) -> Tensor | Rows:
     """Return a column of features in the form that a run with ``storage`` reads."""
-    if not isinstance(x, Tensor):
-        return FeatureRows(x, dtype)
     rows = None if storage == "memory" else opened(x)  # read without the map
-    if rows is not None:
-        return FeatureRows(rows, dtype)
+    if rows is not None or not isinstance(x, Tensor):
+        return FeatureRows(x if rows is None else rows, dtype)
     # training reads partitions, and the rest of a run the features of the data set where they lie
     if storage not in ("memory", "partitions"):
         raise ValueError(

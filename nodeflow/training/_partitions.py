@@ -87,7 +87,8 @@ class PartBatches(Epochs):
         columns = [f"{key}/{p}" for key in nodes for p in range(parts.num_parts)]
         columns += sorted(parts.columns["edges"])
         files = [arrays[name] for name in ("rows", "src", "dst", "train", *columns)]
-        return derive_key(hash_ids(np.array([file.checksum for file in files], np.int64)))
+        tables = [file.narrow[0] for file in files if file.narrow]
+        return derive_key(hash_ids(np.array([file.checksum for file in (*files, *tables)], np.int64)))
 
     def __repr__(self) -> str:
         parts, slots = self.buffer.partitions.num_parts, self.buffer.slots

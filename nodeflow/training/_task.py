@@ -17,6 +17,7 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from nodeflow._base.checks import check_type, describe
 from nodeflow._base.sizes import as_bytes
 from nodeflow._peers.present import peers_of
+from nodeflow._rows.base import stored
 from nodeflow._rows.rows import is_collective, whole_column
 from nodeflow.datasets import Dataset, features_of
 from nodeflow.graph import Graph
@@ -160,8 +161,8 @@ class Task(ABC):
         """Keep the rows of features in memory that are likely to be read most: whole columns of small types first."""
         room: int | str = self.settings.storage.memory
         heat = self.method.heat(self.trained_nodes())
-        stored = {name: (x, mean_bytes(x)) for name, x in self.features.items() if not isinstance(x, Tensor)}
-        for name, (rows, size) in sorted(stored.items(), key=lambda pair: pair[1][0].shape[0] * pair[1][1]):
+        columns = {n: (x, mean_bytes(stored(x))) for n, x in self.features.items() if not isinstance(x, Tensor)}
+        for name, (rows, size) in sorted(columns.items(), key=lambda pair: pair[1][0].shape[0] * pair[1][1]):
             part = self.graph.nodes[name]
             room = 0 if isinstance(room, int) and room < size else room  # what is left for a further type
             part.data["feat"] = cached = Cached(rows, heat[part.ids.start : part.ids.stop], room)

@@ -13,6 +13,7 @@ from safetensors.torch import save
 from torch import Tensor
 
 from nodeflow import FullSampler, Graph, NeighborSampler, distributed, partitions, storage
+from nodeflow._rows.rows import fetch_rows
 from nodeflow.control_variates import History
 from nodeflow.learned import EmbeddingTable
 
@@ -24,6 +25,7 @@ def example() -> Graph:
     ends = draw.integers(0, NODES, (2, EDGES))
     graph = Graph.from_edges(*ends, num_nodes=NODES, edata={"w": torch.from_numpy(draw.random(EDGES))})
     graph.ndata["x"] = torch.from_numpy(draw.random((NODES, 3), np.float32))
+    graph.ndata["n"] = storage.narrow(torch.from_numpy(draw.random((NODES, 6)) ** 9), "auto")
     graph.ndata["s"] = torch.from_numpy(draw.poisson(0.3, (NODES, 7)).astype(np.float32)).to_sparse_csr()
     return graph
 
@@ -50,8 +52,8 @@ def of_graph(graph: Graph) -> Iterable[Any]:
     yield repr(graph.schema)
     own = [part.data for part in (*graph.nodes.values(), *graph.relations.values())]
     for frame in (graph.ndata, graph.edata, *own):
-        for name in frame:
-            yield frame[name]
+        for column in frame.values():
+            yield column if isinstance(column, Tensor) else fetch_rows(column, torch.arange(column.shape[0]))
     for sampler in (FullSampler(graph, 2), NeighborSampler(graph, [3, 3], seed=1)):
         batch = sampler(range(0, graph.num_nodes, 3))
         yield from (layer.parent_nid for layer in batch.layers)
@@ -83,7 +85,10 @@ def read_parts(place: Path) -> Iterable[Any]:
         part = parts.part(k)
         yield from (part.masters, part.rows, part.indptr, part.src, part.edge_ids)
         frames = (part.ndata, part.edata, *part.frames.values())
-        yield from (column for frame in frames for column in frame.items())
+        for frame in frames:
+            for name, column in frame.items():
+                rows = column if isinstance(column, Tensor) else fetch_rows(column, torch.arange(column.shape[0]))
+                yield name, rows
         for kind, ranges in (("nodes", parts.schema.nodes), ("edges", parts.schema.relations)):
             yield from (part.ids_here(kind, ids) for ids in ranges.values())
 

@@ -78,11 +78,12 @@ def work_with_rounding(x, y, z, out):
 
 
 @njit
-def work_on_words(words, halves, singles, out, read):
+def work_on_words(words, halves, small, singles, out, read):
     for i in range(words.shape[0] // LANES):
         at, count = i * LANES, i % LANES + 1
         store(read[0], at, count, load(words, at, count))
         store(read[1], at, count, load(halves, at, count))
+        store(read[2], at, count, load(small, at, count))
         store(out, at, count, load(singles, at, count))
 
 
@@ -113,8 +114,8 @@ def results() -> dict[str, np.ndarray]:
         found[f"rounded {dtype.__name__}"] = out
         found[f"error of {dtype.__name__}"] = np.finfo(dtype).eps * (np.abs(a * b) + np.abs(c))
     words, halves = rng.integers(0, 2**16, ROWS * 16, np.uint16), rng.integers(-(2**15), 2**15, ROWS * 16, np.int16)
-    out, read = np.zeros(ROWS * 16, np.uint16), np.zeros((2, ROWS * 16), np.float32)
-    work_on_words(words, halves, numbers(rng, np.float32), out, read)
+    out, read = np.zeros(ROWS * 16, np.uint16), np.zeros((3, ROWS * 16), np.float32)
+    work_on_words(words, halves, halves.astype(np.int8), numbers(rng, np.float32), out, read)
     return found | {"stored words": out, "read words": read}
 
 

@@ -200,3 +200,17 @@ def test_it_goes_on_after_a_full_disk_and_a_failed_read(tmp_path: Path, monkeypa
     lookahead.set_epoch(0)
     assert same(list(lookahead), expected)
     assert not list(tmp_path.iterdir())
+
+
+def test_narrow_rows_are_packed_as_they_lie(tmp_path: Path) -> None:
+    graph = wide(4_000, 100)
+    narrow = storage.narrow(graph.ndata["x"], "int8")
+    graph.ndata["x"] = narrow
+    graph.save(tmp_path / "graph")
+    expected = list(loader_of(graph, batch_size=4))
+    opened = Graph.open(tmp_path / "graph")
+    opened.ndata["x"] = storage.open(opened.ndata["x"])
+    lookahead = Lookahead(loader_of(opened, batch_size=4), "10 KB", pack=tmp_path, epochs=1)
+    assert same(list(lookahead), expected)
+    assert lookahead.reads.packed == lookahead.reads.read
+    assert lookahead.reads.bytes == 100 * lookahead.reads.read

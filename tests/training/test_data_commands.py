@@ -13,7 +13,8 @@ from _support.cli_tools import SMALL, Cli, status
 from _support.pages import ROOT, blocks
 from _support.partition_tools import check_parts, renumbered
 
-from nodeflow import Graph
+from nodeflow import Graph, storage
+from nodeflow._rows.rows import whole_column
 from nodeflow.datasets import read_folder
 from nodeflow.distributed import GraphParts, partition_graph
 from nodeflow.partitions import Partitions
@@ -94,6 +95,16 @@ def test_mistakes_are_one_line(
 def test_a_data_set_is_built_as_it_is(data: Path, tmp_path: Path, cli: Cli) -> None:
     cli("build", data, "--output", tmp_path / "g")
     assert read_folder(tmp_path / "g").graph.ndata["feat"].equal(read_folder(data).graph.ndata["feat"])
+
+
+def test_a_data_set_is_built_narrow(data: Path, tmp_path: Path, cli: Cli) -> None:
+    cli("build", data, "--store", "int8", "--output", tmp_path / "g")
+    plain, narrow = (read_folder(folder).graph.ndata["feat"] for folder in (data, tmp_path / "g"))
+    assert whole_column(narrow).equal(whole_column(storage.narrow(plain)))
+    assert ", float32 as int8, dense, " in cli("info", tmp_path / "g")
+    words = ["build", tmp_path / "g", "--store", "int8", "--output", tmp_path / "h"]
+    assert "column 'feat' is narrow already" in cli.failure(*words)
+    assert not (tmp_path / "h").exists()
 
 
 def write(folder: Path, labels: list[str]) -> None:

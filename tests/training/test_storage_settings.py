@@ -38,6 +38,7 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         "none": with_columns(planted(), feat=None),
         "broken": with_columns(planted(), feat=broken),
         "half": with_columns(planted(), feat=planted().graph.ndata["feat"].half()),
+        "narrow": with_columns(planted(), feat=storage.narrow(planted().graph.ndata["feat"])),
     }
     for name, data in sets.items():
         data.save(place / name)
@@ -52,11 +53,13 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     [
         ("float32", {}),
         ("float64", {"sampler": "labor", "memory": "400 B"}),
+        ("narrow", {"memory": "400 B"}),
         slow("half", {"class_weights": "seeds", "memory": "60 B"}),
         slow("float32", {"precision": "bf16"}),
         slow("float32", {"sampler": "ladies", "fanouts": (30, 30), "validate": "sampled", "memory": "1 KB"}),
         slow("float32", {"sampler": "saint"}),
         slow("float32", {"inputs": "both", "embedding": 4}),
+        slow("narrow", {"precision": "bf16", "inputs": "both", "embedding": 4}),
     ],
     ids=str,
 )
