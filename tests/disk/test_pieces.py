@@ -98,6 +98,19 @@ def test_a_header_may_be_so_long(length: int, tmp_path: Path) -> None:
             read_header(tmp_path / "x.npy")
 
 
+@pytest.mark.parametrize("damage", [(b"<i8", rb"\x3ci8"), (b" ", b"\0"), (b"1", b"\\\n1"), (b",)}\n", b"")], ids=str)
+def test_a_header_with_escapes_or_cut_off_is_no_table(damage: tuple[bytes, bytes], tmp_path: Path) -> None:
+    text = b"{'descr': '<i8', 'fortran_order': False, 'shape': (1,)}\n"
+    begin = np.lib.format.magic(2, 0) + len(text).to_bytes(4, "little")
+    (tmp_path / "x.npy").write_bytes(begin + text + bytes(8))
+    assert read_header(tmp_path / "x.npy") == (np.dtype("int64"), (1,), len(text) + 12)
+    wrong = text.replace(*damage)
+    begin = np.lib.format.magic(2, 0) + max(len(text), len(wrong)).to_bytes(4, "little")
+    (tmp_path / "x.npy").write_bytes(begin + wrong + bytes(8) * (len(wrong) >= len(text)))
+    with pytest.raises(ValueError, match="its header is no table"):
+        read_header(tmp_path / "x.npy")
+
+
 @pytest.mark.parametrize("kind", ["<M8[s]", "|S8", "<U2", "|V8"])
 def test_arrays_of_no_numbers_are_refused(kind: str, tmp_path: Path) -> None:
     np.save(tmp_path / "x.npy", np.zeros(3, kind))
