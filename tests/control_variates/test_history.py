@@ -288,6 +288,14 @@ def test_the_schedule_of_an_updater_goes_on(ring: Graph) -> None:
             again.load_state_dict(wrong)
 
 
+@pytest.mark.parametrize(("every", "due"), [(1, [True] * 4), (2, [True, False] * 2), (None, [True, *[False] * 3])])
+def test_an_updater_runs_as_often_as_it_should(every: int | None, due: list[bool], ring: Graph) -> None:
+    model = VRGCN(3, 2, 2, num_layers=2)
+    history = History(ring, model.history_widths, weight="p")
+    updater = Updater(model, history, torch.ones(7, 3), every=every, chunk_size=1)
+    assert [updater.step() for _ in due] == due
+
+
 @pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16, torch.float16])
 def test_other_types(dtype: torch.dtype, ring: Graph) -> None:
     history = filled(ring, dtype=dtype)
