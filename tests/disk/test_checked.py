@@ -53,7 +53,7 @@ def test_every_piece_of_ids_is_looked_at(tmp_path: Path, monkeypatch: pytest.Mon
     check_ids(tmp_path, saved(tmp_path, "ids", [-2, 3]), 4, lower=-2)
     with pytest.raises(ValueError, match=r"ids\[1\] is 4, but node ids go from -2 to 3"):
         check_ids(tmp_path, saved(tmp_path, "ids", [-2, 4]), 4, lower=-2)
-    for piece, ends in enumerate(([0, 2, 1, 3, 3], [0, 1, 3, 2, 3], [0, 1, 2, 4, 3])):
+    for piece, ends in enumerate(([0, -1, 1, 3, 3], [0, 2, 1, 3, 3], [0, 1, 3, 2, 3], [0, 1, 2, 4, 3])):
         with pytest.raises(ValueError, match="indptr"):
             check_ends(tmp_path, saved(tmp_path, f"ends{piece}", ends), 3)
 
