@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 import torch
 from _support.sampler_reference import GOLDEN, MASK, Stream, chi_square, mix, stream
+from hypothesis import given
+from hypothesis import strategies as st
 
 from nodeflow.random import Random, derive_key, hash_ids
 
@@ -63,6 +65,18 @@ def test_known_hashes():
 
 
 # ---- against the algorithm in Python integers
+
+
+@given(st.lists(st.integers(-(2**200), 2**200) | st.text("aé€", max_size=30)))
+def test_keys_take_all_bits_of_all_words(words):
+    key = int.from_bytes(b"nodeflow", "big")
+    for word in words:
+        number = word if isinstance(word, int) else int.from_bytes(word.encode(), "big")
+        bits, step = (number, GOLDEN) if number >= 0 else (-number - 1, 0xD1342543DE82EF95)
+        for at in range(0, max(bits.bit_length(), 1), 64):
+            key = mix((key + step) % 2**64 ^ mix((bits >> at) % 2**64))
+            step = 0xAF251AF3B0F025B5
+    assert derive_key(*words) == key
 
 
 @pytest.mark.parametrize("key", [0, 1, 2**63, MASK, MASK - 4])

@@ -1,7 +1,9 @@
 """Mutants: small faults are planted in the code one by one, and the tests that run the changed line must find them.
 
 A random sample of every room is tried in a copy of the tree. ``make coverage`` notes which tests run which lines, so it
-comes first. A process that has imported torch is forked for every mutant, so that none waits for the import.
+comes first; for some rooms their own tests are enough, ``coverage run -m pytest -p trials.contexts tests/ROOM`` and
+``coverage combine``, but tests of other rooms may find what they do not. A process that has imported torch is forked
+for every mutant, so that none waits for the import.
 mutmut and cosmic-ray have no removed statements, raises, keywords and copies, and change annotations too.
 
     python trials/mutants.py --rooms flow ops --sample 30
@@ -21,6 +23,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import suppress
+from itertools import chain
 from pathlib import Path
 from random import Random
 from typing import NamedTuple
@@ -238,6 +241,8 @@ def judge_all(sample: list[Mutant], tests: Tests, tree: Path, seconds: float) ->
                 alive[mutant] = len(chosen)
             else:
                 killers.setdefault((by.partition(" ")[2],) if "::" in by else tuple(chosen), []).append(mutant)
+        if killers and run(tree, [*dict.fromkeys(chain(*killers))], 10 * (60 + 5 * seconds))[0] == "survived":
+            break
         waiting = []  # those that a test has found which fails without a mutant too
         for names, mutants in killers.items():
             if run(tree, list(names), 60 + 5 * seconds)[0] == "killed":

@@ -72,7 +72,8 @@ class _ShareOwn(Function):
             return rows, None
         if rows is None:
             return torch.cat([own, own.new_zeros((ctx.shape[0] - len(own), *ctx.shape[1:]))]), None
-        return _added(rows, own), None
+        # not in place: where the rows were added to others, their gradient is that of the others too
+        return torch.cat([rows[: len(own)] + own, rows[len(own) :]]), None
 
 
 class _OwnBesideSum(Op):
@@ -93,15 +94,8 @@ class _OwnBesideSum(Op):
             total = divided(total, structure)
         grad_h = grad_w = None
         if ctx.needs_input_grad[1]:
-            grad_h = _added(Spmm.apply(structure, total, w, "u", False, g.dtype), own)
+            grad_h = Spmm.apply(structure, total, w, "u", False, g.dtype)
+            grad_h[: len(own)] += own
         if ctx.needs_input_grad[2]:
             grad_w = EdgeDot.apply(structure, total, h, None)
         return None, grad_h, grad_w, None
-
-
-def _added(rows: Tensor, own: Tensor) -> Tensor:
-    """Add ``own`` to the first rows, in place if no other code holds them."""
-    if torch.is_grad_enabled():  # a gradient of this gradient may be asked for
-        return torch.cat([rows[: len(own)] + own, rows[len(own) :]])
-    rows[: len(own)] += own
-    return rows

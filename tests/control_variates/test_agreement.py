@@ -227,7 +227,13 @@ def test_a_copy_of_a_history_belongs_to_the_same_graph(graph: Graph) -> None:
     again.clear()
     assert again.graph is graph
     assert history.h_1.any()
-    assert "{1: 4}, 30 nodes, sums on demand" in repr(history)
+    assert repr(history) == "History({1: 4}, 30 nodes, sums on demand)"
+
+
+def test_a_history_says_where_it_lies(graph: Graph, tmp_path: Path) -> None:
+    history = History(graph, {1: 4}, aggregated="stored", folder=tmp_path / "rows")
+    assert repr(history) == f"History({{1: 4}}, 30 nodes, sums stored, in {tmp_path / 'rows'})"
+    history.close()
 
 
 def wrong_inputs() -> Iterator[tuple[Any, type[Exception], str]]:

@@ -51,7 +51,9 @@ def test_every_piece_of_ids_is_looked_at(tmp_path: Path, monkeypatch: pytest.Mon
                 check_ids(tmp_path, saved(tmp_path, "ids", ids), 4)
     check_ids(tmp_path, saved(tmp_path, "ids", np.arange(5) % 4), 4)
     check_ids(tmp_path, saved(tmp_path, "ids", [-2, 3]), 4, lower=-2)
-    for piece, ends in enumerate(([0, 2, 1, 3, 3], [0, 1, 3, 2, 3], [0, 1, 2, 4, 3])):
+    with pytest.raises(ValueError, match=r"ids\[1\] is 4, but node ids go from -2 to 3"):
+        check_ids(tmp_path, saved(tmp_path, "ids", [-2, 4]), 4, lower=-2)
+    for piece, ends in enumerate(([0, -1, 1, 3, 3], [0, 2, 1, 3, 3], [0, 1, 3, 2, 3], [0, 1, 2, 4, 3])):
         with pytest.raises(ValueError, match="indptr"):
             check_ends(tmp_path, saved(tmp_path, f"ends{piece}", ends), 3)
 
@@ -66,6 +68,8 @@ def test_arrays_of_a_sparse_column_must_fit_one_another(tmp_path: Path) -> None:
     check_sparse(tmp_path, saved(tmp_path, "dense", [1]))
     column = sparse(tmp_path, [0, 1, 2], [2, 0], [5, 7])
     check_sparse(tmp_path, column)
+    assert [part.plain for part in column.plain] == [[part] for part in column.plain]
+    assert [part.shape for part in column.plain] == [(3,), (2,), (2,)]
     assert map_tensor(tmp_path, column).to_dense().tolist() == [[0, 0, 5], [7, 0, 0]]
     with pytest.raises(ValueError, match=r"x\.npy: the arrays of a sparse column do not fit one another"):
         check_sparse(tmp_path, sparse(tmp_path, [0, 2], [2, 0], [5, 7]))

@@ -235,7 +235,7 @@ def test_a_full_disk_is_an_error_before_anything_is_mapped(tmp_path: Path, monke
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("shape", [(5, 3), (0, 4), (7,)])
+@pytest.mark.parametrize("shape", [(5, 3), (0, 4), (7,), (1, 3)])
 @pytest.mark.parametrize("supported", [True, False])
 def test_created_arrays_are_zeros_that_can_be_written(
     tmp_path: Path, shape: tuple[int, ...], supported: bool, monkeypatch: pytest.MonkeyPatch

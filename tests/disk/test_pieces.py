@@ -98,6 +98,19 @@ def test_a_header_may_be_so_long(length: int, tmp_path: Path) -> None:
             read_header(tmp_path / "x.npy")
 
 
+@pytest.mark.parametrize("damage", [(b"<i8", rb"\x3ci8"), (b" ", b"\0"), (b"1", b"\\\n1"), (b",)}\n", b"")], ids=str)
+def test_a_header_with_escapes_or_cut_off_is_no_table(damage: tuple[bytes, bytes], tmp_path: Path) -> None:
+    text = b"{'descr': '<i8', 'fortran_order': False, 'shape': (1,)}\n"
+    begin = np.lib.format.magic(2, 0) + len(text).to_bytes(4, "little")
+    (tmp_path / "x.npy").write_bytes(begin + text + bytes(8))
+    assert read_header(tmp_path / "x.npy") == (np.dtype("int64"), (1,), len(text) + 12)
+    wrong = text.replace(*damage)
+    begin = np.lib.format.magic(2, 0) + max(len(text), len(wrong)).to_bytes(4, "little")
+    (tmp_path / "x.npy").write_bytes(begin + wrong + bytes(8) * (len(wrong) >= len(text)))
+    with pytest.raises(ValueError, match="its header is no table"):
+        read_header(tmp_path / "x.npy")
+
+
 @pytest.mark.parametrize("kind", ["<M8[s]", "|S8", "<U2", "|V8"])
 def test_arrays_of_no_numbers_are_refused(kind: str, tmp_path: Path) -> None:
     np.save(tmp_path / "x.npy", np.zeros(3, kind))
@@ -134,3 +147,11 @@ def test_texts_show_the_first_three(tmp_path: Path) -> None:
         shown.append(repr(texts))
         assert texts != "abcd"[:number]
     assert shown == ["Texts(0: )", "Texts(1: 'a')", "Texts(3: 'a', 'b', 'c')", "Texts(4: 'a', 'b', 'c', ...)"]
+
+
+@pytest.mark.parametrize("shape", [(1,), (1, 3), (3, 1), (0, 3), (3, 0)])
+def test_columns_of_one_row_or_number_and_of_none(shape: tuple[int, ...], tmp_path: Path) -> None:
+    column = 5 + torch.arange(float(np.prod(shape))).view(shape)
+    assert map_tensor(tmp_path, stream_column(tmp_path / "x.npy", column)).equal(column)
+    scratch = arrays.scratch_array(tmp_path, torch.bfloat16, shape)
+    assert (scratch.shape, scratch.dtype, scratch.any().item()) == (shape, torch.bfloat16, False)

@@ -373,6 +373,10 @@ def test_mistakes() -> None:
         graph, rank = THREE.on(transport), transport.rank
         with pytest.raises(ValueError, match=r"arguments of History must be the same .* widths is \{1: 2\} on rank 0"):
             History(graph, {1: 2 + rank // 2})
+        others: dict[str, Any] = {"dtype": torch.float64, "aggregated": "stored", "folder": "x", "inputs": SPARSE}
+        for name, value in others.items():
+            with pytest.raises(ValueError, match=rf"arguments of History must be the same .*{name} is .* on rank 0"):
+                History(graph, {1: 2}, **{name: value} if rank == 2 else {})
         with pytest.raises((ValueError, PeerError), match=r"widths\[1\] must be|rank 1 failed .* widths\[1\] must be"):
             History(graph, {1: int(rank != 1)})
         with pytest.raises(ValueError, match="the out-edges of a node do not lie together"):

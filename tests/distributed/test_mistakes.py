@@ -86,6 +86,26 @@ def test_a_fault_after_the_last_exchange_is_that_of_one_rank(graph: Graph, rank:
 
 
 @PARTS.on_every_rank
+def test_a_fault_after_the_last_rows_of_a_batch_is_that_of_one_rank(graph: Graph, rank: int) -> None:
+    batch = NeighborSampler(graph, [1, 1])([rank])
+    for inputs, last in ((None, "_aggregated"), (torch.ones(NODES, 3), "_fetch")):
+        history: Any = History(graph, {1: 2}, inputs=inputs)
+        fetch = getattr(history, last)
+
+        def failing(what: object, *rest: Any, fetch: Any = fetch) -> torch.Tensor:
+            rows: torch.Tensor = fetch(what, *rest)
+            if what in (1, "sums of inputs"):
+                raise ZeroDivisionError
+            return rows
+
+        with pytest.MonkeyPatch.context() as patch, nullcontext() if rank == 0 else pytest.raises(ZeroDivisionError):
+            if rank == 1:
+                patch.setattr(history, last, failing)
+            history.pull(batch)
+        assert history.rows(1, [rank, 3]).tolist() == [[0, 0]] * 2
+
+
+@PARTS.on_every_rank
 def test_rows_are_not_planned_on_several_ranks(graph: Graph, rank: int) -> None:
     """Not even where each has all of them: draws are collective, and plans ask for them at other times."""
     graph.ndata["own"] = storage.Tiered([torch.ones(NODES, 2)])

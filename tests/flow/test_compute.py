@@ -82,18 +82,21 @@ def test_reduce_functions_run_once_per_degree_and_never_for_none():
     assert seen == [(1, [3], 1), (3, [2], 1)]
 
 
-def test_a_flow_without_edges_calls_reduce_with_no_nodes():
+@pytest.mark.parametrize("message", [COPY, lambda edges: {"m": edges.src["h"]}, lambda edges: {"m": edges.data["h"]}])
+def test_a_flow_without_edges_calls_reduce_with_no_nodes(message):
     batch = create_node_flow([flow_from_edges([], [], num_src=2, num_dst=3)])
-    batch.layers[0].data["h"] = torch.ones(2, 4)
+    batch.layers[0].data["h"], batch.layers[1].data["k"] = torch.ones(2, 4), torch.ones(3, 2)
+    batch.flows[0].data["h"] = torch.ones(0, 4)
     seen = []
 
     def reduce(nodes):
-        seen.append(tuple(nodes.mailbox["m"].shape))
-        return {"out": nodes.mailbox["m"].mean(1)}
+        seen.append((len(nodes), *map(tuple, (nodes.mailbox["m"].shape, nodes.data["k"].shape))))
+        return {"out": nodes.mailbox["m"].mean(1), "both": nodes.data["k"]}
 
-    batch.flow_compute(0, lambda e: {"m": e.src["h"]}, reduce)
-    assert seen == [(0, 1, 4)]
+    batch.flow_compute(0, message, reduce)
+    assert seen == [(0, (0, 1, 4), (0, 2))]
     assert torch.equal(batch.layers[1].data["out"], torch.zeros(3, 4))
+    assert torch.equal(batch.layers[1].data["both"], torch.zeros(3, 2))
 
 
 def test_messages_see_the_ends_of_their_edges():

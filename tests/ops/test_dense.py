@@ -187,6 +187,24 @@ def test_own_rows_and_sums_in_one_matrix(reduce: str, order: list[int], weighted
         assert torch.autograd.gradgradcheck(*call)
 
 
+@pytest.mark.parametrize("beside", [False, True])
+def test_gradients_that_others_hold_stay_as_they_are(beside: bool) -> None:
+    flow = between([0, 1, 2], [0, 0, 1], [7, 8, 9], [7, 8])
+    h, skip, factors = (values(3, 2, seed=seed).requires_grad_() for seed in range(3))
+    outs = (flow.aggregate_beside_own(h),) if beside else flow.share_dst(h)
+    grads = [values(*out.shape) for out in outs]
+    before = [grad.clone() for grad in grads]
+    torch.autograd.grad(outs, h, grads, retain_graph=True)
+    assert all(map(torch.equal, grads, before))
+    if not beside:
+        own, rows = outs
+        total = (3 * own).sum() + ((rows + skip) * factors.detach()).sum()  # one gradient for rows and skip
+        found = torch.autograd.grad(total, (h, skip), retain_graph=True)
+        assert found[1].equal(factors.detach())
+        torch.testing.assert_close(found[0], factors.detach() + torch.tensor([[3.0], [3.0], [0.0]]))
+        assert torch.autograd.grad(own.sum() + rows.sum(), h)[0].tolist() == [[2, 2], [2, 2], [1, 1]]
+
+
 @pytest.mark.filterwarnings("ignore:Sparse CSR")
 def test_own_rows_beside_no_sums_and_in_other_types() -> None:
     flow = between([], [], [7, 8], [7])

@@ -15,6 +15,7 @@ from nodeflow import ops
 from nodeflow.ops import Structure
 from nodeflow.ops import _autograd as spmm
 from nodeflow.ops import _compiled as native
+from nodeflow.ops._torch_state import opaque
 
 WIDTHS = st.sampled_from([1, 3, 8, 15, 16, 17, 31, 32, 40, 63, 64, 65, 100, 136])
 TYPES = st.sampled_from([torch.float32, torch.float64])
@@ -287,3 +288,21 @@ def test_other_tensors_go_the_way_of_torch():
         assert ops.segment_softmax(structure, scores).sum() == 4
     with torch.no_grad():
         assert not ops.aggregate(structure, torch.ones(4, 2, requires_grad=True), "max").requires_grad
+
+
+def test_a_compiled_model_calls_operations_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    """From the first time on that it is compiled, also where the compiler has given up on the caller."""
+    disabled = []
+
+    def double(x: int) -> int:
+        return 2 * x
+
+    call, other = opaque(double), opaque(double)
+    monkeypatch.setattr(torch.compiler, "disable", lambda function: disabled.append(function) or function)
+    assert (call(1), disabled) == (2, [])
+    monkeypatch.setattr(torch.compiler, "is_compiling", lambda: True)
+    assert (call(2), call(3), disabled) == (4, 6, [double])
+    monkeypatch.setattr(torch.compiler, "is_compiling", lambda: False)
+    assert (call(4), other(5), disabled) == (8, 10, [double])
+    assert call.__code__ is not other.__code__  # the compiler counts its looks by them
+    assert call.__code__.co_name == "double"

@@ -186,6 +186,13 @@ def test_bad_choices(choice, error, words, options):
     assert FullSampler(GRAPH, 1)([2]).flows[0].parent_eid.tolist() == [2, 3]
 
 
+@pytest.mark.parametrize("columns", [{"edata": {"x": torch.ones(1)}}, {"nodes": [0], "ndata": {"x": torch.ones(1)}}])
+def test_one_structure_for_all_flows_has_no_columns_of_each(columns) -> None:
+    assert With(GRAPH, lambda *_: Choice([0, 1], [3], **columns))([2]).flow_sizes == (1,)
+    with pytest.raises(ValueError, match="flows are prefixes of one structure: no columns of a Choice"):
+        With(GRAPH, lambda *_: Choice([0, 1], [3], **columns), reuse=True)([2])
+
+
 @pytest.mark.parametrize(
     ("make", "error", "words"),
     [

@@ -199,3 +199,11 @@ def test_what_no_flow_draws_counts_nothing(types: list[int]) -> None:
     graph = typed_graph(0, types)
     assert NeighborSampler(graph, [{}, {}], edge_type="t").estimand().sum() == 0
     assert NeighborSampler(graph, [{}, {0: 1}], edge_type="t").estimand().sum() == (graph.edata["t"] == 0).sum()
+
+
+def test_every_type_takes_a_row_of_every_node_so_there_are_not_many() -> None:
+    graph = Graph.from_edges(range(64), range(64), edata={"t": torch.arange(64) % 32})
+    assert NeighborSampler(graph, [1], edge_type="t")([40]).flows[0].parent_eid.tolist() == [40]
+    graph.edata["t"] = torch.arange(64) % 33  # 64 * 33 rows are more than 16 for each node and edge
+    with pytest.raises(ValueError, match="edge_type: the column 't' has 33 types, and every node gets a row for each"):
+        NeighborSampler(graph, [1], edge_type="t")

@@ -241,3 +241,22 @@ def test_a_sampler_says_what_a_seed_draws():
     assert repr(LaborSampler(graph, [10, 5])).endswith("# flow order: a seed draws about 5")
     assert "#" not in repr(LadiesSampler(graph, [5])) + repr(LinkSampler(NeighborSampler(graph, [5])))
     assert "a seed draws 5" in NeighborSampler(graph, [10, 5])._repr_html_()
+
+
+def test_what_a_base_class_takes_by_place_is_passed_on_by_name() -> None:
+    class Base(RowSampler):
+        def __init__(self, graph: Graph, k: int = 1, **options: Unpack[SamplerOptions]) -> None:
+            super().__init__(graph, k, **options)
+
+        def draw_rows(self, edges, rows, step):
+            raise NotImplementedError
+
+    class Below(Base):
+        def __init__(self, graph: Graph, **options) -> None:
+            super().__init__(graph, **options)
+
+    for kind, place in ((Base, "POSITIONAL_OR_KEYWORD"), (Below, "KEYWORD_ONLY")):
+        parameters = inspect.signature(kind).parameters
+        assert list(parameters) == ["graph", "k", *SHARED]
+        assert parameters["k"].kind.name == place
+    assert Below(star(2), k=3).num_flows == 3

@@ -219,6 +219,7 @@ def test_slots_that_are_written_again_take_no_more_memory() -> None:
     rows = torch.ones(4, 3).to_sparse_csr()
     pool, slots, none = SparsePool(rows, 4), np.arange(4), np.full(4, -1)
     size = len(pool._indices)
+    assert size * (8 + 4) <= 4 * mean_bytes(rows)
     for _ in range(9):
         assert pool.serve(none, slots, rows).to_dense().eq(1).all()
         assert len(pool._indices) == len(pool._values) == size

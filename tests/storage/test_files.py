@@ -258,6 +258,9 @@ def test_sparse_rows_are_those_of_the_matrix(rng: np.random.Generator) -> None:
         assert repr(rows) == f"SparseFileRows(sparse float32 [30, 9], {str(Path(place) / 'x')!r})"
         found = rows.fetch(torch.from_numpy(ids))
         assert (rows.bytes_read > 0) is (found.values().numel() > 0)
+        before = rows.bytes_read
+        rows.fetch(torch.arange(30))
+        assert rows.bytes_read - before == matrix.nnz * (8 + 4)
     assert found.layout == torch.sparse_csr
     assert found.to_dense().tolist() == matrix.toarray()[ids].tolist()
 
