@@ -225,7 +225,7 @@ def test_processes_print_tables_and_equal_hashes() -> None:
     text = run("distributed.py", *tiny.split())
     assert text.rstrip().endswith("all equal")
     rows = rows_of(text)
-    assert len([row for row in rows if row[0] == "2" and row[1] in ("ranges", "hash") and len(row) == 11]) == 8
+    assert len([row for row in rows if row[0] == "2" and row[1] in ("ranges", "hash") and len(row) == 13]) == 8
     assert [row[:2] for row in rows if row[1] in ("in", "out", "grid")] == [
         [method, edges] for method in ("ranges", "hash") for edges in ("in", "out", "grid")
     ]
