@@ -62,9 +62,13 @@ class Hosts:
 
     def torchrun(self, host: int, *words: str, **options: Any) -> subprocess.Popen[str]:
         """Start torchrun on a host, for one process on each of the two, as a user would type it."""
-        at = "--nnodes=2", f"--node-rank={host}", f"--master-addr={self.addresses[0]}", "--master-port=29500"
         options["env"] = {**options.get("env", os.environ), "GLOO_SOCKET_IFNAME": DEVICE}
-        return self.start(host, *TORCHRUN, *at, "--nproc-per-node=1", *words, **options)
+        return self.start(host, *self.line(host), *words, **options)
+
+    def line(self, host: int) -> tuple[str, ...]:
+        """Return the beginning of the line of a host, up to the program."""
+        at = f"--node-rank={host}", f"--master-addr={self.addresses[0]}", "--master-port=29500"
+        return (*TORCHRUN, "--nnodes=2", *at)
 
     def alone(self, *words: str, **options: Any) -> subprocess.Popen[str]:
         """Start torchrun for both processes on host 0."""

@@ -54,7 +54,8 @@ class Answers:
                 return answer
             silent = time.monotonic() - (self._asked[:1] or [time.monotonic()])[0]
             if silent > self._patience():
-                raise TimeoutError(f"for {silent:.0f} s")
+                what = f"the store of the processes{self.address} has not answered for {silent:.0f} s"
+                raise TimeoutError(f"{what}: its host has ended or is stopped, or the network to it is down")
 
 
 def _answer(store: Any, questions: SimpleQueue[_Question | None], asked: list[float]) -> None:

@@ -198,10 +198,8 @@ class Watch:
         return f"rank {self.rank} has waited {time.monotonic() - begun:.0f} s at exchange {number}, {what}"
 
     def _lost(self, error: Exception) -> str:
-        if not isinstance(error, TimeoutError):
-            return f"the store of the processes{self.store.address} has ended ({type(error).__name__})"
-        silent = f"the store of the processes{self.store.address} has not answered {error}"
-        return f"{silent}: its host has ended or is stopped, or the network to it is down"
+        ended = f"the store of the processes{self.store.address} has ended ({type(error).__name__})"
+        return str(error) if isinstance(error, TimeoutError) else ended
 
     def _signs(self) -> list[Sign]:
         """The last sign of each process; of one that has written none its number is 0."""
