@@ -19,8 +19,10 @@ import argparse
 import json
 import os
 import platform
+import signal
 import statistics
 import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -82,6 +84,7 @@ def main() -> None:
     parser.add_argument("--width", type=int, default=128, help="columns of features")
     parser.add_argument("--hidden", type=int, default=128)
     options = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("stopped"))  # the end of a block removes its hosts
     answers: Answers = {}
     with tempfile.TemporaryDirectory() as place:
         data = Data(options.data, options.width, Path(place))
@@ -101,7 +104,8 @@ def main() -> None:
                 for link, gbits in links.items():
                     answers.setdefault((graph, link), []).append(trained(gbits, common, Path(place)))
     titles = (
-        "graph", "link", "step, ms", "times one host", "in the fastest epoch, ms", "MB per step", "of them draws and rows", "last loss",
+        "graph", "link", "step, ms", "times one host", "in the fastest epoch, ms", "MB per step",
+        "of them draws and rows", "last loss",
         "largest difference of losses",
     )  # fmt: skip
     show(titles, rows(answers))
