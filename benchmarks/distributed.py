@@ -65,10 +65,12 @@ class Bench:
     def communication(self) -> None:
         titles = (
             "processes", "method", "share", "hot rows", "rows fetched", "rows that travelled", "%", "KB sent",
-            "messages", "exchanges", "most seeds over mean",
+            "messages", "exchanges", "most seeds over mean", "KB of the rank that sends most",
+            "that receives most",
         )  # fmt: skip
         show(titles, self._communication())
         print("\nper step and process; KB and messages are those that a process sends, draws and rows together")
+        print("(beside them, every exchange sends a line of 288 bytes to each other process)")
 
     def _communication(self) -> Iterable[Iterable[object]]:
         for size, group in self.groups.items():
@@ -90,6 +92,8 @@ class Bench:
             f"{total['fetched'] / count:,.0f}", f"{total['travelled'] / count:,.0f}",
             f"{100 * total['travelled'] / total['fetched']:.1f}", f"{total['bytes_sent'] / count / 1e3:,.1f}",
             f"{total['messages'] / count:.1f}", f"{total['exchanges'] / count:.1f}", f"{seeds:.2f}",
+            *(f"{max(answer[way] for answer in found) / found[0]['steps'] / 1e3:,.1f}"
+              for way in ("bytes_sent", "bytes_received")),
         )  # fmt: skip
 
     def cut(self) -> None:

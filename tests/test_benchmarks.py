@@ -225,13 +225,21 @@ def test_processes_print_tables_and_equal_hashes() -> None:
     text = run("distributed.py", *tiny.split())
     assert text.rstrip().endswith("all equal")
     rows = rows_of(text)
-    assert len([row for row in rows if row[0] == "2" and row[1] in ("ranges", "hash") and len(row) == 11]) == 8
+    assert len([row for row in rows if row[0] == "2" and row[1] in ("ranges", "hash") and len(row) == 13]) == 8
     assert [row[:2] for row in rows if row[1] in ("in", "out", "grid")] == [
         [method, edges] for method in ("ranges", "hash") for edges in ("in", "out", "grid")
     ]
     losses = [row for row in rows if len(row) == 6 and row[0] in ("1", "2")]
     assert len(losses) == 4
     assert all(float(row[2]) < 1e-4 for row in losses)
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="network namespaces need root")
+def test_two_hosts_print_a_row_per_link() -> None:
+    tiny = "--rounds 1 --epochs 2 --width 4 --hidden 4 --batch-size 4096 --gbits 1 --graphs parts"
+    rows = rows_of(run("two_hosts.py", *tiny.split()))[1:]
+    assert [row[:2] for row in rows] == [["parts", "one host"], ["parts", "1 Gbit/s"]]
+    assert all(float(row[5]) > float(row[6]) > 0 for row in rows)
 
 
 def test_the_model_of_a_cluster_counts_what_processes_send() -> None:

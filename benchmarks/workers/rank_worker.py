@@ -133,7 +133,9 @@ def communication(options: dict[str, Any]) -> dict[str, Any]:
 
 def counted(graph: Any) -> dict[str, float]:
     counters = graph.peers.counters
-    return {name: getattr(counters, name) for name in ("exchanges", "messages", "bytes_sent", "seconds")}
+    return {
+        name: getattr(counters, name) for name in ("exchanges", "messages", "bytes_sent", "bytes_received", "seconds")
+    }
 
 
 def full_pass(options: dict[str, Any]) -> dict[str, Any]:

@@ -104,15 +104,16 @@ class GroupTransport:
 
     def _wait(self, work: Any) -> None:
         """Wait for an operation; raises PeerError as soon as it is known that it will not end."""
+        begun = time.monotonic()
         while True:
             try:
-                work.wait(timedelta(seconds=watched.LOOK))
+                work.wait(timedelta(seconds=watched.LOOK / 4))
                 return
             except RuntimeError:
                 if work.is_completed():  # it has failed, or has ended just now
                     work.wait()
                     return
-            if why := self._look():
+            if why := self._look(begun):
                 self.broken = f"{why}; the processes must be started again"
                 # gloo's thread still waits in the operation, and the group's end would wait for the thread
                 ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._group))
@@ -126,15 +127,15 @@ class GroupTransport:
             now = time.monotonic()
             if now - begun > self._timeout:
                 raise PeerError(f"processes did not come together: {self._watch.missing(self._channel)}")
-            if now - looked > watched.LOOK:
+            if now - looked > watched.LOOK / 4:
                 looked = now
-                if why := self._look():
+                if why := self._look(begun):
                     raise PeerError(why)
             time.sleep(pause := min(2 * pause, 0.1))
 
-    def _look(self) -> str:
-        """Return why an exchange that has lasted for long will not end; "" where it may, with a warning, once."""
-        why, late = self._watch.look(self._channel)
+    def _look(self, begun: float) -> str:
+        """Return why an exchange that began then will not end; "" where it may, with a warning, once."""
+        why, late = self._watch.look(self._channel, begun)
         if late and not why and not self._warned:
             self._warned = True
             warnings.warn(f"an exchange between processes waits: {late}", RuntimeWarning, stacklevel=2)

@@ -13,6 +13,7 @@ import os
 import sys
 import threading
 import time
+import warnings
 import weakref
 from contextlib import suppress
 from pathlib import Path
@@ -21,10 +22,12 @@ from typing import Any, NamedTuple
 
 import torch
 
+from nodeflow._peers.answers import NAME, Answers
+
 PERIOD = 1.0
 """Seconds between two signs of life."""
 LOOK = 20.0
-"""Seconds after which an exchange that has not ended looks at the signs of the others, again and again."""
+"""Seconds after which an exchange that has not ended says who is late, or ends if it is known that none will come."""
 _SILENCE = 1.5  # a process without a sign for this many times LOOK is gone; compilation may hold its lock for seconds
 _STILL = 0.75  # processes that have all waited for this many times LOOK wait for each other
 _IDLE = 0.03, 0.1  # a process that waits uses at most this share of one processor, and once this many seconds
@@ -69,12 +72,12 @@ class Watch:
     """
 
     def __init__(self, store: Any, rank: int, size: int) -> None:
-        self.store, self.rank, self.size = store, rank, size
+        self.store, self.rank, self.size = Answers(store, lambda: _SILENCE * LOOK), rank, size
         self._beat, self._last = 0, list[tuple[int, str]]()
-        self._still, self._places = Still(), dict[int, tuple[int, float]]()
+        self._still, self._places, self._warned = Still(), dict[int, tuple[int, float]](), False
         self.beat()
         over = threading.Event()
-        thread = threading.Thread(target=_beats, args=(weakref.ref(self), over), name="nodeflow-watch", daemon=True)
+        thread = threading.Thread(target=_beats, args=(weakref.ref(self), over), name=NAME, daemon=True)
         _threads[thread] = over
         thread.start()
 
@@ -91,31 +94,31 @@ class Watch:
     def enter(self, channel: int, what: str) -> None:
         self._last[channel] = (self._last[channel][0] + 1, what)
 
-    def beat(self, end: str = "") -> None:
-        """Write a sign of life; with ``end``, how the program has ended, the last one."""
+    def beat(self, end: str = "") -> tuple[float, str]:
+        """Write a sign of life, with ``end``, how the program has ended, the last; return how long it waits, where."""
         self._beat += 1
         first = max(0, len(self._last) - _CHANNELS)
         still, where = self._still.seconds(tuple(self._last))
         sign = Sign(self._beat, first, tuple(self._last[first:]), still, where, end)
         self.store.set(f"sign/{self.rank}", json.dumps(sign))
+        return still, where
 
-    def look(self, channel: int) -> tuple[str, str]:
-        """Return why the exchange where this process is will not end, "" where it may; and who is late."""
+    def look(self, channel: int, begun: float) -> tuple[str, str]:
+        """Return why the exchange where this process is will not end, "" where it may; and who is late.
+
+        ``begun``: when it began. Signs are noted from the first call on, and judged after ``LOOK``.
+        """
         try:
             signs = self._signs()
             late = self._late(channel, signs)
-            if not late:  # all are in this exchange, whose bytes still travel
+            gone = self._silent(signs) | {r for r in late if signs[r].end}
+            # without any, all are in this exchange, whose bytes still travel
+            if time.monotonic() - begun < LOOK or not (late or gone):
                 return "", ""
-            now, gone = time.monotonic(), dict[int, str]()
-            for r in late:
-                beat, since = self._places.get(r, (-1, now))
-                self._places[r] = (beat, since) if beat == signs[r].beat else (signs[r].beat, now)
-                # a process that has not begun to write signs may still load
-                if signs[r].end or (signs[r].beat and now - self._places[r][1] > _SILENCE * LOOK):
-                    gone[r] = self._about(r, signs[r], channel, silent=True)
-            everywhere = "; ".join(self._about(r, signs[r], channel) for r in late)
             if gone:
-                return "; ".join(gone.values()), everywhere
+                about = self._about_silent(gone, signs, channel)
+                return f"{self._here(channel, begun)}; {about}", about
+            everywhere = "; ".join(self._about(r, signs[r], channel) for r in late)
             # where each process of the group waits, none will move; one that computes may come
             if all(sign.still >= _STILL * LOOK for sign in signs):
                 time.sleep(2.5 * PERIOD)
@@ -124,7 +127,7 @@ class Watch:
                     return f"all processes wait, this one at exchange {number}, {what}; {everywhere}", everywhere
             return "", everywhere
         except Exception as error:
-            return _lost(error), ""
+            return f"{self._here(channel, begun)}; {self._lost(error)}", ""
 
     def missing(self, channel: int) -> str:
         """Return which process is missing in the exchange where this one is, after some seconds of watching."""
@@ -135,12 +138,37 @@ class Watch:
             self.beat()
             after = self._signs()
         except Exception as error:
-            return _lost(error)
+            return self._lost(error)
         silent = [r for r in self._others() if after[r].end or after[r].beat == before[r].beat]
         late = [r for r in self._late(channel, after) if r not in silent]
         if silent or late:
             return "; ".join(self._about(r, after[r], channel, silent=r in silent) for r in silent or late)
         return "all other processes live and came to this exchange, but a connection broke"
+
+    def attend(self) -> None:
+        """Write a sign of life; where the program waits outside of exchanges for one without, warn once."""
+        try:
+            still, where = self.beat()
+            signs = self._signs() if still >= LOOK / 4 and self._beat % 4 == 0 and not _exchanges() else []
+            why = self._about_silent(self._silent(signs), signs, 0) if signs else ""
+        except Exception as error:
+            (still, where), why = self._still.seconds(tuple(self._last)), self._lost(error)
+        if why and still >= LOOK and not self._warned and not _exchanges():
+            self._warned = True
+            words = f"the program of rank {self.rank} has waited {still:.0f} s at {where}; {why}"
+            warnings.warn(words, RuntimeWarning, stacklevel=2)
+
+    def _silent(self, signs: list[Sign]) -> set[int]:
+        """The processes without a sign of life for long; one that has not begun to write signs may still load."""
+        now = time.monotonic()
+        for r, sign in enumerate(signs):
+            beat, since = self._places.get(r, (-1, now))
+            self._places[r] = (beat, since) if beat == sign.beat else (sign.beat, now)
+        silence = {r: now - self._places[r][1] for r, sign in enumerate(signs) if sign.beat and not sign.end}
+        return {r for r, seconds in silence.items() if r != self.rank and seconds > _SILENCE * LOOK}
+
+    def _about_silent(self, ranks: set[int], signs: list[Sign], channel: int) -> str:
+        return "; ".join(self._about(r, signs[r], channel, silent=True) for r in sorted(ranks))
 
     def _others(self) -> list[int]:
         return [r for r in range(self.size) if r != self.rank]
@@ -158,12 +186,20 @@ class Watch:
         if sign.end:
             return f"rank {r} {sign.end} ({last})"
         if silent:
-            return f"rank {r} does not answer: its process has ended or is stopped ({last})"
+            return f"rank {r} does not answer: it has ended or is stopped, or the network to it is down ({last})"
         if not sign.beat:
             return f"rank {r} has not begun to use the package"
         does = f"it waits {sign.still:.0f} s" if sign.still >= _STILL * LOOK else "it is"
         own = self._last[channel][0] or "1"
         return f"rank {r} lives, but has not come to exchange {own}: {last}; {does} at {sign.where}"
+
+    def _here(self, channel: int, begun: float) -> str:
+        number, what = self._last[channel]
+        return f"rank {self.rank} has waited {time.monotonic() - begun:.0f} s at exchange {number}, {what}"
+
+    def _lost(self, error: Exception) -> str:
+        ended = f"the store of the processes{self.store.address} has ended ({type(error).__name__})"
+        return str(error) if isinstance(error, TimeoutError) else ended
 
     def _signs(self) -> list[Sign]:
         """The last sign of each process; of one that has written none its number is 0."""
@@ -180,7 +216,8 @@ class Still:
     def seconds(self, came: object) -> tuple[float, str]:
         """Return the seconds, and the line of the program where the main thread is; ``came``: any other progress."""
         now, worked = time.monotonic(), time.process_time()
-        main, watches = threading.main_thread().ident, {thread.ident for thread in _threads}
+        main = threading.main_thread().ident
+        watches = {thread.ident for thread in threading.enumerate() if thread.name.startswith(NAME)}
         stacks = {
             thread: _callers(frame, _WAITING if thread == main else _ASIDE)
             for thread, frame in sys._current_frames().items()  # noqa: SLF001  documented, in spite of its name
@@ -213,10 +250,6 @@ def _line(frame: FrameType | None) -> str:
     return f"{file}, line {number}{f': {text}' if text else ''}"
 
 
-def _lost(error: Exception) -> str:
-    return f"rank 0, which keeps the store of the processes, does not answer ({type(error).__name__})"
-
-
 def _beats(watch: weakref.ref[Watch], over: threading.Event) -> None:
     """Write signs until the watch or the store is gone, or the program ends."""
     while True:
@@ -224,11 +257,20 @@ def _beats(watch: weakref.ref[Watch], over: threading.Event) -> None:
         if alive is None:
             return
         with suppress(Exception):  # the store ends with the processes
-            alive.beat(_end() if ends else "")
             if not ends:
+                alive.attend()
                 del alive
                 continue
+            alive.beat(_end())
         return
+
+
+def _exchanges() -> bool:
+    """Whether the main thread is in an exchange, which ends by itself."""
+    frame = sys._current_frames().get(threading.main_thread().ident or 0)  # noqa: SLF001
+    while frame is not None and not os.path.realpath(frame.f_code.co_filename).startswith(f"{_OWN}_peers"):
+        frame = frame.f_back
+    return frame is not None
 
 
 def _end() -> str:

@@ -113,9 +113,9 @@ def test_faults_that_a_process_survives_are_errors_on_all_and_the_next_draw_is_r
 @pytest.mark.parametrize(
     ("fault", "words"),
     [
-        ("killed", "rank 1 does not answer: its process has ended or is stopped (its last exchange was number"),
+        ("killed", "rank 1 does not answer: it has ended or is stopped, or the network to it is down (its last"),
         ("raises", "rank 1 has ended with ValueError: a mistake of the user (its last exchange was number"),
-        ("stopped", "rank 1 does not answer: its process has ended or is stopped"),
+        ("stopped", "rank 1 does not answer: it has ended or is stopped, or the network"),
         ("late", "rank 1 lives, but has not come to exchange"),
     ],
 )
@@ -177,7 +177,7 @@ def test_a_process_that_is_killed_in_a_commit_leaves_the_one_before_on_all(tmp_p
         killed = run("in a commit")
         for rank, (status, _, errors) in enumerate(killed):
             assert status == (-9 if rank == 1 else 1), errors
-            assert rank == 1 or "rank 1 does not answer: its process has ended" in errors, errors
+            assert rank == 1 or "rank 1 does not answer: it has ended or is stopped" in errors, errors
         again = run("none")  # two commits of those five, and then two more
         assert [(status, output) for status, output, _ in again] == [(0, f"{6 + 4 * k}\n")] * 3, again
 

@@ -1,0 +1,54 @@
+"""One of two processes that train under torchrun, on one host or two; rank 0 writes a line of JSON with the epochs.
+
+``host_worker.py OPTIONS``: options of ``rank_worker.Run`` as JSON, and ``epochs``, ``device`` (whose bytes are counted)
+and ``output`` (a file).
+"""
+
+import json
+import os
+import sys
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from rank_worker import Run
+
+sys.path.append(str(Path(__file__).parents[1]))
+from namespaces import carried
+
+
+def main() -> None:
+    options: dict[str, Any] = json.loads(sys.argv[1])
+    epochs, device, output = options.pop("epochs"), options.pop("device"), Path(options.pop("output"))
+    torch.set_num_threads(1)
+    os.sched_setaffinity(0, {sorted(os.sched_getaffinity(0))[int(os.environ["RANK"]) % 2]})
+    dist.init_process_group("gloo")
+    run = Run({**options, "train": True, "columns": True})
+    losses, seconds, moved, told = list[float](), list[float](), list[int](), list[int]()
+    for _ in range(epochs):
+        dist.barrier()
+        begun, before, counted = perf_counter(), carried(device), _told(run)
+        own = [run.step(batch) for batch in run.batches()]
+        dist.barrier()
+        seconds.append((perf_counter() - begun) / len(own))
+        moved.append((carried(device) - before) // len(own))
+        told.append((_told(run) - counted) // len(own))
+        losses += own
+    total = torch.tensor(losses, dtype=torch.float64)
+    dist.all_reduce(total)
+    if dist.get_rank() == 0:
+        found = {"losses": total.tolist(), "seconds": seconds, "bytes": moved, "told": told}
+        output.write_text(json.dumps(found))
+    dist.destroy_process_group()
+
+
+def _told(run: Run) -> int:
+    """Bytes of the exchanges of draws and rows, both ways, as the package counts them."""
+    counters: Any = getattr(getattr(run.graph, "peers", None), "counters", None)
+    return 0 if counters is None else counters.bytes_sent + counters.bytes_received
+
+
+if __name__ == "__main__":
+    main()

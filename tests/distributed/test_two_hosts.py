@@ -1,0 +1,144 @@
+"""Training on two hosts, which are network namespaces: the run of one host, and the end of both where the link dies."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from _support.cli_tools import status
+from _support.pages import ROOT
+from _support.training_tools import planted
+from safetensors.torch import load_file
+
+SPEC = importlib.util.spec_from_file_location("namespaces", ROOT / "benchmarks" / "namespaces.py")
+RUN = ["--fanouts", "4", "4", "--hidden", "8", "--lr", "0.02", "--direction", "in", "--no-plot", "--dropout", "0"]
+ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "eth0"}
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture
+def hosts() -> Iterator[Any]:
+    assert SPEC is not None
+    assert SPEC.loader is not None
+    namespaces = importlib.util.module_from_spec(SPEC)
+    SPEC.loader.exec_module(namespaces)
+    two = namespaces.Hosts(gbits=1)
+    try:
+        two.__enter__()
+    except OSError as error:
+        pytest.skip(f"network namespaces can't be made here: {error}")
+    try:
+        yield two
+    finally:
+        two.__exit__()
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    """A folder with a data set, whole and in two parts, and a folder for each host."""
+    planted().save(tmp_path / "whole")
+    words = ["partition", str(tmp_path / "whole"), "--for", "processes", "--parts", "2", "--direction", "in"]
+    assert status([*words, "--output", str(tmp_path / "parts")]) == 0
+    for host in range(2):
+        (tmp_path / f"host-{host}").mkdir()
+    return tmp_path
+
+
+HIDE = 'mount -t tmpfs none "$0" && exec "$@"'  # for this host alone
+
+
+def start(hosts: Any, place: Path, host: int, *words: str) -> subprocess.Popen[str]:
+    """Start torchrun on a host from which the part of the other one is hidden."""
+    with (place / f"{host}.out").open("w") as output, (place / f"{host}.err").open("w") as errors:
+        more = {"cwd": place / f"host-{host}", "env": ENVIRONMENT, "stdout": output, "stderr": errors}
+        hidden = str(place / "parts" / f"part-{1 - host}")
+        return hosts.start(host, "sh", "-c", HIDE, hidden, *hosts.line(host), *words, **more)
+
+
+def data_of(place: Path, kind: str) -> list[str]:
+    return ["--partitions", str(place / "parts")] if kind == "parts" else [str(place / "whole")]
+
+
+def losses(folder: Path) -> list[str]:
+    return [",".join(line.split(",")[:3]) for line in (folder / "log.csv").read_text().splitlines()]
+
+
+@pytest.mark.parametrize("kind", ["whole", "parts"])
+def test_two_hosts_make_the_run_of_one(hosts: Any, place: Path, kind: str) -> None:
+    words = ["-m", "nodeflow", "train", *data_of(place, kind), *RUN, "--batch-size", "10", "--epochs", "3", "--output"]
+    running = [start(hosts, place, host, *words, "two") for host in range(2)]
+    assert [process.wait(200) for process in running] == [0, 0], (place / "0.err").read_text()
+    alone = hosts.alone(*words, "one", cwd=place, env={**ENVIRONMENT, "GLOO_SOCKET_IFNAME": "lo"})
+    assert alone.wait(200) == 0
+    assert losses(place / "host-0" / "two") == losses(place / "one")
+    folders = place / "host-0" / "two", place / "one"
+    weights, of_one = (load_file(folder / "checkpoint.safetensors") for folder in folders)
+    assert all(torch.equal(weights[name], of_one[name]) for name in of_one)
+    assert not (place / "host-1" / "two").exists()  # the run is written by rank 0 alone
+
+
+PROGRAM = """
+import sys
+from datetime import timedelta
+import torch
+import torch.distributed as dist
+from nodeflow import Graph, NeighborSampler, NodeFlowLoader
+
+dist.init_process_group("gloo", timeout=timedelta(seconds=45))
+model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(2, 1))
+loader = NodeFlowLoader(NeighborSampler(Graph.from_edges([0], [1]), [1]), [0, 1])
+for step in range(10**9):
+    if step in (0, 1):
+        list(loader)
+        print(" 3 epochs", flush=True)
+    model(torch.ones(1, 2)).sum().backward()
+"""
+STORE = r"the store of the processes at 10\.77\.0\.1:29500 has not answered for \d+ s: its host has ended"
+GONE = r"rank 1 does not answer: it has ended or is stopped, or the network to it is down \(its last exchange"
+
+
+@pytest.mark.parametrize(("kind", "end"), [("whole", 0), ("whole", 1), ("parts", 1), ("program", 1)])
+def test_a_link_that_goes_down_ends_both_with_a_word(hosts: Any, place: Path, kind: str, end: int) -> None:
+    """The word comes within a minute, then the end; a program waits in a backward pass, which has its own timeout."""
+    words = [
+        "-m",
+        "nodeflow",
+        "train",
+        *data_of(place, kind),
+        *RUN,
+        "--batch-size",
+        "10",
+        "--epochs",
+        "100000",
+        "--patience",
+        "100000",
+    ]
+    if kind == "program":
+        (place / "program.py").write_text(PROGRAM)
+        words = [str(place / "program.py")]
+    running = [start(hosts, place, host, *words) for host in range(2)]
+    wait_for(r"(?m)^ +3 ", place / "0.out", 120)
+    hosts.cut(end)
+    begun = time.monotonic()
+    waited = r"rank {} has waited \d+ s at exchange \d+, .*; "
+    if kind == "program":
+        waited = r"the program of rank {} has waited \d+ s at .*program.py, line \d+: .*backward.*; "
+    for host, why in enumerate([GONE, STORE]):
+        wait_for(waited.format(host) + why, place / f"{host}.err", 60 - (time.monotonic() - begun))
+    assert [process.wait(40) for process in running] == [1, 1]
+
+
+def wait_for(words: str, file: Path, seconds: float) -> None:
+    end = time.monotonic() + seconds
+    while not re.search(words, file.read_text()):
+        assert time.monotonic() < end, f"{file.read_text()} and {file.with_suffix('.err').read_text()}"
+        time.sleep(0.1)
