@@ -154,12 +154,14 @@ class _LinearSum(Op):
     ) -> Tensor:
         ctx.types = [None if tensor is None else tensor.dtype for tensor in (bias, *flat)]
         rows, weights = flat[::2], flat[1::2]
-        if low is not None:
-            bias, rows = None if bias is None else bias.to(low), tuple(x.to(low) for x in rows)
-        out, wide = rows[0].new_empty((len(rows[0]), len(weights[0]))), is_widened(rows[0])
-        weights = tuple(w.to(torch.float32 if wide else rows[0].dtype) for w in weights)
+        kind = low or rows[0].dtype
+        out = rows[0].new_empty((len(rows[0]), len(weights[0])), dtype=kind)
+        bias, wide = None if bias is None else bias.to(kind), is_widened(out)
+        # products in float32 take rows and weights of float32 as they are, and round the results alone
+        rows = rows if wide else tuple(x.to(kind) for x in rows)
+        weights = tuple(w.to(torch.float32 if wide else kind) for w in weights)
         transposed = [w.t() for w in weights]
-        sizes, words = pieces(rows[0]), native.is_words(out)
+        sizes, words = pieces(out), native.is_words(out)
         exact = torch.empty((max(sizes, default=0), len(weights[0]))) if wide else out
         ctx.scale = 1.0 if key is None else native.drop_scale(rate)
         for block, *parts in zip(out.split(sizes), *(x.split(sizes) for x in rows), strict=True):

@@ -173,6 +173,8 @@ def _header(trainer: Trainer, run: Run, folder: Path) -> Iterator[str]:
     begun = time.strftime("%Y-%m-%d %H:%M:%S")  # tells this run from others in the same log
     yield f"run {folder}: {settings.model.name}{drawn}, seed {settings.run.seed}{weighted}, begun {begun}"
     yield from trainer.task.description()
+    if settings.compute.precision != "float32":
+        yield f"precision {settings.compute.precision}: {trainer.task.precision_in_words()}"
     if run.processes > 1:
         yield f"{run.processes} processes share every step: {sampler.batch_size} seeds each"
     if isinstance(trainer.batches, PartBatches):
