@@ -29,7 +29,7 @@ from rmat import ensure
 from nodeflow import Graph, ops
 from nodeflow.datasets import Dataset, debian, read_folder
 from nodeflow.ops import _products
-from nodeflow.training import Settings, Trainer
+from nodeflow.training import Settings, Trainer, _task
 
 HERE = Path(__file__).resolve().parent
 PRECISIONS = ("float32", "bf16")
@@ -89,10 +89,7 @@ def times(found: dict[str, Dataset], options: argparse.Namespace) -> None:
     for name, data in found.items():
         for dropout in (0.6, 0.0) if name == "rmat" else (0.6,):
             trainers = {
-                name: Trainer(
-                    data, Settings(precision=name.split()[0], dropout=dropout, direction=direction(data.name))
-                )
-                for name in VARIANTS
+                kind: trainer(kind, data, Settings(dropout=dropout, direction=direction(name))) for kind in VARIANTS
             }
             for threads in options.threads:
                 torch.set_num_threads(threads)
@@ -107,6 +104,16 @@ def times(found: dict[str, Dataset], options: argparse.Namespace) -> None:
                     ]
                     print(f"| {title} | {threads} | {what} | " + " | ".join(cells) + " |")
                 sys.stdout.flush()
+
+
+def choose(variant: str) -> None:
+    """Let products be made in bfloat16 for the third variant, whatever the processor."""
+    _products.product_type = _task.product_type = lambda: torch.bfloat16 if "with" in variant else CHOSEN
+
+
+def trainer(variant: str, data: Dataset, settings: Settings) -> Trainer:
+    choose(variant)
+    return Trainer(data, settings.replace(precision=variant.split()[0]))
 
 
 def direction(name: str) -> str:
@@ -133,7 +140,7 @@ def measured(trainers: dict[str, Trainer], rounds: int) -> dict[str, list[list[f
         seconds: dict[str, list[tuple[float, float]]] = {precision: [] for precision in work}
         for turn in range(rounds + 1):
             for precision, run in work.items():
-                _products.product_type = lambda kind=precision: torch.bfloat16 if "with" in kind else CHOSEN
+                choose(precision)
                 wall, cpu = time.perf_counter(), time.process_time()
                 run()
                 if turn:
