@@ -28,7 +28,6 @@ PARTS, LEAST = 8, 128
 """Parts of the rows that the gradient of a weight is summed up from, and rows that a part has at least."""
 
 
-@cache
 def product_type() -> torch.dtype:
     """Return the type in which a CPU multiplies rows of bfloat16: bfloat16 if the processor has AMX, else float32.
 
@@ -39,9 +38,15 @@ def product_type() -> torch.dtype:
     >>> product_type() in (torch.bfloat16, torch.float32)
     True
     """
+    return torch.bfloat16 if _multiplies() else torch.float32
+
+
+@cache
+def _multiplies() -> bool:
+    """Whether torch's library multiplies bfloat16 by tiles."""
     most = (os.environ.get("ONEDNN_MAX_CPU_ISA") or os.environ.get("DNNL_MAX_CPU_ISA") or "ALL").upper()
     visible = torch.backends.mkldnn.is_available() and (most in ("ALL", "DEFAULT") or "AMX" in most)
-    return torch.bfloat16 if visible and has_tiles() else torch.float32
+    return visible and has_tiles()
 
 
 def is_widened(x: Tensor) -> bool:
