@@ -1,8 +1,8 @@
-"""Time an epoch of ``nodeflow train`` beside busy programs and alone, with threads that spin and that sleep, in turn.
+"""Time an epoch of ``nodeflow train`` beside busy programs and alone, with threads that spin for long or shortly.
 
 python benchmarks/busy.py [--busy 0 4] [--rounds 3] [--spins 1000 10000]
 
-"spin" is what the OpenMP library does by default, "sleep" what the command chooses (OMP_WAIT_POLICY=passive). A busy
+"spin" is what the OpenMP library does by default, "short" what the command chooses. A busy
 program is a loop that never waits. "load" is how many threads were ready to run beside the epoch, by the system's
 average of a minute at its end: in a row "alone" it must be small, or other programs were not alone.
 """
@@ -28,7 +28,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3, help="runs of each, in turn")
     parser.add_argument("--spins", nargs="*", default=[], help="further numbers of pauses to spin for")
     options = parser.parse_args()
-    kinds = {"spin": {"GOMP_SPINCOUNT": DEFAULT}, "sleep": {}}
+    kinds = {"spin": {"GOMP_SPINCOUNT": DEFAULT}, "short": {}}
     kinds |= {f"spin {count}": {"GOMP_SPINCOUNT": count} for count in options.spins}
     print(f"{os.cpu_count()} cores\n\n| beside | threads | s per epoch | ratio to spin | load |\n|---|---|---|---|---|")
     for count in options.busy:

@@ -96,7 +96,7 @@ class Epoch:
             text = (
                 f"an epoch took {seconds:.1f} s, in {missed:.1f} s of which its thread had no core: other programs use "
                 "them, and torch's threads spin while they wait for each other. Start Python with "
-                f"{waiting.POLICY}=passive in the environment, or take fewer threads (torch.set_num_threads)"
+                "OMP_WAIT_POLICY=passive in the environment, or take fewer threads (torch.set_num_threads)"
             )
             warnings.warn(text, RuntimeWarning, stacklevel=3)
 

@@ -95,12 +95,13 @@ def run(monkeypatch: pytest.MonkeyPatch, **variables: str) -> dict[str, str]:
     monkeypatch.setattr(_cli, "main", lambda: 7)
     assert command.main() == 7
     found = {name: os.environ[name] for name in command.waiting._NAMES if name in os.environ}
-    monkeypatch.setenv(command.waiting.POLICY, "passive")  # undone at the end of the test
+    for name in command.waiting._NAMES:
+        monkeypatch.setenv(name, "")  # undone at the end of the test
     return found
 
 
 def test_threads_of_the_command_sleep_unless_the_user_says_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert run(monkeypatch) == {"OMP_WAIT_POLICY": "passive"}
+    assert run(monkeypatch) == {"OMP_WAIT_POLICY": "passive", "GOMP_SPINCOUNT": "2000"}
     assert run(monkeypatch, GOMP_SPINCOUNT="5") == {"GOMP_SPINCOUNT": "5"}
     assert run(monkeypatch, OMP_WAIT_POLICY="active") == {"OMP_WAIT_POLICY": "active"}
 
@@ -110,7 +111,7 @@ def test_torchs_library_reads_it() -> None:
     environment = {name: value for name, value in os.environ.items() if name not in command.waiting._NAMES}
     done = subprocess.run(
         [sys.executable, "-m", "nodeflow", "--version"],
-        env={**environment, "OMP_DISPLAY_ENV": "true"},
+        env={**environment, "OMP_DISPLAY_ENV": "verbose"},
         capture_output=True,
         text=True,
         check=True,
@@ -118,3 +119,4 @@ def test_torchs_library_reads_it() -> None:
     if "OPENMP DISPLAY ENVIRONMENT" not in done.stderr:
         pytest.skip("torch has no OpenMP library of GNU's kind here")
     assert "OMP_WAIT_POLICY = 'PASSIVE'" in done.stderr
+    assert "GOMP_SPINCOUNT = '2000'" in done.stderr
