@@ -83,7 +83,7 @@ alarms: $(VENV)/.dev
 # what each processor computes must be the same draws; without features named, numba takes those of this machine
 test-cpus: $(VENV)/.dev
 	for cpu in haswell generic; do \
-		NUMBA_CPU_NAME=$$cpu NUMBA_CPU_FEATURES= NUMBA_CACHE_DIR=$(CURDIR)/build/cpu-$$cpu $(BIN)/python -m pytest \
+		ONEDNN_MAX_CPU_ISA=AVX2 NUMBA_CPU_NAME=$$cpu NUMBA_CPU_FEATURES= NUMBA_CACHE_DIR=$(CURDIR)/build/cpu-$$cpu $(BIN)/python -m pytest \
 			-n auto --maxprocesses 4 tests/kernels tests/ops tests/sampling || exit 1; \
 	done
 

@@ -6,8 +6,9 @@ python benchmarks/precision.py --accuracy 5 --sets debian FOLDER
 The step is that of ``nodeflow train`` with its default settings: GraphSAGE, 10 and 10 neighbours, hidden width 256,
 1,024 seeds, dropout 0.6, Adam. "rmat" is the RMAT graph with 100 dense features and 47 classes, once more without
 dropout; FOLDER is one that ``datasets.read_folder`` takes. "step" has batches that are drawn already, "epoch" draws
-them and fetches their features in another thread. Times are wall time and processor time of all threads: on a machine
-that others use, judge by the second.
+them and fetches their features in another thread. On a processor without AMX, where products are made in float32, a
+third time is that of products in bfloat16; ONEDNN_MAX_CPU_ISA=AVX512_CORE_BF16 makes such a processor of another. Times
+are wall time and processor time of all threads: on a machine that others use, judge by the second.
 """
 
 from __future__ import annotations
@@ -25,12 +26,15 @@ import numpy as np
 import torch
 from rmat import ensure
 
-from nodeflow import Graph
+from nodeflow import Graph, ops
 from nodeflow.datasets import Dataset, debian, read_folder
-from nodeflow.training import Settings, Trainer
+from nodeflow.ops import _products
+from nodeflow.training import Settings, Trainer, _task
 
 HERE = Path(__file__).resolve().parent
 PRECISIONS = ("float32", "bf16")
+CHOSEN = ops.product_type()
+VARIANTS = PRECISIONS if CHOSEN is torch.bfloat16 else (*PRECISIONS, "bf16 with products in bf16")
 BATCHES = 8
 
 
@@ -46,7 +50,8 @@ def main() -> None:
     parser.add_argument("--data", type=Path, default=HERE / "data", help="where graphs are kept")
     options = parser.parse_args()
     print(
-        f"{platform.machine()}, {os.cpu_count()} cores, oneDNN bf16: {torch.ops.mkldnn._is_mkldnn_bf16_supported()}\n"
+        f"{platform.machine()}, {os.cpu_count()} cores, {torch.backends.cpu.get_cpu_capability()}, products of bf16 in "
+        f"{CHOSEN}\n"
     )
     found = {Path(name).name: dataset(name, options) for name in options.sets}
     if options.accuracy:
@@ -78,22 +83,37 @@ def dataset(name: str, options: argparse.Namespace) -> Dataset:
 
 
 def times(found: dict[str, Dataset], options: argparse.Namespace) -> None:
-    print("| set | threads | | wall ms, float32 | bf16 | ratio | processor ms, float32 | bf16 | ratio |")
-    print("|---|---|---|---|---|---|---|---|---|")
+    heads = [f"{what} ms, {' | '.join(VARIANTS)} | ratio{'s' * (len(VARIANTS) > 2)}" for what in ("wall", "processor")]
+    print("| set | threads | | " + " | ".join(heads) + " |")
+    print("|---" * (5 + 2 * len(VARIANTS)) + "|")
     for name, data in found.items():
         for dropout in (0.6, 0.0) if name == "rmat" else (0.6,):
             trainers = {
-                precision: Trainer(data, Settings(precision=precision, dropout=dropout, direction=direction(name)))
-                for precision in PRECISIONS
+                kind: trainer(kind, data, Settings(dropout=dropout, direction=direction(name))) for kind in VARIANTS
             }
             for threads in options.threads:
                 torch.set_num_threads(threads)
                 rows = measured(trainers, options.rounds)
                 title = name if dropout else f"{name}, no dropout"
                 for what, (wall, cpu) in rows.items():
-                    cells = [f"{a:.1f} | {b:.1f} | {b / a:.2f}" for a, b in (wall, cpu)]
+                    cells = [
+                        " | ".join(f"{one:.1f}" for one in ms)
+                        + " | "
+                        + ", ".join(f"{one / ms[0]:.2f}" for one in ms[1:])
+                        for ms in (wall, cpu)
+                    ]
                     print(f"| {title} | {threads} | {what} | " + " | ".join(cells) + " |")
                 sys.stdout.flush()
+
+
+def choose(variant: str) -> None:
+    """Let products be made in bfloat16 for the third variant, whatever the processor."""
+    _products.product_type = _task.product_type = lambda: torch.bfloat16 if "with" in variant else CHOSEN
+
+
+def trainer(variant: str, data: Dataset, settings: Settings) -> Trainer:
+    choose(variant)
+    return Trainer(data, settings.replace(precision=variant.split()[0]))
 
 
 def direction(name: str) -> str:
@@ -120,12 +140,13 @@ def measured(trainers: dict[str, Trainer], rounds: int) -> dict[str, list[list[f
         seconds: dict[str, list[tuple[float, float]]] = {precision: [] for precision in work}
         for turn in range(rounds + 1):
             for precision, run in work.items():
+                choose(precision)
                 wall, cpu = time.perf_counter(), time.process_time()
                 run()
                 if turn:
                     seconds[precision].append((time.perf_counter() - wall, time.process_time() - cpu))
         table[what] = [
-            [1e3 / BATCHES * statistics.median(pair[k] for pair in seconds[precision]) for precision in PRECISIONS]
+            [1e3 / BATCHES * statistics.median(pair[k] for pair in seconds[precision]) for precision in work]
             for k in (0, 1)
         ]
     return table

@@ -2,39 +2,41 @@
 
 from importlib import import_module
 from types import ModuleType
+from typing import TYPE_CHECKING
 
-from nodeflow import fn
-from nodeflow._base.checks import ALL
 from nodeflow._base.version import __version__ as __version__
-from nodeflow.control_variates import ControlVariateSampler, History, Updater
-from nodeflow.flow import (
-    Flow,
-    Layer,
-    NodeFlow,
-    create_full_node_flow,
-    create_node_flow,
-    flow_from_csr,
-    flow_from_edges,
-    message_passing,
-)
-from nodeflow.graph import Frame, Graph
-from nodeflow.loader import NodeFlowLoader, SeedTable
-from nodeflow.sampling import (
-    BernoulliSampler,
-    ClusterSampler,
-    FastGCNSampler,
-    FullSampler,
-    LaborSampler,
-    LadiesSampler,
-    LayerSampler,
-    LinkSampler,
-    NeighborSampler,
-    RandomWalkSampler,
-    SaintSampler,
-    Sampler,
-    ShadowSampler,
-    TemporalNeighborSampler,
-)
+
+if TYPE_CHECKING:
+    from nodeflow._base.checks import ALL
+    from nodeflow.control_variates import ControlVariateSampler, History, Updater
+    from nodeflow.flow import (
+        Flow,
+        Layer,
+        NodeFlow,
+        create_full_node_flow,
+        create_node_flow,
+        flow_from_csr,
+        flow_from_edges,
+        message_passing,
+    )
+    from nodeflow.graph import Frame, Graph
+    from nodeflow.loader import NodeFlowLoader, SeedTable
+    from nodeflow.sampling import (
+        BernoulliSampler,
+        ClusterSampler,
+        FastGCNSampler,
+        FullSampler,
+        LaborSampler,
+        LadiesSampler,
+        LayerSampler,
+        LinkSampler,
+        NeighborSampler,
+        RandomWalkSampler,
+        SaintSampler,
+        Sampler,
+        ShadowSampler,
+        TemporalNeighborSampler,
+    )
 
 __all__ = [
     "ALL",
@@ -91,12 +93,30 @@ __all__ = [
     "transform",
 ]
 
+_HOMES = {
+    "_base.checks": "ALL",
+    "control_variates": "ControlVariateSampler History Updater",
+    "flow": "Flow Layer NodeFlow create_full_node_flow create_node_flow flow_from_csr flow_from_edges message_passing",
+    "graph": "Frame Graph",
+    "loader": "NodeFlowLoader SeedTable",
+    "sampling": "BernoulliSampler ClusterSampler FastGCNSampler FullSampler LaborSampler LadiesSampler LayerSampler "
+    "LinkSampler NeighborSampler RandomWalkSampler SaintSampler Sampler ShadowSampler TemporalNeighborSampler",
+}
+_HOME = {name: home for home, names in _HOMES.items() for name in names.split()}
+
 # not in __all__: "from nodeflow import *" would hide Python's own module of that name
-_ROOMS = frozenset(name for name in [*__all__, "random"] if name.islower() and name not in globals())
+_ROOMS = frozenset(name for name in [*__all__, "random"] if name not in _HOME)
 
 
 def __getattr__(name: str) -> ModuleType:
-    """Import a room when it is first asked for, so that importing the package stays quick."""
+    """Import a room, or a name from its room, when it is first asked for.
+
+    So importing the package is quick, and the command ``nodeflow`` can set what torch reads when it is loaded.
+    """
+    if name in _HOME:
+        value: ModuleType = getattr(import_module(f"{__name__}.{_HOME[name]}"), name)  # its type is that above
+        globals()[name] = value
+        return value
     if name in _ROOMS:
         return import_module(f"{__name__}.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -15,6 +15,7 @@ from nodeflow._base.checks import as_count, as_device, as_flag, as_int, check_ty
 from nodeflow._base.types import Array, ColumnsLike, NumbersLike, SeedsLike
 from nodeflow._display.html import page, table
 from nodeflow._rows.rows import take_rows
+from nodeflow._runtime import threads
 from nodeflow.flow import NamesLike, NodeFlow, empty_node_flow
 from nodeflow.loader._checks import (
     check_inputs,
@@ -292,7 +293,7 @@ class NodeFlowLoader(Epochs):
     def _iterate(
         self, this: Pass, inputs: dict[int, Any], ndata: NamesLike, fill: Callable[[NodeFlow], None] | None
     ) -> Generator[NodeFlow, None, None]:
-        timings, requested = self.timings, perf_counter()
+        timings, requested, whole = self.timings, perf_counter(), threads.Epoch()
         with closing(self._batches(this, inputs, ndata)) as batches:
             for number, (batch, sampling, fetching) in enumerate(batches, this.start):
                 inputs.pop(number, None)
@@ -309,6 +310,7 @@ class NodeFlowLoader(Epochs):
                 timings.add((sampling, fetching), perf_counter() - requested)
                 yield batch
                 requested = perf_counter()
+        whole.end()
 
     def _batches(self, this: Pass, inputs: dict[int, Any], ndata: NamesLike) -> Generator[Timed, None, None]:
         called, order = callable(self.inputs), self._order(this.epoch)

@@ -3,8 +3,8 @@
 Layers are written with ``aggregate``, ``segment_reduce``, ``segment_softmax``, ``gather_src``, ``gather_dst`` and
 ``aggregate_beside_own``. ``message_reduce`` and ``message`` run any built-in message function, with or without a
 reduction. ``sparse_linear`` applies a weight matrix to sparse rows, ``linear_sum`` several to several. ``dropout`` is
-torch's, but faster for bfloat16. ``split_messages``, ``split_sources``, ``split_rows`` and ``join_rows`` group
-destinations by degree for functions that take a mailbox.
+torch's, but faster for bfloat16; ``product_type`` says how rows of bfloat16 are multiplied. ``split_messages``,
+``split_sources``, ``split_rows`` and ``join_rows`` group destinations by degree for functions that take a mailbox.
 
 docs/architecture.md says who sums which rows ("Who sums what"), and where to change it. Beyond that:
 
@@ -35,6 +35,7 @@ from nodeflow.ops._messages import message, message_reduce
 from nodeflow.ops._moduli import sum_moduli as sum_moduli
 from nodeflow.ops._own import aggregate_beside_own
 from nodeflow.ops._own import rows_beside_own as rows_beside_own
+from nodeflow.ops._products import product_type
 from nodeflow.ops._segment import gather_dst, gather_src, segment_reduce, segment_softmax
 from nodeflow.ops._structure import Structure as Structure
 from nodeflow.ops._torch_state import opaque as opaque
@@ -50,6 +51,7 @@ __all__ = [
     "linear_sum",
     "message",
     "message_reduce",
+    "product_type",
     "segment_reduce",
     "segment_softmax",
     "sparse_linear",

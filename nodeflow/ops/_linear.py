@@ -13,20 +13,9 @@ import nodeflow.ops._compiled as native
 from nodeflow._base.checks import as_flag, as_number, check_type, describe
 from nodeflow._rows.csr import check_csr
 from nodeflow.ops._autograd import Op, Spmm
+from nodeflow.ops._products import is_widened, outer, pieces, times, widened
 from nodeflow.ops._structure import Structure
 from nodeflow.ops._torch_state import is_transforming
-
-BLOCK = 2048
-"""Rows computed at a time on a CPU: what is added to them, and the ReLU, finds them in the processor's cache."""
-
-SMALL = 32
-"""Rows of the smallest of the pieces that products in bfloat16 are made of."""
-
-DEEP = 512
-"""Rows of the largest of the pieces that sums of products over rows in bfloat16 are made of: more are slower."""
-
-PARTS, LEAST = 8, 128
-"""Parts of the rows that the gradient of a weight is summed up from, and rows that a part has at least."""
 
 
 def sparse_linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
@@ -47,6 +36,9 @@ def sparse_linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tens
     """
     _check(x, weight, bias)
     if x.layout == torch.strided:
+        low = _autocast_type([x, weight] if bias is None else [x, weight, bias])
+        if (low or x.dtype) == torch.bfloat16 and _plain(((x, weight),), bias, low):
+            return _LinearSum.apply(low, False, None, 0.0, bias, x, weight)
         return F.linear(x, weight, bias)
     if x.requires_grad:
         raise TypeError("x is sparse and requires a gradient, which sparse features do not get: pass x.detach()")
@@ -149,50 +141,6 @@ def _plain(pairs: tuple[tuple[Tensor, Tensor], ...], bias: Tensor | None, low: t
     )
 
 
-def _pieces(x: Tensor, block: int = BLOCK) -> list[int]:
-    """Return the numbers of rows, at most ``block``, that products with ``x`` are computed for at a time.
-
-    For products in bfloat16 on a CPU, oneDNN compiles code for every number of rows, which takes longer than the
-    product of some thousand rows. Batches have ever new numbers of rows, so these are made of few numbers: a block,
-    each half of it, and what is left of the smallest.
-    """
-    size = len(x)
-    if x.dtype != torch.bfloat16 or x.device.type != "cpu":
-        return [min(block, size - begin) for begin in range(0, size, block)]
-    pieces, block = [block] * (size // block), block // 2
-    while block >= SMALL:
-        if size & block:
-            pieces.append(block)
-        block //= 2
-    return [*pieces, size % SMALL] if size % SMALL else pieces
-
-
-def _times(x: Tensor, w: Tensor) -> Tensor:
-    """Return ``x @ w`` for many rows."""
-    if x.dtype != torch.bfloat16 or x.device.type != "cpu":
-        return x @ w
-    return torch.cat([rows @ w for rows in x.split(_pieces(x) or [0])])
-
-
-def _outer(g: Tensor, x: Tensor) -> Tensor:
-    """Return ``g.T @ x`` for many rows, for bfloat16 on a CPU in float32.
-
-    Parts that threads need not share are faster.
-    """
-    if g.dtype == torch.bfloat16 and g.device.type == "cpu":
-        total, pieces = torch.zeros((g.shape[1], x.shape[1])), _pieces(g, DEEP)
-        for left, right in zip(g.split(pieces), x.split(pieces), strict=True):
-            total += left.t() @ right
-        return total
-    size = len(x) // PARTS
-    whole = PARTS * size
-    if size < LEAST or not (g.is_contiguous() and x.is_contiguous()):
-        return g.t() @ x
-    left, right = (rows[:whole].view(PARTS, size, rows.shape[1]) for rows in (x, g))
-    out = torch.bmm(left.transpose(1, 2), right).sum(0)
-    return (out if whole == len(x) else torch.addmm(out, x[whole:].t(), g[whole:])).t().contiguous()
-
-
 class _LinearSum(Op):
     """``(type or None, relu, key or None, rate, bias or None, x1, w1, x2, w2, ...)`` to ``[n, out]``.
 
@@ -205,29 +153,38 @@ class _LinearSum(Op):
         ctx: Any, low: torch.dtype | None, relu: bool, key: int | None, rate: float, bias: Tensor | None, *flat: Tensor
     ) -> Tensor:
         ctx.types = [None if tensor is None else tensor.dtype for tensor in (bias, *flat)]
-        if low is not None:
-            bias, flat = None if bias is None else bias.to(low), tuple(tensor.to(low) for tensor in flat)
         rows, weights = flat[::2], flat[1::2]
-        out = rows[0].new_empty((len(rows[0]), len(weights[0])))
+        kind = low or rows[0].dtype
+        out = rows[0].new_empty((len(rows[0]), len(weights[0])), dtype=kind)
+        bias, wide = None if bias is None else bias.to(kind), is_widened(out)
+        # products in float32 take rows and weights of float32 as they are, and round the results alone
+        rows = rows if wide else tuple(x.to(kind) for x in rows)
+        weights = tuple(w.to(torch.float32 if wide else kind) for w in weights)
         transposed = [w.t() for w in weights]
-        pieces, words = _pieces(rows[0]), native.is_words(out)
+        sizes, words = pieces(out), native.is_words(out)
+        exact = torch.empty((max(sizes, default=0), len(weights[0]))) if wide else out
         ctx.scale = 1.0 if key is None else native.drop_scale(rate)
-        for block, *parts in zip(out.split(pieces), *(x.split(pieces) for x in rows), strict=True):
+        for block, *parts in zip(out.split(sizes), *(x.split(sizes) for x in rows), strict=True):
             # Everything that a block needs is done while it is in the cache. In bfloat16 the bias comes last, in one
             # loop with the ReLU: added first it would be rounded with every product.
+            total = exact[: len(block)] if wide else block
             if bias is None or words:
-                torch.mm(parts[0], transposed[0], out=block)
+                torch.mm(widened(parts[0]), transposed[0], out=total)
             else:
-                torch.addmm(bias, parts[0], transposed[0], out=block)
+                torch.addmm(widened(bias), widened(parts[0]), transposed[0], out=total)
             for x, w in zip(parts[1:], transposed[1:], strict=True):
-                block.addmm_(x, w)
+                total.addmm_(widened(x), w)
+            if wide:
+                block.copy_(total)
             if words and bias is not None and key is None:
                 native.add_bias(block, bias, relu)
             elif relu and key is None:
                 block.relu_()
         if key is not None:
             out = native.drop(out, key, rate, bias)
-        ctx.save_for_backward(out if relu else None, *flat)
+        ctx.save_for_backward(
+            out if relu else None, *(tensor for pair in zip(rows, weights, strict=True) for tensor in pair)
+        )
         return out
 
     @staticmethod
@@ -245,9 +202,9 @@ class _LinearSum(Op):
         for i in range(0, len(flat), 2):
             x, w = flat[i : i + 2]
             if needed[i]:
-                gradients[i] = _times(g, w).to(types[i])
+                gradients[i] = times(g, w).to(types[i])
             if needed[i + 1]:
-                gradients[i + 1] = _outer(g, x).to(types[i + 1])
+                gradients[i + 1] = outer(g, x).to(types[i + 1])
         if ctx.needs_input_grad[4]:
             bias = (g.sum(0) if bias is None else bias).to(ctx.types[0])  # added up in float32 at least
         else:

@@ -39,6 +39,11 @@ def is_memory(tensor: Tensor) -> bool:
     return type(tensor) in PLAIN_TYPES and not is_functorch_wrapped_tensor(tensor) and not _is_zerotensor(tensor)
 
 
+def has_tiles() -> bool:
+    """Whether the processor has instructions for tiles of bfloat16 (AMX), and the system lets this process use them."""
+    return torch.cpu._is_amx_tile_supported() and torch.cpu._init_amx()  # noqa: SLF001 (torch has no public name)
+
+
 def opaque(function: Callable[P, R]) -> Callable[P, R]:
     """Return ``function`` such that a compiled model calls it as it is.
 

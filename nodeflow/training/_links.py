@@ -219,7 +219,9 @@ class LinkTask(Task):
         known = self.excluded if with_known else self.known
         among = None if self.candidates is None else self.candidates[side]
         options: dict[str, Any] = {"relation": kinds, "side": side, "known": known, "candidates": among}
-        answers = top_links(self.decoder, self.rows(), queries, k, **options)
+        rows = self.rows()
+        with self.in_float32():
+            answers = top_links(self.decoder, rows, queries, k, **options)
         if relation is None and relations:
             return TopLinks(*(part.view(len(ids), len(relations), k) for part in answers))
         return answers
@@ -265,7 +267,8 @@ class LinkTask(Task):
             triples = self.triples[part]
             if part == "train" and len(triples) > 10_000:
                 triples = triples[:: len(triples) // 10_000 + 1]
-            ranks = rank_links(self.decoder, rows, triples, known=self.known, candidates=self.candidates)
+            with self.in_float32():
+                ranks = rank_links(self.decoder, rows, triples, known=self.known, candidates=self.candidates)
             summary = ranks.summary()
             scores[part] = {name: summary[name] for name in self.metrics}
         return scores

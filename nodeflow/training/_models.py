@@ -27,6 +27,8 @@ class Kind:
         symmetric: whether the form with a history takes sums with symmetric normalisation and self-loops, else means.
         typed: whether the model reads the types of edges.
         by_schema: whether the model also takes ``schema``, and rows of width ``hidden``.
+        pieces: whether its products are those of ``ops.linear_sum``, which a processor without AMX makes of bfloat16 in
+            no more time than of float32.
         own: whether it is a factory of the user's.
     """
 
@@ -37,6 +39,7 @@ class Kind:
     symmetric: bool = False
     typed: bool = False
     by_schema: bool = False
+    pieces: bool = False
     own: bool = False
 
 
@@ -55,8 +58,8 @@ def _sage_by_relation(width: int, schema: Schema, *, reduce: str = "sum", **opti
 
 
 MODELS = {
-    "sage": Kind(layers.GraphSAGE, {"weighted": True}, with_history=layers.VRGraphSAGE),
-    "gcn": Kind(layers.GCN, {"degrees": "parent"}, with_history=layers.VRGCN, symmetric=True),
+    "sage": Kind(layers.GraphSAGE, {"weighted": True}, with_history=layers.VRGraphSAGE, pieces=True),
+    "gcn": Kind(layers.GCN, {"degrees": "parent"}, with_history=layers.VRGCN, symmetric=True, pieces=True),
     "gin": Kind(layers.GIN, sparse=False),
     "gat": Kind(layers.GAT),
     "gatv2": Kind(layers.GATv2),

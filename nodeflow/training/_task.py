@@ -24,6 +24,7 @@ from nodeflow.graph import Graph
 from nodeflow.loader import NodeFlowLoader, SentAhead
 from nodeflow.metrics import Metric
 from nodeflow.nn import FlowModel, IgnoredWeightWarning
+from nodeflow.ops import product_type
 from nodeflow.sampling.base import SamplerBase
 from nodeflow.storage import Cached, Lookahead, mean_bytes
 from nodeflow.training._answers import Answers
@@ -103,6 +104,7 @@ class Task(ABC):
 
     Attributes, each made from those before it:
         own_model: whether the model is of the user's own, also by name.
+        multiplies, narrow: whether products are computed, and whether rows lie, in bfloat16.
         dtype: type of the features that enter the network.
         method, graph: the sampler in training, and the graph along whose edges messages go.
         features: those of each node type that has some, before any are cached; ``FeatureRows`` if fetched by id.
@@ -129,7 +131,12 @@ class Task(ABC):
         kind, encodes = kind_of(settings.model.name), model is not None or settings.model.name != "none"
         self.own_model = model is not None or kind.own
         # products would round features to bfloat16 in every step; a history, a decoder and other models read float32
-        plain = not encodes or self.own_model or settings.compute.precision == "float32"
+        low = settings.compute.precision != "float32"
+        self.multiplies = low and (device.type != "cpu" or product_type() == torch.bfloat16)
+        # elsewhere it is dropout that takes half the time; without it nothing would be gained
+        pays = kind.pieces and model is None and settings.model.dropout > 0
+        self.narrow = self.multiplies or (low and pays and not METHODS[settings.sampler.name].has_history)
+        plain = not encodes or self.own_model or not self.narrow
         self.dtype = torch.float32 if plain or METHODS[settings.sampler.name].has_history else torch.bfloat16
         self._own_edges = graph.num_edges
         graph = directed(graph, settings.graph.direction, settings.graph.edge_type)
@@ -187,8 +194,18 @@ class Task(ABC):
 
     def precision(self) -> AbstractContextManager[Any]:
         """Return the context in which the network computes."""
-        full = self.settings.compute.precision == "float32"
-        return nullcontext() if full else torch.autocast(self.device.type, torch.bfloat16)
+        return torch.autocast(self.device.type, torch.bfloat16) if self.narrow else nullcontext()
+
+    def in_float32(self) -> AbstractContextManager[Any]:
+        """Return the context in which a decoder compares, within that of ``precision``."""
+        return torch.autocast(self.device.type, enabled=False)
+
+    def precision_in_words(self) -> str:
+        """Return what is bfloat16 with the precision "bf16", and why not all is."""
+        if self.multiplies:
+            return "rows and products in bfloat16" + ", which the processor has AMX for" * (self.device.type == "cpu")
+        rows = "rows in bfloat16, products in float32" if self.narrow else "all in float32"
+        return f"{rows}: products in bfloat16 are slower on this processor, which has no AMX"
 
     # ---- made once
 

@@ -176,6 +176,8 @@ def _header(trainer: Trainer, run: Run, folder: Path) -> Iterator[str]:
     if trainer.recipe:
         yield f"settings that were left open: {trainer.recipe}"
     yield from trainer.task.description()
+    if settings.compute.precision != "float32":
+        yield f"precision {settings.compute.precision}: {trainer.task.precision_in_words()}"
     if run.processes > 1:
         yield f"{run.processes} processes share every step: {sampler.batch_size} seeds each"
     if isinstance(trainer.batches, PartBatches):

@@ -109,6 +109,7 @@ BASE = {
     "ops.gather_src": "ops.gather_src(structure, rows)",
     "ops.join_rows": "ops.join_rows(structure, ops.split_rows(structure, torch.ones(2, 4)))",
     "ops.linear_sum": "ops.linear_sum((rows, weight), bias=torch.ones(2))",
+    "ops.product_type": "ops.product_type()",
     "ops.message": "ops.message(structure, 'copy', 'u', rows)",
     "ops.message_reduce": "ops.message_reduce(structure, 'copy', 'u', rows, None, None, 'sum')",
     "ops.segment_reduce": "ops.segment_reduce(structure, torch.ones(3, 4))",

@@ -6,14 +6,29 @@ from _support.ops_reference import for_threads, same_bits
 from torch import nn
 
 import nodeflow.ops._compiled as native
-from nodeflow.ops import Structure, aggregate, aggregate_beside_own, dropout, in_bfloat16, linear_sum, sparse_linear
+from nodeflow.ops import (
+    Structure,
+    _products,
+    aggregate,
+    aggregate_beside_own,
+    dropout,
+    in_bfloat16,
+    linear_sum,
+    sparse_linear,
+)
 from nodeflow.ops._autograd import Spmm
-from nodeflow.ops._linear import _pieces
+from nodeflow.ops._products import pieces
 
 pytestmark = pytest.mark.filterwarnings("ignore:Sparse CSR tensor support")
 ROUNDED = 2.0**-8
 """Largest relative error of a number rounded to bfloat16."""
 DEGREES = [0, 1, 31, 32, 33, 64, 65, 0, 300]
+
+
+@pytest.fixture(params=[torch.bfloat16, torch.float32], ids=["tiles", "no_tiles"])
+def products(request, monkeypatch):
+    """Either type of products, on a processor of any kind."""
+    monkeypatch.setattr(_products, "product_type", lambda: request.param)
 
 
 def structure(seed=0):
@@ -115,7 +130,7 @@ def test_threads_change_no_bit():
 
 @pytest.mark.parametrize("relu", [False, True])
 @pytest.mark.parametrize("sparse", [False, True])
-def test_linear_maps_under_autocast(sparse, relu):
+def test_linear_maps_under_autocast(sparse, relu, products):
     make = torch.Generator().manual_seed(5)
     x = torch.randn(2100, 12, generator=make) * (torch.rand(2100, 12, generator=make) < 0.3)
     weight, bias = torch.randn(9, 12, generator=make), torch.randn(9, generator=make)
@@ -189,18 +204,19 @@ def test_dropout_of_float32_is_that_of_torch():
     assert torch.equal(dropped, nn.functional.dropout(h, 0.4))
 
 
-def test_products_are_made_of_few_numbers_of_rows():
+def test_products_are_made_of_few_numbers_of_rows(monkeypatch):
     """Code is compiled for every number of rows, so batches of ever new sizes must not bring new ones."""
+    monkeypatch.setattr(_products, "product_type", lambda: torch.bfloat16)
     seen = set()
     for size in range(5000):
-        pieces = _pieces(torch.empty(size, 1, dtype=torch.bfloat16))
-        assert sum(pieces) == size
-        seen |= set(pieces)
+        sizes = pieces(torch.empty(size, 1, dtype=torch.bfloat16))
+        assert sum(sizes) == size
+        seen |= set(sizes)
     assert len(seen) == 7 + 31
 
 
 @pytest.mark.parametrize("rows", [0, 1, 9, 2047, 4173])
-def test_products_of_any_number_of_rows_against_float64(rows):
+def test_products_of_any_number_of_rows_against_float64(rows, products):
     x, w, bias, g = low(rows, 6), low(5, 6, seed=2), low(5, seed=3), low(rows, 5, seed=4)
     results = []
     for exact in (False, True):
@@ -232,7 +248,7 @@ def mapped(x, weight, bias, **options):
 
 @pytest.mark.parametrize("rows", [1, 50, 3100])
 @pytest.mark.parametrize("width", [1, 3, 16, 47, 64])
-def test_results_and_gradients_are_those_of_the_steps(width, rows):
+def test_results_and_gradients_are_those_of_the_steps(width, rows, products):
     results = []
     for together in (True, False):
         torch.manual_seed(7)
@@ -246,7 +262,7 @@ def test_results_and_gradients_are_those_of_the_steps(width, rows):
         assert (fused - expected).abs().max() <= 4 * ROUNDED * expected.abs().max()
 
 
-def test_a_bias_is_its_gradient_summed_in_float32():
+def test_a_bias_is_its_gradient_summed_in_float32(products):
     """Of 3,000 ones, of which bfloat16 could not add more than 256."""
     bias = torch.ones(5, requires_grad=True)
     mapped(torch.zeros(3000, 4), torch.zeros(5, 4), bias, relu=True).backward(torch.ones(3000, 5).bfloat16())
@@ -259,7 +275,7 @@ def test_what_is_no_number_stays_none_in_bfloat16():
     assert out.isnan().all(1).tolist() == [True, False]
 
 
-def test_second_gradients_are_those_of_the_steps():
+def test_second_gradients_are_those_of_the_steps(products):
     results = []
     for together in (True, False):
         torch.manual_seed(1)
@@ -273,7 +289,7 @@ def test_second_gradients_are_those_of_the_steps():
     assert (results[0] - results[1]).abs().max() <= 8 * ROUNDED * results[1].abs().max()
 
 
-def test_threads_change_nothing_of_dropped_maps():
+def test_threads_change_nothing_of_dropped_maps(products):
     def run():
         torch.manual_seed(2)
         x, weight, bias = leaves(33_000, 40)

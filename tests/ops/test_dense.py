@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 import torch
 from hypothesis import given, settings
@@ -12,6 +14,7 @@ from nodeflow import Flow, create_node_flow, flow_from_edges
 from nodeflow._rows.csr import csr_tensor
 from nodeflow.ops import _linear as dense
 from nodeflow.ops import linear_sum
+from nodeflow.ops._products import pieces
 
 
 def values(*shape: int, seed: int = 0, dtype: torch.dtype = torch.float64) -> Tensor:
@@ -50,7 +53,7 @@ def test_values_and_gradients_are_those_of_the_plain_operations(
     expected = plain(flat, add, relu)
     g = values(rows, out, seed=60)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(dense, "BLOCK", block)
+        patch.setattr(dense, "pieces", partial(pieces, block=block))
         found = linear_sum(*paired(flat), bias=add, relu=relu)
     torch.testing.assert_close(found, expected)
     torch.testing.assert_close(torch.autograd.grad(found, inputs, g), torch.autograd.grad(expected, inputs, g))
