@@ -86,7 +86,7 @@ class Lookahead:
         pack: a folder for packed rows, best on another disk. Then the rows that coming batches read are read once, in
             the order of the column, and written batch after batch, so that a batch reads one range of a file instead
             of a block of the disk for every row. Only where that takes fewer bytes of the disk, and for dense columns.
-            Nothing is left in the folder. It takes 40 bytes of memory for every row of packed batches. None: never.
+            Nothing is left in the folder. It takes up to 80 bytes of memory for every packed row. None: never.
         space: the most bytes of packed rows; as many batches as fit are packed at a time, at most those of an epoch.
 
     Attributes:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 from collections.abc import Callable, Iterator, Mapping
 from errno import EIO, ENOSPC
 from pathlib import Path
 from tempfile import TemporaryFile
+from typing import Any
 
 import numpy as np
 import torch
@@ -47,8 +47,7 @@ class Packed(OnDemand):
 
     It takes as many steps at a time as fit into ``space`` bytes of ``folder``, at most ``limit``. Their rows are read
     once, in the order of the column, and written once for every step that reads them. The file has no name, so nothing
-    is left of it.
-    Where reading on demand would take fewer blocks of the disk, they are not packed.
+    is left of it. Where reading on demand would take fewer blocks of the disk, they are not packed.
     """
 
     runs_ahead = True
@@ -98,7 +97,7 @@ class _PackedFile:
         self._shape, self._dtype, self._row = rows.shape[1:], rows.dtype, row_bytes(rows)
         self._first = np.cumsum([0, *map(len, new)])
         check_space(folder, int(self._first[-1]) * self._row)
-        self._file = TemporaryFile(dir=folder, buffering=0)  # noqa: SIM115 - closed by ``close``
+        self._file: Any = TemporaryFile(dir=folder, buffering=0)  # noqa: SIM115 - closed by ``close``
         try:
             self._write(rows, new)
         except BaseException:
@@ -119,25 +118,26 @@ class _PackedFile:
             counts = np.bincount(step[part], minlength=len(new))
             own = np.split(index[part][by_step] - start, np.cumsum(counts)[:-1])
             for i in np.flatnonzero(counts):
-                self._copy(os.pwrite, take_rows(piece, torch.from_numpy(own[i])), int(written[i]))
+                self._copy(self._file.write, take_rows(piece, torch.from_numpy(own[i])), int(written[i]))
             written += counts
 
     def rows_of(self, step: int, order: Ints) -> Tensor:
         """Return the rows of a step; ``order`` sorts its ids."""
         first, count = int(self._first[step]), len(order)
         packed, out = (new_rows(count, self._shape, self._dtype) for _ in range(2))
-        self._copy(lambda file, bytes, offset: os.preadv(file, [bytes], offset), packed, first)
+        self._copy(self._file.readinto, packed, first)
         move_rows(packed, np.arange(count), out, order)
         return out
 
-    def _copy(self, move: Callable[[int, memoryview, int], int], rows: Tensor, first: int) -> None:
+    def _copy(self, move: Callable[[memoryview], int | None], rows: Tensor, first: int) -> None:
         """Write rows to the file, or read them from it, from row ``first`` on."""
-        left, offset = rows.contiguous().view(-1).view(torch.uint8).numpy().data, first * self._row
-        while len(left):
-            moved = move(self._file.fileno(), left, offset)
+        left = rows.contiguous().view(-1).view(torch.uint8).numpy().data
+        self._file.seek(first * self._row)
+        while len(left):  # a signal may cut it short
+            moved = move(left)
             if not moved:
-                raise OSError(EIO, f"the file of packed rows ends before byte {offset + len(left)}")
-            left, offset = left[moved:], offset + moved
+                raise OSError(EIO, f"the file of packed rows ends {len(left):,} bytes early")
+            left = left[moved:]
 
     def close(self) -> None:
         self._file.close()

@@ -109,11 +109,8 @@ class Answers(Epochs):
 
     def _batch(self, step: Array) -> AnswerBatch:
         chosen = np.array_split(step, self._size)[self._rank]
-        counts = np.diff(self._first)[step]
-        total, num_answers = (
-            (counts if self.by_answer else np.ones(len(step))).sum() / self._size,
-            counts.sum() / self._size,
-        )
+        num_answers = np.diff(self._first)[step].sum() / self._size
+        total = num_answers if self.by_answer else len(step) / self._size
         indptr, at = kernels.csr.csr_rows(self._first, chosen)
         query, answer = np.repeat(np.arange(len(chosen)), np.diff(indptr)), self._answer[at]
         side, node = torch.from_numpy(self._side[chosen]), torch.from_numpy(self._node[chosen])

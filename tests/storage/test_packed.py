@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 from pathlib import Path
+from tempfile import TemporaryFile
 from types import SimpleNamespace
 from typing import Any
 
@@ -185,15 +185,22 @@ def test_it_goes_on_after_a_full_disk_and_a_failed_read(tmp_path: Path, monkeypa
         list(lookahead)
     lookahead.set_epoch(0)
     assert same(list(lookahead), expected)
-    written, pwrite = [0], os.pwrite
+    written = [0]
 
-    def full(file: int, data: Any, offset: int) -> int:
-        written[0] += 1
-        if written[0] == 4:
-            raise OSError(28, "No space left on device")
-        return pwrite(file, data[: max(len(data) // 2, 1)], offset)  # as a signal may cut it short
+    class Full:
+        def __init__(self, **options: Any) -> None:
+            self.file: Any = TemporaryFile(**options)  # noqa: SIM115 - closed through the attribute
 
-    monkeypatch.setattr(os, "pwrite", full)
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self.file, name)
+
+        def write(self, data: Any) -> int:
+            written[0] += 1
+            if written[0] == 4:
+                raise OSError(28, "No space left on device")
+            return int(self.file.write(data[: max(len(data) // 2, 1)]))  # as a signal may cut it short
+
+    monkeypatch.setattr(_packed, "TemporaryFile", Full)
     lookahead.set_epoch(0)
     with pytest.raises(OSError, match="No space left on device"):
         list(lookahead)
