@@ -80,7 +80,11 @@ TABLES: dict[str, tuple[str, list[str]]] = {
     ),
     "larger_than_memory.py": (
         "--data {tmp} --scale 13 --edge-factor 4 --width 16 --batches 2 --epochs 1",
-        ["nothing", "LRU", "random", "degree", "reach (analytic)", "presample", "lookahead"],
+        ["nothing", "LRU", "random", "degree", "reach (analytic)", "presample", "lookahead", "packed"],
+    ),
+    "reads.py": (
+        "--data {tmp} --scale 12 --memory 10",
+        [f"10 %|{dependency}|{window}" for dependency in (1, 4, 16) for window in (5, 20)],
     ),
     "building.py": (
         f"{RMAT} --memory 50_MB",
