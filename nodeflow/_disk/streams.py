@@ -118,7 +118,7 @@ class SparseWriter:
 
 
 class NarrowWriter(ArrayWriter):
-    """A ``.npy`` file that grows by codes of narrow rows; their table lies beside it."""
+    """Writes the codes of narrow rows into a ``.npy`` file, piece by piece, and the table of their columns beside it."""
 
     def __init__(self, file: Path, like: NarrowRows, num_rows: int | None = None) -> None:
         super().__init__(file, like.stored.dtype, tuple(like.stored.shape[1:]), num_rows)

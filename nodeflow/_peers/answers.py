@@ -23,8 +23,8 @@ class Answers:
     """
 
     def __init__(self, store: Any, patience: Callable[[], float]) -> None:
-        self._patience, self._asked, self._questions = patience, list[float](), SimpleQueue[_Question | None]()
-        words = store.clone(), self._questions, self._asked
+        self._patience, self._open_since, self._questions = patience, list[float](), SimpleQueue[_Question | None]()
+        words = store.clone(), self._questions, self._open_since
         threading.Thread(target=_answer, args=words, name=f"{NAME}-store", daemon=True).start()
         # not at the end of the program, whose last sign is still to be written
         weakref.finalize(self, self._questions.put, None).atexit = False
@@ -44,7 +44,7 @@ class Answers:
 
     def _ask(self, name: str, *words: object) -> Any:
         answers = SimpleQueue[Any]()
-        self._asked.append(time.monotonic())
+        self._open_since.append(time.monotonic())
         self._questions.put((answers, name, words))
         while True:
             with suppress(Empty):
@@ -52,19 +52,19 @@ class Answers:
                 if isinstance(answer, Exception):
                     raise answer
                 return answer
-            silent = time.monotonic() - (self._asked[:1] or [time.monotonic()])[0]
+            silent = time.monotonic() - (self._open_since[:1] or [time.monotonic()])[0]
             if silent > self._patience():
                 what = f"the store of the processes{self.address} has not answered for {silent:.0f} s"
                 raise TimeoutError(f"{what}: its host has ended or is stopped, or the network to it is down")
 
 
-def _answer(store: Any, questions: SimpleQueue[_Question | None], asked: list[float]) -> None:
-    """Answer one question after the other; ``asked`` has the times of those that are open."""
+def _answer(store: Any, questions: SimpleQueue[_Question | None], open_since: list[float]) -> None:
+    """Answer one question after the other; ``open_since`` has the times of those without an answer."""
     while (question := questions.get()) is not None:
         answers, name, words = question
         try:
             answer = getattr(store, name)(*words)
         except Exception as error:
             answer = error
-        asked.pop(0)
+        open_since.pop(0)
         answers.put(answer)

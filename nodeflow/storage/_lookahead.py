@@ -305,11 +305,8 @@ class _Part:
         }
         for read in rows.values():
             reads.bytes += int(sparse_bytes(read).sum()) if is_sparse(read) else read.nbytes
-        reads.rows, reads.read, reads.packed = (
-            reads.rows + len(step.ids),
-            reads.read + len(step.new),
-            reads.packed + packed,
-        )
+        reads.rows, reads.read = reads.rows + len(step.ids), reads.read + len(step.new)
+        reads.packed += packed
         return torch.from_numpy(step.ids), columns
 
     def fill(self, batch: NodeFlow, ids: Tensor, columns: dict[str, Tensor], pin: bool) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, closing
 from errno import EIO, ENOSPC
 from pathlib import Path
 from tempfile import TemporaryFile
@@ -72,14 +73,14 @@ class Packed(OnDemand):
         if not all(self._pays(rows, new) for rows in self.columns.values()):
             yield from ((step, self._read(step), 0) for step in steps)
             return
-        files = {name: _PackedFile(rows, new, self.folder) for name, rows in self.columns.items()}
-        try:
+        with ExitStack() as opened:
+            files = {
+                name: opened.enter_context(closing(_PackedFile(rows, new, self.folder)))
+                for name, rows in self.columns.items()
+            }
             for i, step in enumerate(steps):
                 order = np.argsort(step.new, kind="stable")
                 yield step, {name: file.rows_of(i, order) for name, file in files.items()}, len(order)
-        finally:
-            for file in files.values():
-                file.close()
 
     def _pays(self, rows: Tensor | Rows, new: list[Ints]) -> bool:
         """Return whether packing takes fewer bytes of the disk than reading the rows ``new`` of each step on demand."""

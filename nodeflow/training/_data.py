@@ -172,7 +172,8 @@ def _read_links(folder: Path, graph: Graph, target: str) -> LinkEdges:
     if not is_file(file):
         raise ValueError(f"{folder} has no {_FILE}, so links cannot be learned: write it with --links")
     facts, triples = read_tensors(file)
-    if not isinstance(facts, dict) or facts.keys() != {"target", "relation"} or triples.keys() != {*PARTS}:
+    sound = isinstance(facts, dict) and facts.keys() == {"target", "relation"} and triples.keys() == {*PARTS}
+    if not sound or len(facts["target"]) != 3:
         raise ValueError(f"{file} is damaged, or no file of links: write it with --links")
     a, name, b = facts["target"]
     words = [name, f"{a} {name} {b}"]

@@ -136,8 +136,8 @@ def check_features(dataset: Dataset, node_type: str, x: Tensor | Rows) -> None:
 
 def _held(rows: Any) -> Tensor | Rows:
     """Return those of some rows that are here, where several processes hold them."""
-    here: Tensor | Rows = rows.held if is_collective(rows) else rows
-    return here
+    own: Tensor | Rows = rows.held if is_collective(rows) else rows
+    return own
 
 
 def _pieces(rows: Tensor | Rows, step: int) -> Iterator[tuple[int, Tensor]]:

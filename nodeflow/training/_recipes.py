@@ -39,7 +39,7 @@ RECIPES = (
             "lr": 0.1,
             "batch_size": 512,
             "epochs": 50,
-            "patience": 3,
+            "patience": 9,
             "validate_every": 3,
         },
     ),

@@ -100,11 +100,7 @@ class Trainer:
             self.task: Task = kind(dataset, settings, self.device, own)
         self.fingerprint = self.task.fingerprint()
         shapes = {name: tuple(value.shape) for name, value in self.task.network.state_dict().items()}
-        same: dict[str, Any] = {
-            "parts of your own": self._own_parts,
-            "the data set": self.fingerprint,
-            "the network": shapes,
-        }
+        same = {"parts of your own": self._own_parts, "the data set": self.fingerprint, "the network": shapes}
         same |= self._settings_of_all().by_name()
         self.peers.agree("runs", {name: repr(fact) for name, fact in same.items()})
         self.network, self.batches = self.task.network, self.task.batches
