@@ -28,17 +28,18 @@ PARTS, LEAST = 8, 128
 """Parts of the rows that the gradient of a weight is summed up from, and rows that a part has at least."""
 
 
-def product_type() -> torch.dtype:
-    """Return the type in which a CPU multiplies rows of bfloat16: bfloat16 if the processor has AMX, else float32.
+def product_type(device: torch.device | str = "cpu") -> torch.dtype:
+    """Return the type in which a device multiplies rows of bfloat16: float32 on a processor without AMX, else bfloat16.
 
-    The same for the whole process, and for every process on the machine: it is read from the processor, the system's
-    leave to use its tiles, and ``ONEDNN_MAX_CPU_ISA`` (or ``DNNL_MAX_CPU_ISA``), which hides instructions from the
-    library of torch that would use them. Times are not measured, since two runs could then differ in rounding.
+    ``device`` is a torch device, or its name. The type is the same for the whole process, and for every process on the
+    machine: it is read from the processor, the system's leave to use its tiles, and ``ONEDNN_MAX_CPU_ISA`` (or
+    ``DNNL_MAX_CPU_ISA``), which hides instructions from the library of torch that would use them. Times are not
+    measured, since two runs could then differ in rounding.
 
     >>> product_type() in (torch.bfloat16, torch.float32)
     True
     """
-    return torch.bfloat16 if _multiplies() else torch.float32
+    return torch.bfloat16 if torch.device(device).type != "cpu" or _multiplies() else torch.float32
 
 
 @cache
@@ -49,9 +50,14 @@ def _multiplies() -> bool:
     return visible and has_tiles()
 
 
+def _in_pieces(x: Tensor) -> bool:
+    """Whether products with these rows are made piece by piece: those of bfloat16 on a processor."""
+    return x.dtype == torch.bfloat16 and x.device.type == "cpu"
+
+
 def is_widened(x: Tensor) -> bool:
     """Whether products with these rows are computed in float32, though the rows are bfloat16."""
-    return x.dtype == torch.bfloat16 and x.device.type == "cpu" and product_type() == torch.float32
+    return x.dtype == torch.bfloat16 and product_type(x.device) == torch.float32
 
 
 def widened(x: Tensor) -> Tensor:
@@ -67,7 +73,7 @@ def pieces(x: Tensor, block: int = BLOCK) -> list[int]:
     each half of it, and what is left of the smallest.
     """
     size = len(x)
-    if x.dtype != torch.bfloat16 or x.device.type != "cpu" or is_widened(x):
+    if not _in_pieces(x) or is_widened(x):
         return [min(block, size - begin) for begin in range(0, size, block)]
     sizes, block = [block] * (size // block), block // 2
     while block >= SMALL:
@@ -79,7 +85,7 @@ def pieces(x: Tensor, block: int = BLOCK) -> list[int]:
 
 def times(x: Tensor, w: Tensor) -> Tensor:
     """Return ``x @ w`` for many rows, in the type of ``x``."""
-    if x.dtype != torch.bfloat16 or x.device.type != "cpu":
+    if not _in_pieces(x):
         return x @ w
     exact = widened(w)
     return torch.cat([(widened(rows) @ exact).to(x.dtype) for rows in x.split(pieces(x) or [0])])
@@ -90,7 +96,7 @@ def outer(g: Tensor, x: Tensor) -> Tensor:
 
     Parts that threads need not share are faster.
     """
-    if g.dtype == torch.bfloat16 and g.device.type == "cpu":
+    if _in_pieces(g):
         total, sizes = torch.zeros((g.shape[1], x.shape[1])), pieces(g, DEEP)
         for left, right in zip(g.split(sizes), x.split(sizes), strict=True):
             if is_widened(left):

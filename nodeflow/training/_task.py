@@ -132,7 +132,7 @@ class Task(ABC):
         self.own_model = model is not None or kind.own
         # products would round features to bfloat16 in every step; a history, a decoder and other models read float32
         low = settings.compute.precision != "float32"
-        self.multiplies = low and (device.type != "cpu" or product_type() == torch.bfloat16)
+        self.multiplies = low and product_type(device) == torch.bfloat16
         # elsewhere it is dropout that takes half the time; without it nothing would be gained
         pays = kind.pieces and model is None and settings.model.dropout > 0
         self.narrow = self.multiplies or (low and pays and not METHODS[settings.sampler.name].has_history)

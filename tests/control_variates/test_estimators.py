@@ -179,3 +179,11 @@ def test_batches_without_history_are_refused() -> None:
         control_variate_dropout(batch.flows[0], h, h)
     with pytest.raises(ValueError, match="layer 0 of the history has width 2, but the rows have 3"):
         control_variate(batch.flows[0], random(2, 3))
+
+
+def test_the_scale_of_a_node_that_draws_nothing_is_one() -> None:
+    graph = Graph.from_edges([0, 1, 0], [2, 2, 1], num_nodes=4)
+    history = History(graph, {1: 2}, inputs=torch.ones(4, 3))
+    batch = ControlVariateSampler(graph, [0, 1], history)([2, 3])
+    assert batch.ldata[2]["scale"].tolist() == [2, 1]
+    assert batch.ldata[1]["scale"].eq(1).all()

@@ -288,14 +288,6 @@ def test_the_schedule_of_an_updater_goes_on(ring: Graph) -> None:
             again.load_state_dict(wrong)
 
 
-@pytest.mark.parametrize(("every", "due"), [(1, [True] * 4), (2, [True, False] * 2), (None, [True, *[False] * 3])])
-def test_an_updater_runs_as_often_as_it_should(every: int | None, due: list[bool], ring: Graph) -> None:
-    model = VRGCN(3, 2, 2, num_layers=2)
-    history = History(ring, model.history_widths, weight="p")
-    updater = Updater(model, history, torch.ones(7, 3), every=every, chunk_size=1)
-    assert [updater.step() for _ in due] == due
-
-
 @pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16, torch.float16])
 def test_other_types(dtype: torch.dtype, ring: Graph) -> None:
     history = filled(ring, dtype=dtype)
@@ -402,11 +394,3 @@ def test_an_updater_that_fails_leaves_the_old_history(ring: Graph) -> None:
     with pytest.raises(ValueError, match=r"the model has no layers \[2\]"):
         Updater(VRGCN(3, 5, 2, num_layers=1), History(ring, {2: 5}, weight="p"), torch.ones(7, 3)).run()
     assert model.training
-
-
-def test_the_scale_of_a_node_that_draws_nothing_is_one() -> None:
-    graph = Graph.from_edges([0, 1, 0], [2, 2, 1], num_nodes=4)
-    history = History(graph, {1: 2}, inputs=torch.ones(4, 3))
-    batch = ControlVariateSampler(graph, [0, 1], history)([2, 3])
-    assert batch.ldata[2]["scale"].tolist() == [2, 1]
-    assert batch.ldata[1]["scale"].eq(1).all()

@@ -28,7 +28,7 @@ DEGREES = [0, 1, 31, 32, 33, 64, 65, 0, 300]
 @pytest.fixture(params=[torch.bfloat16, torch.float32], ids=["tiles", "no_tiles"])
 def products(request, monkeypatch):
     """Either type of products, on a processor of any kind."""
-    monkeypatch.setattr(_products, "product_type", lambda: request.param)
+    monkeypatch.setattr(_products, "product_type", lambda *_: request.param)
 
 
 def structure(seed=0):
@@ -206,7 +206,7 @@ def test_dropout_of_float32_is_that_of_torch():
 
 def test_products_are_made_of_few_numbers_of_rows(monkeypatch):
     """Code is compiled for every number of rows, so batches of ever new sizes must not bring new ones."""
-    monkeypatch.setattr(_products, "product_type", lambda: torch.bfloat16)
+    monkeypatch.setattr(_products, "product_type", lambda *_: torch.bfloat16)
     seen = set()
     for size in range(5000):
         sizes = pieces(torch.empty(size, 1, dtype=torch.bfloat16))

@@ -41,7 +41,7 @@ def test_only_tiles_multiply_bfloat16(
 
 def test_products_in_float32_round_the_result_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows and weights of float32 are not rounded; the plain product is the reference."""
-    monkeypatch.setattr(_products, "product_type", lambda: torch.float32)
+    monkeypatch.setattr(_products, "product_type", lambda *_: torch.float32)
     make = torch.Generator().manual_seed(0)
     x, weight, bias = (torch.randn(shape, generator=make) for shape in ((3000, 40), (24, 40), (24,)))
     with torch.autocast("cpu", torch.bfloat16):
@@ -53,7 +53,7 @@ def test_products_in_float32_round_the_result_alone(monkeypatch: pytest.MonkeyPa
 
 @pytest.mark.parametrize("kind", [torch.bfloat16, torch.float32])
 def test_dense_maps_and_sums_of_one_map_are_the_same(kind: torch.dtype, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_products, "product_type", lambda: kind)
+    monkeypatch.setattr(_products, "product_type", lambda *_: kind)
     x, weight = torch.randn(70, 5).bfloat16(), torch.randn(3, 5).bfloat16()
     assert torch.equal(sparse_linear(x, weight), linear_sum((x, weight)))
     assert sparse_linear(x.view(7, 10, 5), weight).shape == (7, 10, 3)  # by torch

@@ -22,7 +22,7 @@ NARROW = FAST.replace(precision="bf16")
 
 def processor(monkeypatch: pytest.MonkeyPatch, kind: torch.dtype) -> None:
     for module in (_products, _task):
-        monkeypatch.setattr(module, "product_type", lambda: kind)
+        monkeypatch.setattr(module, "product_type", lambda *_: kind)
 
 
 @pytest.mark.parametrize("kind", [torch.bfloat16, torch.float32])
