@@ -108,7 +108,7 @@ def times(found: dict[str, Dataset], options: argparse.Namespace) -> None:
 
 def choose(variant: str) -> None:
     """Let products be made in bfloat16 for the third variant, whatever the processor."""
-    _products.product_type = _task.product_type = lambda: torch.bfloat16 if "with" in variant else CHOSEN
+    _products.product_type = _task.product_type = lambda *_: torch.bfloat16 if "with" in variant else CHOSEN
 
 
 def trainer(variant: str, data: Dataset, settings: Settings) -> Trainer:
