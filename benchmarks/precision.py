@@ -7,8 +7,8 @@ The step is that of ``nodeflow train`` with its default settings: GraphSAGE, 10 
 1,024 seeds, dropout 0.6, Adam. "rmat" is the RMAT graph with 100 dense features and 47 classes, once more without
 dropout; FOLDER is one that ``datasets.read_folder`` takes. "step" has batches that are drawn already, "epoch" draws
 them and fetches their features in another thread. Where products of bfloat16 are made in float32, a third time is that
-with products in bfloat16; ONEDNN_MAX_CPU_ISA=AVX512_CORE makes such a processor of another. Ratios are to float32. Times
-are wall time and processor time of all threads: on a machine that others use, judge by the second.
+with products in bfloat16; ONEDNN_MAX_CPU_ISA=AVX512_CORE makes such a processor of another. Ratios are to float32.
+Times are wall time and processor time of all threads: on a machine that others use, judge by the second.
 """
 
 from __future__ import annotations
