@@ -56,6 +56,10 @@ TABLES: dict[str, tuple[str, list[str]]] = {
         ["max|16", "max|64", "gat|16", "gat|64"],
     ),
     "step.py": (f"{RMAT} --rounds 1 --varied depth --plot {{plot}}", ["depth|1", "depth|2", "depth|3"]),
+    "summary.py": (
+        f"{RMAT} --rounds 1 --largest 9",
+        ["neighbours|1", "LABOR-0|1", "step, width 128|2", "step, int8 features|2", "step, bf16|2", "step, width 16|2"],
+    ),
     "variants.py": (f"{RMAT} --rounds 2 --variants uniform weighted", ["uniform", "weighted"]),
     "order.py": ("--scale 8 --data {tmp} --widths 4 8 --rounds 1 --seconds 0", ["4|4", "4|8", "8|4", "8|8"]),
     "trimming.py": ("--rmat 8 --data {tmp} --depths 1 2 --rounds 1 --seeds 32", ["1", "2"]),
