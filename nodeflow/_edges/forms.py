@@ -162,6 +162,16 @@ class InTorch(Form):
     def name(self) -> str:
         return f"torch on {self.device}"
 
+    def check(self) -> None:
+        """Raise ValueError for a device without the numbers that batches need."""
+        try:
+            float(torch.ones((), dtype=torch.float64, device=self.device))
+        except (RuntimeError, TypeError) as error:
+            words = str(error).splitlines()[0]
+            raise ValueError(
+                f"no draws on the device {self.device}, which has no float64; torch says: {words}"
+            ) from None
+
     def of(self, loop: Loop) -> Callable[..., Any]:
         return loop.in_torch
 

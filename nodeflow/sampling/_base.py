@@ -167,12 +167,13 @@ class SamplerBase(ABC):
         the CPU the compiled loops are faster.
 
         Uniform draws by ``NeighborSampler``, and ``FullSampler``, have this form, in a graph of one relation that lies
-        on one process. Raises TypeError for other samplers and settings, ValueError for a device that is not there.
+        on one process. Raises TypeError for other samplers and settings, ValueError for a device that is not there, or
+        that cannot hold the numbers (float64, which Apple's GPUs lack).
 
         >>> from nodeflow import NeighborSampler
         >>> sampler = NeighborSampler(Graph.from_edges([1, 2, 3, 0], [0, 0, 0, 1]), [2]).in_torch("cpu")
         >>> sampler.backend, sampler([0]).flows[0].parent_eid
-        ('torch on cpu', tensor([2, 0]))
+        ('torch on cpu', tensor([1, 2]))
         """
         raise TypeError(f"{type(self).__name__} draws in compiled loops only, on the CPU: {self._lacks_torch()}")
 

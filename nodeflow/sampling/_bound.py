@@ -252,6 +252,7 @@ class BoundSampler(SamplerBase):
         if reason := self._lacks_torch():
             raise TypeError(f"{type(self).__name__} draws in compiled loops only, on the CPU: {reason}")
         form = InTorch(as_device(device))
+        form.check()
         other = self.with_reader(self.reader.in_form(form))
         other.form = form
         return other

@@ -202,6 +202,8 @@ def test_more_refusals():
         Own(graph_of_all(), [2]).in_torch()
     with pytest.raises(ValueError, match="is not there"):
         FullSampler(graph_of_all(), 1).in_torch("cuda:99")
+    with pytest.raises(ValueError, match="no draws on the device meta"):
+        FullSampler(graph_of_all(), 1).in_torch("meta")
     with pytest.raises(TypeError, match="LinkSampler draws in compiled loops only"):
         LinkSampler(NeighborSampler(graph_of_all(), [2]).in_torch())
     typed = Graph.typed({"a": 3, "b": 2}, {("a", "r", "b"): ([0], [1]), ("b", "s", "a"): ([0], [1])})
