@@ -132,8 +132,9 @@ def test_numbers_that_are_drawn_again(hubs):
     found = set()
     for seed in range(20):
         sampler = NeighborSampler(hubs, [20_000], seed=seed)
+        in_torch = sampler.in_torch()
         with Waits() as waits:
-            batch = sampler.in_torch()([0])
+            batch = in_torch([0])
         found.add(waits.counts["_local_scalar_dense"])
         assert fingerprint(batch) == fingerprint(sampler([0]))
     assert min(found) == 4  # one for the seeds, three for a large fanout
