@@ -22,6 +22,9 @@ SAMPLERS: dict[str, Callable[[Graph, Any], Any]] = {
     "Bernoulli": BernoulliSampler,
     "LABOR-0": LaborSampler,
     "LABOR-0, sequential": lambda graph, fanouts: LaborSampler(graph, fanouts, method="sequential"),
+    "uniform, torch": lambda graph, fanouts: NeighborSampler(graph, fanouts).in_torch(),
+    "reuse, torch": lambda graph, fanouts: NeighborSampler(graph, fanouts, reuse=True).in_torch(),
+    "replace, torch": lambda graph, fanouts: NeighborSampler(graph, fanouts, replace=True).in_torch(),
     "LABOR-1": lambda graph, fanouts: LaborSampler(graph, fanouts, iterations=1),
 }
 

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
@@ -15,6 +14,7 @@ from nodeflow._base.calls import checked
 from nodeflow._base.checks import Ints, check_indptr, check_length, check_one_of, check_range, check_type
 from nodeflow._base.frozen import Frozen, Lazy
 from nodeflow._base.types import Array, IdsLike
+from nodeflow._edges.forms import COMPILED, Arrays, Form
 from nodeflow._edges.node_rows import NodeRows
 from nodeflow._edges.stored import integers, read_only
 from nodeflow._peers.held import HeldGraph, WholeIds
@@ -31,7 +31,7 @@ class Edges(Frozen):
     numpy arrays. ``patch`` says which edges are left out for one batch (see ``without``), None for none. In a part of a
     graph that lies on several processes, rows are those of the nodes owned here, edge ids are those of the part, and
     ``whole`` says what ids both have in the whole graph. ``node_rows`` says which rows a node has here, ``whole_rows``
-    which it has in the whole graph.
+    which it has in the whole graph. ``form`` says how draws along them run, and ``arrays`` are its arrays of the edges.
 
     Args:
         indptr: integers ``[rows + 1]``, non-decreasing, from 0 to the number of edges.
@@ -47,7 +47,10 @@ class Edges(Frozen):
     (3, array([0, 2]))
     """
 
-    __slots__ = ("_position_of", "edge_ids", "indices", "indptr", "node_rows", "patch", "whole", "whole_rows")
+    __slots__: tuple[str, ...] = ("_position_of", "edge_ids", "indices", "indptr", "node_rows", "patch", "whole")
+    __slots__ += ("arrays", "form", "whole_rows")
+    arrays: Arrays
+    form: Form
     indptr: Ints
     indices: Array
     edge_ids: Array | None
@@ -94,9 +97,12 @@ class Edges(Frozen):
         patch: Patch | None = None,
         position_of: Lazy[Ints] | None = None,
         whole: WholeIds | None = None,
+        form: Form = COMPILED,
+        arrays: Arrays | None = None,
     ) -> None:
         ids = None if edge_ids is None else read_only(edge_ids)
         self._set(indptr=read_only(indptr), indices=read_only(indices), edge_ids=ids)
+        self._set(form=form, arrays=arrays or Arrays.of(form, self.indptr, self.indices, ids))
         own = node_rows or NodeRows.one_each(len(indptr) - 1)
         self._set(node_rows=own, patch=patch, _position_of=position_of or Lazy(lambda: _inverse(edge_ids)))
         self._set(whole=whole or WholeIds(own.num_nodes))
@@ -137,12 +143,12 @@ class Edges(Frozen):
 
     def ids(self, positions: Ints) -> Ints:
         """Return the edge ids at positions, int64."""
-        ids: Array = positions if self.edge_ids is None else self.edge_ids[positions]
-        return ids.astype(np.int64, copy=False)
+        ids = positions if self.edge_ids is None else self.form.take(self.arrays.edge_ids, positions)
+        return self.form.wide(ids)  # type: ignore[no-any-return]
 
     def parent_eid(self, positions: Ints) -> Tensor:
         """Return the parent ids of the edges at positions, as a tensor."""
-        return torch.from_numpy(self.whole.edge_ids_of(self.ids(positions)))
+        return self.form.tensor(self.whole.edge_ids_of(self.ids(positions)))
 
     def by_position(self, column: Array) -> Array:
         """Return a column with an entry per edge id in the order of the positions; shared where the orders agree."""
@@ -182,7 +188,7 @@ class Edges(Frozen):
         position_of = self._position_of.get()
         positions = eid if self.edge_ids is None else position_of[:, eid[eid < position_of.shape[1]]].ravel()
         left_out = np.unique(positions[positions >= 0])  # a filter may have left out some of them already
-        return self._patched(Patch(self, left_out))
+        return self._changed(patch=Patch(self, left_out))
 
     @property
     def left_out(self) -> Ints:
@@ -198,12 +204,16 @@ class Edges(Frozen):
 
     def intact(self) -> Edges:
         """Return the same arrays without a ``patch``."""
-        return self._patched(None)
+        return self._changed(patch=None)
 
-    def _patched(self, patch: Patch | None) -> Edges:
-        options = {"node_rows": self.node_rows, "position_of": self._position_of, "whole": self.whole}
-        options["whole_rows"] = self.whole_rows
-        return Edges._trusted(self.indptr, self.indices, self.edge_ids, patch=patch, **options)
+    def in_form(self, form: Form) -> Edges:
+        """Return the same edges for draws in another form."""
+        return self._changed(form=form, arrays=None)
+
+    def _changed(self, **changes: Any) -> Edges:
+        names = ("node_rows", "whole_rows", "whole", "patch", "form", "arrays")
+        options = {"position_of": self._position_of, **{name: getattr(self, name) for name in names}, **changes}
+        return Edges._trusted(self.indptr, self.indices, self.edge_ids, **options)
 
     def _reordered(self, indptr: Ints, order: Ints, own: NodeRows, whole: NodeRows) -> Edges:
         ids = order.astype(self.position_type) if self.edge_ids is None else self.edge_ids[order]

@@ -55,8 +55,8 @@ class WholeIds(Frozen):
         return nodes
 
     def edge_ids_of(self, edges: Ints) -> Ints:
-        """Return the parent ids of edges held here, int64, by their ids here."""
-        return edges.astype(np.int64, copy=False)
+        """Return the parent ids of edges held here, int64, by their ids here, int64 too."""
+        return edges
 
 
 class Held:

@@ -13,6 +13,7 @@ from torch import Tensor
 from nodeflow._base.checks import Ints, as_array, as_count, as_ids, as_int, check_type, unmasked, with_article
 from nodeflow._base.types import NumbersLike, SeedsLike
 from nodeflow._display.html import page, table
+from nodeflow._edges.forms import COMPILED, Form
 from nodeflow._peers.held import together
 from nodeflow.flow import NamesLike, NodeFlow
 from nodeflow.graph import Graph, OfType
@@ -115,6 +116,9 @@ class SamplerBase(ABC):
     whole_only: ClassVar[bool] = True
     """Whether the graph must not lie on several processes. False where other processes are asked for their edges."""
 
+    form: Form = COMPILED
+    """The form in which draws run."""
+
     _from_graph: frozenset[str] = frozenset()
     """Names of the attributes that ``read_graph`` has set."""
 
@@ -151,6 +155,33 @@ class SamplerBase(ABC):
         return "node"
 
     @property
+    def backend(self) -> str:
+        """The form in which draws run: "compiled", or "torch on" a device, see ``in_torch``."""
+        return self.form.name
+
+    def in_torch(self, device: torch.device | str = "cpu") -> Self:
+        """Return a sampler like this one that draws by operations of torch on ``device``; batches are the same.
+
+        They are so bit for bit. The edges are copied to the device once (on the CPU they are shared), batches are made
+        there, and only sizes come back. Seeds are checked on the CPU, and columns of the graph stay where they are. On
+        the CPU the compiled loops are faster.
+
+        Uniform draws by ``NeighborSampler``, and ``FullSampler``, have this form, in a graph of one relation that lies
+        on one process. Raises TypeError for other samplers and settings, ValueError for a device that is not there, or
+        that cannot hold the numbers (float64, which Apple's GPUs lack).
+
+        >>> from nodeflow import NeighborSampler
+        >>> sampler = NeighborSampler(Graph.from_edges([1, 2, 3, 0], [0, 0, 0, 1]), [2]).in_torch("cpu")
+        >>> sampler.backend, sampler([0]).flows[0].parent_eid
+        ('torch on cpu', tensor([1, 2]))
+        """
+        raise TypeError(f"{type(self).__name__} draws in compiled loops only, on the CPU: {self._lacks_torch()}")
+
+    def _lacks_torch(self) -> str:
+        """Return why there is no form in torch for these settings, and what has one; empty where there is one."""
+        return "NeighborSampler and FullSampler have a form in operations of torch"
+
+    @property
     def settings(self) -> dict[str, Any]:
         """Everything that determines the draws, except the graph: the arguments of ``__init__``, by name.
 
@@ -173,7 +204,8 @@ class SamplerBase(ABC):
         super().__setattr__(name, value)
 
     def __repr__(self) -> str:
-        note = self.note()
+        backend = "" if self.form is COMPILED else f"draws in {self.backend}"
+        note = "; ".join(filter(None, (self.note(), backend)))
         return f"{self.text()}  # {note}" if note else self.text()
 
     def text(self) -> str:
@@ -340,7 +372,7 @@ class SamplerBase(ABC):
         if len(shape) == 1:
             return batch
         index = batch.seed_index
-        if index.shape != ids.shape or not np.array_equal(batch.seeds[index].numpy(), ids):
+        if index.shape != ids.shape or not np.array_equal(batch.seeds[index].cpu().numpy(), ids):
             raise self._refusal(shape)
         return batch.with_seeds(seed_index=index.reshape(shape))
 

@@ -11,11 +11,12 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from nodeflow import _kernels as kernels
-from nodeflow._base.checks import Ints, as_array, as_count, as_ids
+from nodeflow._base.checks import Ints, as_array, as_count, as_device, as_ids
 from nodeflow._base.frozen import Frozen, Lazy
 from nodeflow._base.types import Array, EdgeFilter, IdsLike, MaskLike
 from nodeflow._edges.columns import EdgeMask, edge_mask, edge_numbers, is_float64
 from nodeflow._edges.edges import Edges, edges_along
+from nodeflow._edges.forms import Form, InTorch
 from nodeflow._peers.held import Held, together
 from nodeflow.flow import FlowParts
 from nodeflow.graph import Graph
@@ -34,6 +35,7 @@ class Reader(NamedTuple):
     weight_type: type[np.float32] | type[np.float64]  # of estimator weights: float64 where the ``weight`` column is
     mask: NDArray[np.bool_] | None  # which edges the filter keeps, ``[num_edges]``; None: all
     left_out: Ints | None = None  # ids of the edges that ``without_edges`` leaves out
+    placed_weights: Any = None  # ``weights`` where the form of the edges draws
 
     @classmethod
     def of(cls, graph: Graph, direction: str, edge_filter: EdgeMask | None, weight: str | None) -> Reader:
@@ -46,7 +48,15 @@ class Reader(NamedTuple):
             return cls(edges, None, np.float32, mask)
         weights = edge_numbers(graph, weight, "weight")
         # integers are read as float64, but their weights are float32
-        return cls(edges, weights, np.float64 if is_float64(graph, weight) else np.float32, mask)
+        kind = np.float64 if is_float64(graph, weight) else np.float32
+        return cls(edges, weights, kind, mask, placed_weights=weights)
+
+    def in_form(self, form: Form) -> Reader:
+        """Return the same for draws in another form."""
+        if form is self.edges.form:
+            return self
+        weights = None if self.weights is None else form.array(self.weights)
+        return self._replace(edges=self.edges.in_form(form), placed_weights=weights)
 
     def without(self, eid: Ints, held: Held) -> Reader:
         """Return the same without the edges ``eid`` (parent edge ids) too. Nothing is read again."""
@@ -61,12 +71,12 @@ class Reader(NamedTuple):
         """Return the weights of the edges at ``positions`` times ``factor``, ``[E]`` each (None: 1)."""
         if self.weights is None:
             return np.ones(len(positions)) if factor is None else factor
-        weights = self.weights[self.edges.ids(positions)]
+        weights: Array = self.edges.form.take(self.placed_weights, self.edges.ids(positions))
         return weights if factor is None else weights * factor
 
     def estimator_weight(self, weights: Array) -> Tensor:
         """Return weights as a tensor of the type that estimator weights have."""
-        return torch.from_numpy(np.asarray(weights, self.weight_type))
+        return self.edges.form.weights(weights, self.weight_type)
 
     def flow_parts(
         self, positions: Ints, needs_weight: bool | None, inverse: Callable[[], Array | None] | None = None
@@ -233,6 +243,19 @@ class BoundSampler(SamplerBase):
             self.bind()
 
     reader: Reader
+
+    def bind(self) -> None:
+        super().bind()
+        self.reader = self.reader.in_form(self.form)
+
+    def in_torch(self, device: torch.device | str = "cpu") -> Self:
+        if reason := self._lacks_torch():
+            raise TypeError(f"{type(self).__name__} draws in compiled loops only, on the CPU: {reason}")
+        form = InTorch(as_device(device))
+        form.check()
+        other = self.with_reader(self.reader.in_form(form))
+        other.form = form
+        return other
 
     def read_graph(self) -> None:
         """Read the edges and their weights into ``reader``."""

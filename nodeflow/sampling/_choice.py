@@ -9,13 +9,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nodeflow import _kernels as kernels
 from nodeflow._base.calls import checked
 from nodeflow._base.checks import Ints, as_array, as_ids, check_indptr, check_length, describe, first_true
 from nodeflow._base.frozen import Frozen, Lazy
 from nodeflow._base.types import IdsLike, SeedsLike
 from nodeflow._edges.edges import Edges
-from nodeflow._edges.numbering import Numbering
 from nodeflow.flow import Flow, FlowParts, Layer, NodeFlow
 from nodeflow.graph import Frame, Graph
 from nodeflow.ops import Structure
@@ -164,7 +162,9 @@ class Choice(Frozen):
         try:
             return (self._fresh or []).pop()  # the kernel's own array, given away once
         except IndexError:
-            src: Ints = np.array(self.src) if self.positions is None else edges.indices[self.positions].astype(np.int64)
+            if self.positions is None:
+                return np.array(self.src)
+            src: Ints = edges.form.wide(edges.form.take(edges.arrays.indices, self.positions))
             return src
 
 
@@ -230,8 +230,9 @@ def assemble(
     if contexts is not None:
         keys += graph.num_nodes * contexts
         number = int(contexts.max(initial=0)) + 1
-    with Numbering(graph.num_nodes * number) as numbering:
-        index = torch.from_numpy(numbering.extend(keys))
+    form = edges.form
+    with form.numbering(graph.num_nodes * number) as numbering:
+        index = form.tensor(numbering.extend(form.array(keys)))
         layers, flows = parts.reused(numbering) if reuse else parts.resampled(numbering, include_dst)
     return NodeFlow._trusted(layers, flows, parent=graph, seed_index=index)
 
@@ -245,8 +246,9 @@ class _Parts:
 
     def __init__(self, graph: Graph, edges: Edges, num_flows: int, choose: Choose, contexts: bool) -> None:
         self.graph, self.edges, self.num_flows, self.choose, self.contexts = graph, edges, num_flows, choose, contexts
+        self.form = edges.form
 
-    def resampled(self, numbering: Numbering, include_dst: bool) -> tuple[list[Layer], list[Flow]]:
+    def resampled(self, numbering: Any, include_dst: bool) -> tuple[list[Layer], list[Flow]]:
         """Every flow draws afresh."""
         # with ``include_dst`` a layer holds all nodes so far, so one numbering serves all; else drawn nodes, sorted
         keys = numbering.nodes
@@ -257,18 +259,15 @@ class _Parts:
                 local = numbering.extend(src)
                 keys = numbering.nodes
             else:
-                with Numbering(int(src.max(initial=0)) + 1) as drawn:
-                    local = drawn.extend(src)
-                    keys, rank = np.unique(drawn.nodes, return_inverse=True)
-                local = rank[local]
+                keys, local = self.form.distinct(src)
             layers.append(self.layer(keys, choice))
             flows.append(self.flow(choice, local, layers[-1], layers[-2], i, prefix=include_dst))
         return layers[::-1], flows[::-1]
 
-    def reused(self, numbering: Numbering) -> tuple[list[Layer], list[Flow]]:
+    def reused(self, numbering: Any) -> tuple[list[Layer], list[Flow]]:
         """One structure over all nodes reached; each layer and flow is a prefix of it."""
         choices: list[Choice] = []
-        local, num_nodes, num_edges = [np.zeros(0, np.int64)], [0, len(numbering.nodes)], [0]
+        local, num_nodes, num_edges = [numbering.nodes[:0]], [0, len(numbering.nodes)], [0]
         for i in reversed(range(self.num_flows)):
             # the nodes before these drew in a flow nearer to the seeds
             choice, src = self.chosen(numbering.nodes[num_nodes[-2] :], i)
@@ -279,14 +278,14 @@ class _Parts:
             num_nodes.append(len(numbering.nodes))
             num_edges.append(num_edges[-1] + len(src))
         starts = (choice.indptr[1:] + start for choice, start in zip(choices, num_edges, strict=False))
-        indptr = np.concatenate([np.zeros(1, np.int64), *starts])
-        arrays = torch.from_numpy(indptr), torch.from_numpy(np.concatenate(local))
+        indptr = self.form.joined([self.form.array(np.zeros(1, np.int64)), *starts])
+        arrays = self.form.tensor(indptr), self.form.tensor(self.form.joined(local))
         whole = self.layer(numbering.nodes)
         context, needs = whole.context, {choice.needs_weight for choice in choices}
         weighted = any(choice.weight is not None for choice in choices)
         parts: FlowParts = {
             "parent_eid": Lazy(lambda: torch.cat([parent_eid(self.edges, choice).get() for choice in choices])),
-            "weight": Lazy(lambda: torch.cat([_weights_of(choice) for choice in choices])) if weighted else None,
+            "weight": Lazy(lambda: torch.cat([self.weights_of(choice) for choice in choices])) if weighted else None,
             "needs_weight": True if True in needs else None if None in needs else False,
         }
         if all(choice.relations is not None for choice in choices):
@@ -296,33 +295,42 @@ class _Parts:
             Layer._trusted(size, whole.parent_nid[:size], context=None if context is None else context[:size])
             for size in reversed(num_nodes[1:])
         ]
-        return layers, [first_rows(*arrays, layers[i], layers[i + 1], i, parts) for i in range(self.num_flows)]
+        return layers, [
+            first_rows(num_edges[self.num_flows - i], *arrays, layers[i], layers[i + 1], i, parts)
+            for i in range(self.num_flows)
+        ]
+
+    def weights_of(self, choice: Choice) -> Tensor:
+        """The estimator weights of a Choice, also where all are 1."""
+        if choice.weight is None:
+            return self.form.tensor(self.form.array(np.ones(int(choice.indptr[-1]), np.float32)))
+        return choice.weight.get()
 
     def chosen(self, keys: Ints, flow: int) -> tuple[Choice, Ints]:
         """Ask for edges of the nodes ``keys``; returns the Choice and the keys of the sources."""
         dst, context = (keys % self.graph.num_nodes, keys // self.graph.num_nodes) if self.contexts else (keys, None)
-        context_of_dst = () if context is None else (torch.from_numpy(context),)
-        choice = self.choose(torch.from_numpy(dst), flow, *context_of_dst)
+        context_of_dst = () if context is None else (self.form.tensor(context),)
+        choice = self.choose(self.form.tensor(dst), flow, *context_of_dst)
         check_choice(self.graph, self.edges, choice, dst, flow)
         src = choice.take_sources(self.edges)
         if context is not None:
-            kernels.csr.add_to_rows(choice.indptr, src, context * self.graph.num_nodes)
+            self.form.add_to_rows(choice.indptr, src, context * self.graph.num_nodes)
         return choice, src
 
     def layer(self, keys: Ints, choice: Choice | None = None) -> Layer:
         """The layer of the nodes ``keys``, with the node columns of the Choice that reached them."""
         if not self.contexts:
-            layer = Layer._trusted(len(keys), torch.from_numpy(keys))
+            layer = Layer._trusted(len(keys), self.form.tensor(keys))
         else:
-            n = self.graph.num_nodes
-            layer = Layer._trusted(len(keys), torch.from_numpy(keys % n), context=torch.from_numpy(keys // n))
+            n, tensor = self.graph.num_nodes, self.form.tensor
+            layer = Layer._trusted(len(keys), tensor(keys % n), context=tensor(keys // n))
         if choice is not None and choice.nodes is not None:
             layer.data.update(_spread(choice.ndata, layer.rows_of(choice.nodes), len(keys)))
         return layer
 
     def flow(self, choice: Choice, local: Ints, src: Layer, dst: Layer, i: int, *, prefix: bool) -> Flow:
         """The flow of the chosen edges, whose sources have the local ids ``local``."""
-        structure = Structure._trusted(torch.from_numpy(choice.indptr), torch.from_numpy(local), src.num_nodes)
+        structure = Structure._trusted(self.form.tensor(choice.indptr), self.form.tensor(local), src.num_nodes)
         parts: FlowParts = {"parent_eid": parent_eid(self.edges, choice), "data": Frame(len(local), choice.edata)}
         parts |= {"weight": choice.weight, "needs_weight": choice.needs_weight, "prefix": prefix}
         parts["relations"] = choice.relations
@@ -338,9 +346,8 @@ def _spread(columns: Mapping[str, Tensor], rows: Tensor, size: int) -> dict[str,
     }
 
 
-def first_rows(indptr: Tensor, indices: Tensor, src: Layer, dst: Layer, i: int, parts: FlowParts) -> Flow:
-    """Return flow i, of the first rows of a structure: those of ``dst``; ``parts`` are those of the whole structure."""
-    size = int(indptr[dst.num_nodes])
+def first_rows(size: int, indptr: Tensor, indices: Tensor, src: Layer, dst: Layer, i: int, parts: FlowParts) -> Flow:
+    """Return flow i, of the first ``size`` edges of a structure, which lead to ``dst``; ``parts`` are those of all."""
 
     def first(cell: Lazy[Tensor] | None) -> Lazy[Tensor] | None:
         return None if cell is None else Lazy(lambda: cell.get()[:size])
@@ -350,13 +357,6 @@ def first_rows(indptr: Tensor, indices: Tensor, src: Layer, dst: Layer, i: int, 
     own["prefix"] = True
     structure = Structure._trusted(indptr[: dst.num_nodes + 1], indices[:size], src.num_nodes)
     return Flow._trusted(structure, src, dst, (i, i + 1), **own)
-
-
-def _weights_of(choice: Choice) -> Tensor:
-    """The estimator weights of a Choice, also where all are 1."""
-    if choice.weight is None:
-        return torch.ones(int(choice.indptr[-1]), dtype=torch.float32, device="cpu")
-    return choice.weight.get()
 
 
 def check_choice(graph: Graph, edges: Edges, choice: object, dst: Ints, flow: int) -> None:

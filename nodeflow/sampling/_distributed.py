@@ -98,7 +98,8 @@ def with_rows_of(sampler: AnySampler, nodes: Ints) -> AnySampler:
     kinds = NOTHING if layout.is_plain else column.pop(0)
     edges = Edges._trusted(indptr, indices, None, whole=whole)
     edges = edges.by_kind(lambda: kinds, own=layout.restricted(rows), whole=layout)
-    return sampler.with_reader(Reader(edges, column[0] if column else None, reader.weight_type, None))
+    weights = column[0] if column else None
+    return sampler.with_reader(Reader(edges, weights, reader.weight_type, None, placed_weights=weights))
 
 
 def squared_norms(sources: Array, weights: Array | None, size: int) -> Floats:

@@ -18,7 +18,6 @@ from nodeflow.graph import Graph
 from nodeflow.random import derive_key
 from nodeflow.sampling._choice import Choice
 from nodeflow.sampling._kinds import check_fanouts
-from nodeflow.sampling._neighbor import inverse_rate
 from nodeflow.sampling._options import RowOptions
 from nodeflow.sampling._rows import DrawingRows, Drawn, RowSampler
 from nodeflow.sampling._sampler import Step
@@ -162,7 +161,8 @@ class LaborSampler(RowSampler):
             again = kernels.labor.find_repeats(edges.indptr, local, len(nodes))
         positions, src = np.empty(indptr[-1], np.int64), np.empty(indptr[-1], np.int64)
         kernels.labor.draw_smallest(begin, degree, edges.indices, *numbers, *again, indptr, positions, src)
-        return Drawn(indptr, positions, src, lambda: inverse_rate(degree, indptr), False)
+        form, size = edges.form, len(src)
+        return Drawn(indptr, positions, src, lambda: form.inverse_rate(degree, indptr, size), False)
 
     def choose(self, dst: Tensor, step: Step) -> Choice:
         if self.iterations == 0:

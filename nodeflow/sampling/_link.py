@@ -12,6 +12,7 @@ from torch import Tensor
 from nodeflow._base.checks import Ints, as_count, as_number, check_one_of, describe, with_article
 from nodeflow._base.types import Array, NumbersLike, SeedsLike
 from nodeflow._edges.columns import check_edges, edge_integers
+from nodeflow._edges.forms import COMPILED
 from nodeflow._links.links import SIDES, KnownLike, Links, LinksLike, as_known
 from nodeflow._peers.held import together
 from nodeflow._rows.rows import fetch_rows
@@ -132,6 +133,8 @@ class LinkSampler(SamplerBase):
         if sampler.seed_kind != "node":
             kind = with_article(sampler.seed_kind)
             raise TypeError(f"sampler must take nodes as seeds, but a seed of {type(sampler).__name__} is {kind}")
+        if sampler.form is not COMPILED:
+            raise TypeError(f"LinkSampler draws in compiled loops only, and so must its sampler, got {sampler.backend}")
         self.sampler = sampler
         super().__init__(sampler.graph, sampler.num_flows, seed=seed)
         with together(self.graph, f"making a {type(self).__name__}"):

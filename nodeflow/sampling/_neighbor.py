@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Unpack
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
-from nodeflow import _kernels as kernels
 from nodeflow._base.checks import Ints, as_count, as_flag
 from nodeflow._base.types import Fanouts
 from nodeflow._edges.columns import edge_numbers
@@ -23,6 +20,7 @@ from nodeflow.sampling._options import FullOptions, RowOptions
 from nodeflow.sampling._pps import Proportional
 from nodeflow.sampling._rows import DrawingRows, Drawn, RowSampler
 from nodeflow.sampling._sampler import Step
+from nodeflow.sampling._uniform import UNIFORM
 
 
 class NeighborSampler(RowSampler):
@@ -80,6 +78,7 @@ class NeighborSampler(RowSampler):
     """
 
     draws_as = ""
+    has_torch_form = True
 
     def __init__(
         self,
@@ -115,6 +114,16 @@ class NeighborSampler(RowSampler):
         """Return the checked fanouts; a subclass may allow other values."""
         return check_fanouts(fanouts, edge_type=edge_type, repeated=self.replace)
 
+    def _lacks_torch(self) -> str:
+        if not vars(type(self)).get("has_torch_form", False):
+            return super()._lacks_torch()
+        if self.prob is not None:
+            return "draws with prob have no form in operations of torch; uniform ones have"
+        if not self.kinds.rows.is_plain or self.edge_type is not None:
+            return "draws of several relations have no form in operations of torch; those of a graph of one have"
+        several = self.graph.peers.size > 1
+        return "the graph lies on several processes; draws of one process have a form in torch" if several else ""
+
     def read_graph(self) -> None:
         super().read_graph()
         self._counts = [self.kinds.numbers(fanout) for fanout in self.fanouts]
@@ -136,30 +145,15 @@ class NeighborSampler(RowSampler):
             whole = edges is self.reader.edges
             tables = self._proportional if whole else Proportional(edges, self._proportional.column)
             return tables.draw(edges, rows, counts, step.random.key, replace=self.replace)
-        left_out = edges.left_out
-        plan = edges.indptr, rows.numbers, counts, rows.kinds, self.replace, left_out
-        indptr, begin, degree = kernels.uniform.plan(*plan)
-        positions, src = np.empty(indptr[-1], edges.position_type), np.empty(indptr[-1], np.int64)
-        key = np.uint64(step.random.key)
-        if self.replace and (counts >= 0).any():
-            keys = edges.indices, rows.ident, key, counts, rows.kinds
-            kernels.uniform.draw_with(begin, degree, *keys, indptr, positions, src)
-        else:
-            kernels.uniform.draw_without(begin, degree, edges.indices, rows.ident, key, indptr, positions, src)
-        if len(left_out):
-            kernels.uniform.step_over(edges.indptr, rows.numbers, left_out, edges.indices, indptr, positions, src)
-        inverse = None if (counts < 0).all() else lambda: inverse_rate(degree, indptr)
+        form = edges.form
+        indptr, degree, positions, src = form.of(UNIFORM)(edges, rows, counts, step.random.key, replace=self.replace)
+        size = len(src)
+        inverse = None if (counts < 0).all() else lambda: form.inverse_rate(degree, indptr, size)
         return Drawn(indptr, positions, src, inverse, False)
 
     def _draw_patched(self, edges: Edges, rows: DrawingRows, step: Step) -> Drawn:
         # uniform draws step over what is left out, at no cost in degrees; weighted ones need an excerpt
         return self.draw_rows(edges, rows, step) if self.prob is None else super()._draw_patched(edges, rows, step)
-
-
-def inverse_rate(degree: Ints, indptr: Ints) -> NDArray[np.float64]:
-    """Return degree / number of drawn edges of the row, for every drawn edge."""
-    drawn = np.diff(indptr)
-    return np.repeat(degree / np.maximum(drawn, 1), drawn)
 
 
 class FullSampler(NeighborSampler):
@@ -173,6 +167,8 @@ class FullSampler(NeighborSampler):
     >>> FullSampler(Graph.from_edges([0, 1], [1, 2]), num_flows=2)([2])
     NodeFlow(3 -> 2 -> 1 nodes, 2 + 1 edges)
     """
+
+    has_torch_form = True
 
     def __init__(self, graph: Graph, num_flows: int, **options: Unpack[FullOptions]) -> None:
         super().__init__(graph, [-1] * as_count(num_flows, "num_flows", 1), **options)

@@ -201,8 +201,9 @@ class RowSampler(Sampler):
         index = ident if places is nodes else edges.node_rows.of(places)[0]
         if step.contexts is None:
             return DrawingRows(index, ident, None, kinds), begins
-        contexts = edges.whole_rows.per_row(step.contexts.numpy(), begins)
-        root = contexts if step.roots is None else edges.whole_rows.per_row(step.roots.numpy(), begins)
+        array = edges.form.array
+        contexts = edges.whole_rows.per_row(array(step.contexts), begins)
+        root = contexts if step.roots is None else edges.whole_rows.per_row(array(step.roots), begins)
         return DrawingRows(index, ident + edges.whole_rows.num_rows * root, contexts, kinds), begins
 
     def _choice(self, drawn: Drawn, rows: DrawingRows, begins: Ints, step: Step) -> Choice:

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from nodeflow._base.checks import LARGEST, Ints, as_flag, as_ids, as_int, check_range, describe
+from nodeflow._edges.forms import COMPILED
 from nodeflow.flow import NodeFlow
 from nodeflow.graph import Graph
 from nodeflow.random import Random, derive_key
@@ -148,22 +149,23 @@ class Sampler(BoundSampler):
         return choose_edges(self, dst, step)
 
     def _nodes_of(self, dst: Tensor, step: Step) -> Ints:
-        """Return the destinations of ``choose`` as an array; raises IndexError for ids that are no nodes.
+        """Return the destinations of ``choose`` as an array of the form; raises IndexError for ids that are no nodes.
 
         Compiled loops trust them. Those of the package's own calls are known to be nodes.
         """
-        nodes: Ints = dst.numpy()
         if getattr(step, "dst", None) is not dst:
-            check_range(nodes, "dst", self.graph.num_nodes, "node")
+            check_range(dst.cpu().numpy(), "dst", self.graph.num_nodes, "node")
+        nodes: Ints = self.reader.edges.form.array(dst)
         return nodes
 
     def candidates(self, dst: Tensor) -> Candidates:
         """Return all edges that the destinations ``dst`` (parent ids) could draw."""
-        return Candidates(self.reader, torch.from_numpy(as_ids(dst, "dst", self.graph.num_nodes)))
+        return Candidates(self.reader.in_form(COMPILED), torch.from_numpy(as_ids(dst, "dst", self.graph.num_nodes)))
 
     def draw_layers(self, seeds: Ints, draw: Draw, inputs: Any, contexts: Ints | None = None) -> NodeFlow:
         """Return the NodeFlow of checked seeds, layer by layer; ``contexts`` ``[num_seeds]`` see ``assemble``."""
-        root = None if draw.contexts is None else torch.from_numpy(draw.contexts)
+        form = self.reader.edges.form
+        root = None if draw.contexts is None else form.tensor(form.array(draw.contexts))
         of_batch, of_epoch = Random(derive_key(draw.key, -1)), Random(draw.epoch_key)
 
         def choose(dst: Tensor, flow: int, context: Tensor | None = None) -> Choice:

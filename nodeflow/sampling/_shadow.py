@@ -107,7 +107,8 @@ class ShadowSampler(BoundSampler):
         structure = Structure._trusted(indptr, indices, rows.num_nodes)
         parts = reader.flow_parts(part.positions, needs_weight=True)
         whole = shared_node_flow(self.graph, rows, structure, self.num_flows - 1, **parts)
-        last = first_rows(indptr, indices, whole.back, back, self.num_flows - 1, parts)
+        size_of_last = int(indptr[back.num_nodes])
+        last = first_rows(size_of_last, indptr, indices, whole.back, back, self.num_flows - 1, parts)
         return NodeFlow._trusted(
             [*whole.layers, back], [*whole.flows, last], parent=self.graph, seed_index=reached.seed_index
         )

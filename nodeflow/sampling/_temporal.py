@@ -19,7 +19,6 @@ from nodeflow.graph import Graph
 from nodeflow.random import hash_ids
 from nodeflow.sampling._base import Call
 from nodeflow.sampling._kinds import check_fanouts
-from nodeflow.sampling._neighbor import inverse_rate
 from nodeflow.sampling._options import RowOptions
 from nodeflow.sampling._pps import Proportional
 from nodeflow.sampling._rows import DrawingRows, Drawn, RowSampler
@@ -175,8 +174,10 @@ class TemporalNeighborSampler(RowSampler):
             kernels.uniform.draw_with(begin, num_past, *keys, indptr, positions, src)
         else:
             kernels.uniform.draw_without(begin, num_past, edges.indices, rows.ident, key, indptr, positions, src)
-        whole = (counts < 0).all() or self.strategy == "recent"
-        return Drawn(indptr, positions, src, None if whole else lambda: inverse_rate(num_past, indptr), False)
+        if (counts < 0).all() or self.strategy == "recent":
+            return Drawn(indptr, positions, src, None, False)
+        form, size = edges.form, len(src)
+        return Drawn(indptr, positions, src, lambda: form.inverse_rate(num_past, indptr, size), False)
 
     def estimand(self, time: float | None = None) -> Tensor:
         """Return the numbers of ``BoundSampler.estimand``, and 0 for edges that a seed of this ``time`` does not see.

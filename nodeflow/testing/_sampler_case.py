@@ -240,8 +240,12 @@ def _again(sampler: SamplerBase, graph: Graph) -> SamplerBase:
     if values.get(FILTER) is not None:
         values[FILTER] = FILTER
     kind: Any = type(sampler)
-    rebuilt: SamplerBase = kind(**{**values, **within}) if within else kind(graph, **values)
-    return rebuilt
+    return _in_form_of(sampler, kind(**{**values, **within}) if within else kind(graph, **values))
+
+
+def _in_form_of(sampler: SamplerBase, other: SamplerBase) -> SamplerBase:
+    """Another sampler, which draws in the same form."""
+    return other if sampler.backend == other.backend else other.in_torch(sampler.form.device)
 
 
 def _values(sampler: SamplerBase) -> dict[str, Any]:
@@ -263,10 +267,9 @@ def with_filter(sampler: SamplerBase, mask: Tensor) -> SamplerBase | None:
         return None
     try:
         kind: Any = type(sampler)
-        filtered: SamplerBase = kind(sampler.graph, **{**_values(sampler), FILTER: mask})
+        return _in_form_of(sampler, kind(sampler.graph, **{**_values(sampler), FILTER: mask}))
     except (TypeError, ValueError):
         return None
-    return filtered
 
 
 def _call(sampler: SamplerBase) -> str:

@@ -14,6 +14,7 @@ PACKAGE = Path(nodeflow.__file__).parent
 ROOMS = (
     "_base",
     "_kernels",
+    "_tensors",
     "_runtime",
     "_rows",
     "_disk",

@@ -1,0 +1,226 @@
+"""The two forms in which draws run: compiled loops on arrays, and operations of torch on tensors of any device.
+
+Edges have a form (``Edges.form``), and everything that is drawn along them runs in it. A sampler asks the form for what
+differs, and has one body for both; ``nodeflow._tensors`` has the second form of the loops. What users get is the same,
+bit for bit, whatever the form.
+
+An *array of the form* is a numpy array in the compiled form, and a tensor on the device in the other.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from nodeflow import _kernels as kernels
+from nodeflow._base.checks import Ints
+from nodeflow._base.frozen import Frozen
+from nodeflow._base.types import Array
+from nodeflow._edges.numbering import Numbering
+from nodeflow._rows.rows import from_numpy
+from nodeflow._tensors.numbering import Numbering as TensorNumbering
+from nodeflow._tensors.ragged import spread
+
+
+class Loop(NamedTuple):
+    """A loop in both forms: functions with the same arguments and results, in arrays of the form."""
+
+    compiled: Callable[..., Any]
+    in_torch: Callable[..., Any]
+
+
+class Form(ABC, Frozen):
+    """What differs between the forms, for all samplers."""
+
+    __slots__ = ()
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """The name of the form, and where it is: "compiled", or "torch on cuda:0"."""
+
+    @property
+    @abstractmethod
+    def device(self) -> torch.device:
+        """Where batches are made."""
+
+    @abstractmethod
+    def of(self, loop: Loop) -> Callable[..., Any]:
+        """Return the function of this form."""
+
+    @abstractmethod
+    def array(self, values: Array | Tensor) -> Any:
+        """Return an array of the form with these values, which shares their memory where it can."""
+
+    @abstractmethod
+    def tensor(self, values: Any) -> Tensor:
+        """Return an array of the form as a tensor, in the same memory."""
+
+    @abstractmethod
+    def joined(self, parts: Sequence[Any]) -> Any:
+        """Return arrays one after another."""
+
+    @abstractmethod
+    def take(self, values: Any, index: Any) -> Any:
+        """Return the entries of an array at ``index``."""
+
+    @abstractmethod
+    def wide(self, ids: Any) -> Any:
+        """Return ids as int64, shared where they are."""
+
+    @abstractmethod
+    def numbering(self, num_ids: int) -> Any:
+        """Return a ``Numbering`` of ids below ``num_ids``."""
+
+    @abstractmethod
+    def distinct(self, ids: Any) -> tuple[Any, Any]:
+        """Return the distinct ids, ascending, and the index of each id among them; ``ids`` may be overwritten."""
+
+    @abstractmethod
+    def add_to_rows(self, indptr: Any, entries: Any, values: Any) -> None:
+        """Add ``values[i]`` to all entries of row i, in place."""
+
+    @abstractmethod
+    def inverse_rate(self, degree: Any, indptr: Any, size: int) -> Any:
+        """Return degree / number of drawn edges of the row, for each of ``size`` drawn edges, float64."""
+
+    @abstractmethod
+    def weights(self, numbers: Any, kind: type[np.floating[Any]]) -> Tensor:
+        """Return numbers as a tensor of the type ``kind``."""
+
+
+class Compiled(Form):
+    """Compiled loops on numpy arrays."""
+
+    __slots__ = ()
+
+    @property
+    def name(self) -> str:
+        return "compiled"
+
+    @property
+    def device(self) -> torch.device:
+        return torch.device("cpu")
+
+    def of(self, loop: Loop) -> Callable[..., Any]:
+        return loop.compiled
+
+    def array(self, values: Array | Tensor) -> Any:
+        return values.numpy() if isinstance(values, Tensor) else values
+
+    def tensor(self, values: Any) -> Tensor:
+        return torch.from_numpy(values)
+
+    def joined(self, parts: Sequence[Any]) -> Any:
+        return np.concatenate(parts)
+
+    def take(self, values: Any, index: Any) -> Any:
+        return values[index]
+
+    def wide(self, ids: Any) -> Any:
+        return ids.astype(np.int64, copy=False)
+
+    def numbering(self, num_ids: int) -> Numbering:
+        return Numbering(num_ids)
+
+    def distinct(self, ids: Any) -> tuple[Any, Any]:
+        with Numbering(int(ids.max(initial=0)) + 1) as drawn:
+            local = drawn.extend(ids)
+            distinct, rank = np.unique(drawn.nodes, return_inverse=True)
+        return distinct, rank[local]
+
+    def add_to_rows(self, indptr: Any, entries: Any, values: Any) -> None:
+        kernels.csr.add_to_rows(indptr, entries, values)
+
+    def inverse_rate(self, degree: Any, indptr: Any, size: int) -> Any:
+        drawn = np.diff(indptr)
+        return np.repeat(degree / np.maximum(drawn, 1), drawn)
+
+    def weights(self, numbers: Any, kind: type[np.floating[Any]]) -> Tensor:
+        return torch.from_numpy(np.asarray(numbers, kind))
+
+
+class InTorch(Form):
+    """Operations of torch on tensors of ``device``, the CPU too."""
+
+    __slots__ = ("_device",)
+    _device: torch.device
+
+    def __init__(self, device: torch.device) -> None:
+        self._set(_device=device)
+
+    @property
+    def device(self) -> torch.device:
+        return self._device
+
+    @property
+    def name(self) -> str:
+        return f"torch on {self.device}"
+
+    def check(self) -> None:
+        """Raise ValueError for a device without the numbers that batches need."""
+        try:
+            float(torch.ones((), dtype=torch.float64, device=self.device))
+        except (RuntimeError, TypeError) as error:
+            words = str(error).splitlines()[0]
+            raise ValueError(
+                f"no draws on the device {self.device}, which has no float64; torch says: {words}"
+            ) from None
+
+    def of(self, loop: Loop) -> Callable[..., Any]:
+        return loop.in_torch
+
+    def array(self, values: Array | Tensor) -> Any:
+        return (values if isinstance(values, Tensor) else from_numpy(values)).to(self.device)
+
+    def tensor(self, values: Any) -> Tensor:
+        tensor: Tensor = values
+        return tensor
+
+    def joined(self, parts: Sequence[Any]) -> Any:
+        return torch.cat(list(parts))
+
+    def take(self, values: Any, index: Any) -> Any:
+        return values.index_select(0, index)
+
+    def wide(self, ids: Any) -> Any:
+        return ids.long()
+
+    def numbering(self, num_ids: int) -> TensorNumbering:
+        return TensorNumbering(num_ids, self.device)
+
+    def distinct(self, ids: Any) -> tuple[Any, Any]:
+        return torch.unique(ids, return_inverse=True)  # type: ignore[no-any-return]  # waits
+
+    def add_to_rows(self, indptr: Any, entries: Any, values: Any) -> None:
+        entries += spread(values, indptr, len(entries))
+
+    def inverse_rate(self, degree: Any, indptr: Any, size: int) -> Any:
+        drawn = indptr.diff().clamp(min=1)
+        return spread(degree.double().div_(drawn), indptr, size)  # int64 / int64 would be float32
+
+    def weights(self, numbers: Any, kind: type[np.floating[Any]]) -> Tensor:
+        tensor: Tensor = numbers.to(torch.float64 if kind is np.float64 else torch.float32)
+        return tensor
+
+
+COMPILED = Compiled()
+"""The form of edges that nothing else was asked of."""
+
+
+class Arrays(NamedTuple):
+    """The arrays of ``Edges`` where its form draws: arrays of the form."""
+
+    indptr: Any
+    indices: Any
+    edge_ids: Any
+
+    @classmethod
+    def of(cls, form: Form, indptr: Ints, indices: Array, edge_ids: Array | None) -> Arrays:
+        """Place arrays; those that lie there already are shared."""
+        return cls(form.array(indptr), form.array(indices), None if edge_ids is None else form.array(edge_ids))

@@ -1,0 +1,130 @@
+"""Primitives of draws in tensors: each gives what its compiled loop gives, bit for bit."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import example, given
+from hypothesis import strategies as st
+from numba import njit
+
+from nodeflow import _kernels as kernels
+from nodeflow._edges.numbering import distinct_in_order
+from nodeflow._tensors import bits, ragged, uniform
+from nodeflow._tensors.numbering import Numbering
+
+WORDS = st.integers(0, 2**64 - 1)
+IDS = st.lists(st.integers(0, 2**63 - 1) | st.integers(2**31 - 3, 2**31 + 3), min_size=1, max_size=20)
+COUNTS = st.lists(st.integers(0, 6), max_size=12)
+
+
+@given(WORDS, IDS, st.integers(0, 5))
+def test_bits(key: int, ids: list[int], draw: int) -> None:
+    expected = np.empty(len(ids), np.uint64)
+    kernels.rng.fill_bits(np.uint64(key), np.array(ids), draw, expected)
+    state = bits.stream(key, torch.tensor(ids)) + bits.signed((draw + 1) * int(kernels.rng.GOLDEN) % 2**64)
+    assert bits.mix(state).tolist() == expected.view(np.int64).tolist()
+
+
+@pytest.fixture(scope="module")
+def in_turn() -> Any:
+    """The compiled draws of one row after another, in which a number that is drawn again delays those that follow."""
+    step, begin = kernels.rng.bounded, kernels.rng.stream
+
+    @njit
+    def loop(key, ident, bounds, counts, out):
+        w = 0
+        for i in range(len(counts)):
+            state = begin(key, ident[i])
+            for _ in range(counts[i]):
+                number, state = step(state, np.uint64(bounds[w]))
+                out[w] = np.int64(number)
+                w += 1
+
+    return loop
+
+
+OFTEN = 3 * 2**30  # a quarter of the numbers are drawn again
+BOUNDS = (
+    st.integers(1, 70_000) | st.integers(OFTEN, OFTEN + 9) | st.integers(2**32 - 3, 2**32 + 3) | st.integers(1, 2**62)
+)
+
+
+@given(WORDS, COUNTS, st.data())
+@example(3, [40, 0, 40], None)
+def test_bounded_integers(in_turn: Any, key: int, counts: list[int], data: st.DataObject | None) -> None:
+    size = sum(counts)
+    bounds = [OFTEN] * size if data is None else data.draw(st.lists(BOUNDS, min_size=size, max_size=size))
+    ident, expected = np.arange(len(counts)) * 7 + 2**31, np.empty(size, np.int64)
+    in_turn(np.uint64(key), ident, np.array(bounds, np.int64), np.array(counts, np.int64), expected)
+    row, nth = ragged.places(ragged.ends_of(torch.tensor(counts, dtype=torch.int64)), size)
+    start, limits = bits.stream(key, torch.from_numpy(ident)), torch.tensor(bounds, dtype=torch.int64)
+    for most in {max(bounds, default=1), 2**62}:  # what is known of the bounds does not change the numbers
+        for read in (None, torch.tensor(size + 2**40)):
+            numbers, also = bits.bounded(start, row, nth, limits, most, read)
+            assert numbers.tolist() == expected.tolist()
+            assert also == (0 if read is None else size + 2**40)
+
+
+@given(COUNTS)
+def test_places(counts: list[int]) -> None:
+    indptr = ragged.ends_of(torch.tensor(counts, dtype=torch.int64))
+    assert indptr.tolist() == [0, *np.cumsum(counts).tolist()]
+    row, nth = ragged.places(indptr, sum(counts))
+    assert row.tolist() == np.repeat(np.arange(len(counts)), counts).tolist()
+    assert nth.tolist() == [j for count in counts for j in range(count)]
+
+
+@given(COUNTS, st.sampled_from([6, 33]), st.data())
+def test_repeated(counts: list[int], most: int, data: st.DataObject) -> None:
+    values = data.draw(st.lists(st.integers(0, 4), min_size=sum(counts), max_size=sum(counts)))
+    row, _ = ragged.places(ragged.ends_of(torch.tensor(counts, dtype=torch.int64)), sum(counts))
+    found = ragged.repeated(torch.tensor(values, dtype=torch.int64), row, most, 5)
+    first = np.concatenate([[0], np.cumsum(counts)])
+    expected = [v in values[first[r] : e] for e, (v, r) in enumerate(zip(values, row.tolist(), strict=True))]
+    assert found.tolist() == expected
+
+
+@given(st.lists(st.lists(st.integers(0, 9) | st.integers(2**31 - 9, 2**31 + 2), max_size=20), max_size=4))
+def test_numbers_in_order_of_first_appearance(parts: list[list[int]]) -> None:
+    ids = np.array([i for part in parts for i in part], np.int64)
+    nodes, local = distinct_in_order(ids)
+    for num_ids in (2**40, *([2**31] if max(ids, default=0) < 2**31 else [])):
+        with Numbering(num_ids, torch.device("cpu")) as numbering:
+            numbers = [numbering.extend(torch.tensor(part, dtype=torch.int64)) for part in parts]
+        assert torch.cat([torch.arange(0), *numbers]).tolist() == local.tolist()
+        assert numbering.nodes.tolist() == nodes.tolist()
+
+
+def drawn_by_loops(indptr, indices, rows, ident, key, fanout, replace, left_out):
+    counts, kinds = np.array([fanout]), np.zeros(0, np.int64)
+    out, begin, degree = kernels.uniform.plan(indptr, rows, counts, kinds, replace, left_out)
+    positions, src = np.empty(out[-1], np.int32), np.empty(out[-1], np.int64)
+    if replace and fanout >= 0:
+        kernels.uniform.draw_with(begin, degree, indices, ident, key, counts, kinds, out, positions, src)
+    else:
+        kernels.uniform.draw_without(begin, degree, indices, ident, key, out, positions, src)
+    if len(left_out):
+        kernels.uniform.step_over(indptr, rows, left_out, indices, out, positions, src)
+    return out, degree, positions, src
+
+
+@pytest.mark.parametrize("replace", [False, True])
+@given(st.lists(st.integers(0, 80), min_size=1, max_size=8), st.integers(-1, 70).filter(bool), WORDS, st.data())
+def test_uniform_draws(replace: bool, degrees: list[int], fanout: int, key: int, data: st.DataObject) -> None:
+    indptr = np.concatenate([[0], np.cumsum(degrees)])
+    indices = np.arange(indptr[-1], dtype=np.int32)[::-1] + np.int32(2**31 - 1 - indptr[-1])
+    rows = np.array(data.draw(st.lists(st.integers(0, len(degrees) - 1), max_size=10)), np.int64)
+    ident = rows + len(degrees) * np.arange(len(rows))  # a node may be in several contexts
+    left_out = np.array(sorted(data.draw(st.sets(st.integers(0, max(int(indptr[-1]) - 1, 0)), max_size=20))), np.int64)
+    left_out = left_out[left_out < indptr[-1]]
+    arrays = indptr, indices, rows, ident
+    expected = drawn_by_loops(*arrays, np.uint64(key), fanout, replace, left_out)
+    tensors = map(torch.from_numpy, arrays)
+    found = uniform.draw(*tensors, key, fanout, replace=replace, left_out=torch.from_numpy(left_out))
+    for values, wanted in zip(found, expected, strict=True):
+        assert values.dtype == torch.int64
+        assert values.tolist() == wanted.tolist()
