@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help train test test-slow test-bounds test-python test-tools coverage mutants fuzz faults soak judge alarms test-cpus versions docs lint types format notebooks clean
+.PHONY: help train test test-slow test-bounds test-python test-tools coverage mutants fuzz faults soak judge alarms test-cpus versions bench docs lint types format notebooks clean
 
 help:
 	@echo "make train      train GraphSAGE on the bundled data set, into runs/debian"
@@ -23,6 +23,7 @@ help:
 	@echo "make alarms     count the false alarms of check_sampler over all samplers, for SEEDS=1000 seeds"
 	@echo "make test-cpus  run them as compiled for older processors"
 	@echo "make versions   try the oldest and newest libraries on each Python that is installed"
+	@echo "make bench      print this machine's table of speed; beside peers: make bench PYG=PYTHON GRAPHBOLT=PYTHON"
 	@echo "make docs       build the documentation site, build/docs/index.html"
 	@echo "make lint       check style and format; make format fixes what it can"
 	@echo "make types      run mypy, strict"
@@ -89,6 +90,9 @@ test-cpus: $(VENV)/.dev
 
 versions: $(BIN)/python
 	$(BIN)/python trials/versions.py $(ROWS)
+
+bench: $(VENV)/.dev
+	$(BIN)/python benchmarks/summary.py $(GRAPHBOLT:%=--graphbolt %) $(PYG:%=--pyg %)
 
 docs: $(VENV)/.docs
 	$(BIN)/python scripts/make_docs.py

@@ -6,9 +6,9 @@ python benchmarks/precision.py --accuracy 5 --sets debian FOLDER
 The step is that of ``nodeflow train`` with its default settings: GraphSAGE, 10 and 10 neighbours, hidden width 256,
 1,024 seeds, dropout 0.6, Adam. "rmat" is the RMAT graph with 100 dense features and 47 classes, once more without
 dropout; FOLDER is one that ``datasets.read_folder`` takes. "step" has batches that are drawn already, "epoch" draws
-them and fetches their features in another thread. On a processor without AMX, where products are made in float32, a
-third time is that of products in bfloat16; ONEDNN_MAX_CPU_ISA=AVX512_CORE_BF16 makes such a processor of another. Times
-are wall time and processor time of all threads: on a machine that others use, judge by the second.
+them and fetches their features in another thread. Where products of bfloat16 are made in float32, a third time is that
+with products in bfloat16; ONEDNN_MAX_CPU_ISA=AVX512_CORE makes such a processor of another. Ratios are to float32.
+Times are wall time and processor time of all threads: on a machine that others use, judge by the second.
 """
 
 from __future__ import annotations
@@ -83,9 +83,10 @@ def dataset(name: str, options: argparse.Namespace) -> Dataset:
 
 
 def times(found: dict[str, Dataset], options: argparse.Namespace) -> None:
-    heads = [f"{what} ms, {' | '.join(VARIANTS)} | ratio{'s' * (len(VARIANTS) > 2)}" for what in ("wall", "processor")]
+    kinds = " | ".join(f"{kind} | ratio" for kind in VARIANTS[1:])
+    heads = [f"{what} ms, float32 | {kinds}" for what in ("wall", "processor")]
     print("| set | threads | | " + " | ".join(heads) + " |")
-    print("|---" * (5 + 2 * len(VARIANTS)) + "|")
+    print("|---" * (1 + 4 * len(VARIANTS)) + "|")
     for name, data in found.items():
         for dropout in (0.6, 0.0) if name == "rmat" else (0.6,):
             trainers = {
@@ -97,9 +98,7 @@ def times(found: dict[str, Dataset], options: argparse.Namespace) -> None:
                 title = name if dropout else f"{name}, no dropout"
                 for what, (wall, cpu) in rows.items():
                     cells = [
-                        " | ".join(f"{one:.1f}" for one in ms)
-                        + " | "
-                        + ", ".join(f"{one / ms[0]:.2f}" for one in ms[1:])
+                        " | ".join([f"{ms[0]:.1f}", *(f"{one:.1f} | {one / ms[0]:.2f}" for one in ms[1:])])
                         for ms in (wall, cpu)
                     ]
                     print(f"| {title} | {threads} | {what} | " + " | ".join(cells) + " |")

@@ -60,6 +60,18 @@ TABLES: dict[str, tuple[str, list[str]]] = {
         ["1|whole|even|1024", "2|whole|even|1024", "2|parts|even|1024", "2|parts|owned|1024", "2|parts|owned|512"],
     ),
     "step.py": (f"{RMAT} --rounds 1 --varied depth --plot {{plot}}", ["depth|1", "depth|2", "depth|3"]),
+    "summary.py": (
+        f"{RMAT} --rounds 1 --largest 9",
+        ["neighbours|1", "LABOR-0|1", "step, width 128|2", "step, int8 features|2", "step, bf16|2", "step, width 16|2"],
+    ),
+    "locality.py": (
+        "--data {data}/small --groups 4 --mix 1 2 --batch-size 8 --rounds 1",
+        [f"small|{place}|{mix}" for place in ("as given", "by part") for mix in ("all", "1", "2")],
+    ),
+    "locality.py --accuracy": (
+        "2 --data {data}/small --groups 4 --mix 2 --epochs 1",
+        ["small|all", "small|2"],
+    ),
     "variants.py": (f"{RMAT} --rounds 2 --variants uniform weighted", ["uniform", "weighted"]),
     "order.py": ("--scale 8 --data {tmp} --widths 4 8 --rounds 1 --seconds 0", ["4|4", "4|8", "8|4", "8|8"]),
     "trimming.py": ("--rmat 8 --data {tmp} --depths 1 2 --rounds 1 --seeds 32", ["1", "2"]),

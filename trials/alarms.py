@@ -74,7 +74,7 @@ def failures(name: str, seed: int, checks: list[str] | None) -> list[Alarm]:
     selected = [c for c in checks or SAMPLER_CHECKS if c != "marginals" or name not in BIASED]
     options = {} if name in CERTAIN else {"seed": seed}
     try:
-        report = check_sampler(FAMILIES[name](graph_of_all(), **options), seeds, checks=selected, budget=600, **more)
+        report = check_sampler(FAMILIES[name](graph_of_all(), **options), seeds, checks=selected, budget=7200, **more)
     except CheckError as error:
         report = error.report
     if any("budget" in outcome.note for outcome in report.outcomes if outcome.status == "skipped"):

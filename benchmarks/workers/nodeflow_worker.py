@@ -11,6 +11,7 @@ from work import Work, data, load, seeds, serve
 
 from nodeflow import BernoulliSampler, Graph, LaborSampler, NeighborSampler, NodeFlowLoader
 from nodeflow.nn import GraphSAGE
+from nodeflow.storage import narrow
 
 SAMPLERS: dict[str, Callable[[Graph, Any], Any]] = {
     "uniform": NeighborSampler,
@@ -28,7 +29,7 @@ SAMPLERS: dict[str, Callable[[Graph, Any], Any]] = {
 def prepare(folder: str) -> Callable[[Work], Callable[[int], dict[str, Any]]]:
     graph = Graph(*load(folder))
     graph.edata["w"] = np.random.default_rng(2).random(graph.num_edges, np.float32)
-    jobs = {"step": step, "floor": floor}
+    jobs = {"step": step, "floor": floor, "gather": gather, "stream": stream}
     return lambda work: jobs.get(work.job, sample)(graph, work)
 
 
@@ -47,11 +48,50 @@ def sample(graph: Graph, work: Work) -> Callable[[int], dict[str, Any]]:
     return run
 
 
+def gather(graph: Graph, work: Work) -> Callable[[int], dict[str, Any]]:
+    """The reads of drawn batches alone: where rows begin and end, and the neighbours, into memory that is there."""
+    sampler = SAMPLERS[work.variant](graph, work.fanouts_from_seeds[::-1])
+    flows = [flow for part in seeds(work, graph.num_nodes).split(work.batch_size) for flow in sampler(part).flows]
+    rows = [flow.dst_layer.parent_nid for flow in flows]
+    places = [flow.parent_eid for flow in flows]
+    indptr, indices = torch.from_numpy(np.array(graph.indptr)), torch.from_numpy(np.array(graph.indices))
+    bounds = torch.empty(2, max(map(len, rows)), dtype=indptr.dtype)
+    neighbours = torch.empty(max(map(len, places)), dtype=indices.dtype)
+
+    def run(_: int) -> dict[str, Any]:
+        for row, place in zip(rows, places, strict=True):
+            torch.index_select(indptr, 0, row, out=bounds[0, : len(row)])
+            torch.index_select(indptr[1:], 0, row, out=bounds[1, : len(row)])
+            torch.index_select(indices, 0, place, out=neighbours[: len(place)])
+        return {"edges": sum(map(len, places))}
+
+    return run
+
+
+def stream(graph: Graph, work: Work) -> Callable[[int], dict[str, Any]]:
+    """As many neighbours as LABOR looks at, which are all those of a layer's nodes, read in the order of memory."""
+    sampler = SAMPLERS[work.variant](graph, work.fanouts_from_seeds[::-1])
+    batches = [sampler(part) for part in seeds(work, graph.num_nodes).split(work.batch_size)]
+    rows = torch.cat([flow.dst_layer.parent_nid for batch in batches for flow in batch.flows]).numpy()
+    indices = torch.from_numpy(np.array(graph.indices))
+    times, rest = divmod(int(np.diff(graph.indptr)[rows].sum()), len(indices))
+    drawn = sum(sum(batch.flow_sizes) for batch in batches)
+
+    def run(_: int) -> dict[str, Any]:
+        for size in (*[len(indices)] * times, rest):
+            indices[:size].max() if size else None
+        return {"edges": drawn}
+
+    return run
+
+
 def step(graph: Graph, work: Work) -> Callable[[int], dict[str, Any]]:
     low = work.variant.startswith("bf16")
     graph.ndata["x"], graph.ndata["y"] = data(work, graph.num_nodes)
     if work.variant == "bf16, also features":
         graph.ndata["x"] = graph.ndata["x"].bfloat16()
+    if work.variant == "int8":
+        graph.ndata["x"] = narrow(graph.ndata["x"], "int8")
     threads = torch.get_num_threads()  # sampling has them all in turn with the rest of the step
     ahead = {"num_workers": threads, "prefetch": 0} if threads > 1 else {}
     sampler = NeighborSampler(graph, work.fanouts_from_seeds[::-1])

@@ -28,15 +28,16 @@ from nodeflow.loader._checks import (
     transformed,
 )
 from nodeflow.loader._epochs import Epochs, Pass
+from nodeflow.loader._order import LocalShuffle, order_of
 from nodeflow.loader._shares import Owner, Share, as_facts, join, shares_of, sharing
 from nodeflow.loader._table import SeedTable, as_table
-from nodeflow.loader._weights import draw, running_sums
 from nodeflow.loader._workers import Timed, Timings, draw_ahead, draw_on_request
-from nodeflow.random import Random, derive_key, hash_ids
+from nodeflow.random import hash_ids
 from nodeflow.sampling import Call, StepSeeds
 from nodeflow.sampling.base import SamplerBase
 
-_DEFAULTS = {"share": "even"}  # settings that a state leaves out where they have these values
+# settings that a state leaves out where they have these values
+_DEFAULTS = {"share": "even", **dict.fromkeys(("times_hash", "weights_hash", "groups_hash", "mix"))}
 
 
 class NodeFlowLoader(Epochs):
@@ -54,7 +55,8 @@ class NodeFlowLoader(Epochs):
             possible seeds. "all", or for seeds that are not nodes None: all possible seeds, such as all links. A
             ``SeedTable`` brings its times and columns along.
         batch_size: number of seeds per batch, or of rows of seeds.
-        shuffle: whether every epoch has a new random order of the seeds; else the order is the given one.
+        shuffle: whether every epoch has a new random order of the seeds; else the order is the given one. A
+            ``LocalShuffle``: a random order in which near seeds stay together.
         drop_last: whether to leave out a last batch that is smaller than the others.
         seed: random seed of the order; the draws depend on the seed of the sampler.
         num_workers: number of threads that sample ahead. 0: the caller's thread samples a batch when it is asked for.
@@ -129,7 +131,7 @@ class NodeFlowLoader(Epochs):
         sampler: SamplerBase,
         seeds: SeedTable | SeedsLike | str | None = None,
         batch_size: int = 1024,
-        shuffle: bool = False,
+        shuffle: bool | LocalShuffle = False,
         drop_last: bool = False,
         seed: int = 0,
         num_workers: int = 0,
@@ -161,10 +163,10 @@ class NodeFlowLoader(Epochs):
             raise ValueError(
                 f"batch_size must be at most {sampler.most_seeds} for {type(sampler).__name__}, got {self.batch_size}"
             )
-        self.shuffle, self.drop_last = as_flag(shuffle, "shuffle"), as_flag(drop_last, "drop_last")
+        self.shuffle, self.drop_last = shuffle, as_flag(drop_last, "drop_last")
         self.seed = as_int(seed, "seed")
         self.num_workers, self.prefetch = as_count(num_workers, "num_workers"), as_count(prefetch, "prefetch")
-        self._sums = None if weights is None else running_sums(weights, len(self.seeds))
+        self._order = order_of(self.seeds, sampler, shuffle, weights)
         self.inputs, self.inputs_ahead = inputs, as_count(inputs_ahead, "inputs_ahead")
         check_inputs(inputs, self.inputs_ahead, sampler.graph.num_nodes)
         self.ndata, self.edata = ndata, edata
@@ -177,7 +179,7 @@ class NodeFlowLoader(Epochs):
         self._shares = shares_of(sampler, self.seeds, self.batch_size, share, (rank, world_size))
         self.rank, self.world_size = self._shares.rank, self._shares.world_size
         # batches that may be equal are told apart by their numbers, others by their seeds: the same in any loader
-        self._numbered = sampler.numbered or weights is not None or repeats(self.seeds.numpy())
+        self._numbered = sampler.numbered or self._order.repeats or repeats(self.seeds.numpy())
         # an empty batch, so that a wrong column raises now and not when the first batch is complete
         empty_node_flow(sampler.graph, sampler.num_flows).copy_from_parent(ndata, edata)
         self._drawing = False
@@ -239,14 +241,14 @@ class NodeFlowLoader(Epochs):
     def settings(self) -> dict[str, Any]:
         return {
             "batch_size": self._shares.step_size,
-            **{name: int(getattr(self, name)) for name in ("shuffle", "drop_last", "seed")},
+            **{name: int(getattr(self, name)) for name in ("drop_last", "seed")},
+            **self._order.facts,
             **({} if self.share == _DEFAULTS["share"] else {"share": self.share}),
             "num_seeds": len(self.seeds),
             "seeds_hash": hash_ids(self.seeds.flatten().numpy()),
             "shape": list(self.seeds.shape[1:]),
             "inputs_ahead": self.inputs_ahead if callable(self.inputs) else None,
             **({} if self.times is None else {"times_hash": hash_times(self.times)}),
-            **({} if self._sums is None else {"weights_hash": hash_times(torch.from_numpy(self._sums))}),
             "sampler": settings_of_sampler(type(self.sampler).__name__, self.sampler.settings),
         }
 
@@ -265,7 +267,7 @@ class NodeFlowLoader(Epochs):
         if callable(self.inputs) or samplers_with_state(self.sampler):
             what = "inputs is a function" if callable(self.inputs) else "the sampler has state"
             raise TypeError(f"batches cannot be drawn ahead: {what}, so they depend on the steps before")
-        order = self._order(as_count(epoch, "epoch"))
+        order = self._order.positions(self.seed, as_count(epoch, "epoch"))
         for number in range(as_count(start, "start"), len(self)):
             yield self._drawn(self._shares.of(order, number), epoch, number, self.inputs)
 
@@ -313,7 +315,7 @@ class NodeFlowLoader(Epochs):
         whole.end()
 
     def _batches(self, this: Pass, inputs: dict[int, Any], ndata: NamesLike) -> Generator[Timed, None, None]:
-        called, order = callable(self.inputs), self._order(this.epoch)
+        called, order = callable(self.inputs), self._order.positions(self.seed, this.epoch)
 
         def prepare(number: int) -> Callable[[], Timed]:
             share = self._shares.of(order, number)
@@ -363,13 +365,6 @@ class NodeFlowLoader(Epochs):
         own = None if times is None else times[share.own]
         call = Call(epoch, number if self._numbered else None, inputs, own, step)
         return self.sampler.draw_batch(ids[share.own], call)
-
-    def _order(self, epoch: int) -> Tensor:
-        if self._sums is not None:
-            return draw(self._sums, Random(derive_key("weights", self.seed, epoch)))
-        if not self.shuffle:
-            return torch.arange(len(self.seeds), device="cpu")
-        return Random(derive_key("shuffle", self.seed, epoch)).permutation(len(self.seeds))
 
     def _repr_html_(self) -> str:
         sizes = {"seeds": len(self.seeds), "batch size": self.batch_size, "batches": len(self)}

@@ -106,7 +106,7 @@ def _refuse(command: str, option: str) -> NoReturn:
     one = _Parser(prog=f"nodeflow {command}")
     next(add for run, (_, add) in _COMMANDS.items() if run.__name__ == command)(one)
     takes = [name for action in one._actions for name in action.option_strings]  # noqa: SLF001  it has no public name
-    meant = _WORDS.get(option.partition("=")[0]) or next(iter(get_close_matches(option, takes, 1)), "")
+    meant = _WORDS.get(option.partition("=")[0]) or next(iter(get_close_matches(option, takes, 1, cutoff=0.75)), "")
     exists = meant.partition(" ")[0] in takes
     what = "option" if option.startswith("-") else "further argument"
     one.error(f"there is no {what} {option}{f'; it is called {meant} here' if exists else ''}")

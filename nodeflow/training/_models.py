@@ -27,8 +27,8 @@ class Kind:
         symmetric: whether the form with a history takes sums with symmetric normalisation and self-loops, else means.
         typed: whether the model reads the types of edges.
         by_schema: whether the model also takes ``schema``, and rows of width ``hidden``.
-        pieces: whether its products are those of ``ops.linear_sum``, which a processor without AMX makes of bfloat16 in
-            no more time than of float32.
+        pieces: whether its products are those of ``ops.linear_sum``, which every processor makes of bfloat16 in no more
+            time than of float32.
         own: whether it is a factory of the user's.
     """
 

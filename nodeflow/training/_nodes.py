@@ -11,12 +11,12 @@ from torch.nn import functional
 
 from nodeflow.datasets import Dataset, features_of
 from nodeflow.flow import NodeFlow
-from nodeflow.loader import NodeFlowLoader, balanced_weights
+from nodeflow.loader import LocalShuffle, NodeFlowLoader, balanced_weights
 from nodeflow.metrics import Metric, named
 from nodeflow.nn import FlowModel
 from nodeflow.partitions import BufferState
 from nodeflow.random import derive_key
-from nodeflow.sampling import FullSampler
+from nodeflow.sampling import FullSampler, partition
 from nodeflow.sampling.base import SamplerBase
 from nodeflow.training._graph import FeatureRows, hash_of, keys_of_types, with_columns
 from nodeflow.training._network import Network
@@ -135,7 +135,9 @@ class NodeTask(Task):
 
     def _shuffled(self, method: Method, sampler: SamplerBase, seeds: Tensor, seed: int) -> NodeFlowLoader:
         weights = balanced_weights(method.graph.ndata["label"][seeds]) if self._balanced else None
-        return self.batches_of(sampler, seeds, method.batch_size, seed, ["label"], shuffle=True, weights=weights)
+        groups, mix = self.settings.sampler.groups, self.settings.sampler.mix
+        shuffle = LocalShuffle(partition(method.graph, groups, self.settings.run.seed), mix) if groups else True
+        return self.batches_of(sampler, seeds, method.batch_size, seed, ["label"], shuffle=shuffle, weights=weights)
 
     def make_batches(self, inputs: int) -> Batches:
         """Return the batches of training; with storage "partitions", of the states of a partition buffer."""

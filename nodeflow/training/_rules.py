@@ -53,7 +53,11 @@ ENCODER, NO_ENCODER = Others("none"), ("none",)
 BUFFER, IN_FILES = ("partitions",), Others("memory")
 ONE_VS_ALL, SAMPLED = ALL_NODES, Others(*ALL_NODES)
 
+_BY_NODE: Condition = {"task": NODES, "sampler": Others(*SUBGRAPHS), "storage": Others(*BUFFER), "graph": (WHOLE,)}
+
 READ: dict[str, tuple[Condition, ...]] = {
+    "groups": (_BY_NODE,),
+    "mix": ({**_BY_NODE, "groups": Others(0)},),
     "[link]": ({"task": LINK},),
     "edge_type": ({"task": LINK}, {"model": READS_TYPES}),
     "embedding": (

@@ -326,6 +326,14 @@ class SamplerSettings(Group):
     batch_size: int = count(
         1024, "seeds per batch; for saint nodes drawn per subgraph, for cluster nodes per batch, both about", least=1
     )
+    groups: int = count(
+        0,
+        "parts into which METIS cuts the graph (needs pymetis), so that seeds of a part come together and batches read "
+        "fewer rows; 0: seeds come in a random order",
+    )
+    mix: int = count(
+        4, "groups whose seeds are shuffled together: 1 most local, as many as groups fully random", least=1
+    )
     options: dict[str, Any] = table("further arguments of the sampler, as name=value", name="sampler_options")  # noqa: RUF009
 
     def __post_init__(self) -> None:

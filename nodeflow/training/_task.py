@@ -203,9 +203,9 @@ class Task(ABC):
     def precision_in_words(self) -> str:
         """Return what is bfloat16 with the precision "bf16", and why not all is."""
         if self.multiplies:
-            return "rows and products in bfloat16" + ", which the processor has AMX for" * (self.device.type == "cpu")
+            return "rows and products in bfloat16"
         rows = "rows in bfloat16, products in float32" if self.narrow else "all in float32"
-        return f"{rows}: products in bfloat16 are slower on this processor, which has no AMX"
+        return f"{rows}: products in bfloat16 are slower on this processor"
 
     # ---- made once
 

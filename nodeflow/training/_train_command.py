@@ -170,7 +170,8 @@ def _run(trainer: Trainer, run: Run, folder: Path, say: Say) -> None:
 def _header(trainer: Trainer, run: Run, folder: Path) -> Iterator[str]:
     settings, sampler = run.settings, run.settings.sampler
     drawn = f", sampler {sampler.name}, fanouts {list(sampler.fanouts)}" if settings.model.name != "none" else ""
-    weighted = ", means with estimator weights" if trainer.task.weighted else ""
+    reads = trainer.task.weighted and trainer.task.method.model.weighted
+    weighted = ", sums with estimator weights" if reads else ""
     begun = time.strftime("%Y-%m-%d %H:%M:%S")  # tells this run from others in the same log
     yield f"run {folder}: {settings.model.name}{drawn}, seed {settings.run.seed}{weighted}, begun {begun}"
     if trainer.recipe:

@@ -106,7 +106,7 @@ class Trainer:
         self.network, self.batches = self.task.network, self.task.batches
         self.peers.copy_first("weights", self.network.state_dict().values())
         self._forward = torch.compile(self.network) if settings.compute.compile else self.network
-        rows = settings.compute.precision != "float32" or self.task.inputs.learns
+        rows = self.task.narrow or self.task.inputs.learns
         make = optimizer or partial(settings.optimizer.optimizer, large=rows)
         self.optimizer = make(self.network.parameters())
         check_type(self.optimizer, "what optimizer returns", torch.optim.Optimizer, "an optimizer of torch")

@@ -120,6 +120,7 @@ BASE = {
     "ops.split_sources": "ops.split_sources(structure, rows)",
     "fn.MessageFunction": "fn.MessageFunction('copy', 'u', 'h', None, None, 'm')",
     "fn.ReduceFunction": "fn.ReduceFunction('sum', 'm', 'h')",
+    "loader.LocalShuffle": "loader.LocalShuffle([0, 1, 1])",
     "loader.balanced_weights": "loader.balanced_weights([0, 1, 1])",
     "sampling.induced": "sampling.induced(batch, sampler)",
     "sampling.partition": "sampling.partition(graph, 2)",

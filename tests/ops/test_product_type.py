@@ -11,32 +11,57 @@ from nodeflow.ops._products import product_type
 
 
 @pytest.mark.parametrize(
-    ("tiles", "variables", "expected"),
+    ("instructions", "variables", "expected"),
     [
-        (True, {}, torch.bfloat16),
-        (False, {}, torch.float32),
-        (True, {"ONEDNN_MAX_CPU_ISA": "AVX2"}, torch.float32),
-        (True, {"ONEDNN_MAX_CPU_ISA": "avx512_core_bf16"}, torch.float32),
-        (True, {"DNNL_MAX_CPU_ISA": "AVX512_CORE"}, torch.float32),
-        (True, {"ONEDNN_MAX_CPU_ISA": "AVX512_CORE_AMX"}, torch.bfloat16),
-        (True, {"ONEDNN_MAX_CPU_ISA": "default"}, torch.bfloat16),
-        (True, {"ONEDNN_MAX_CPU_ISA": "AVX10_1_512_AMX", "DNNL_MAX_CPU_ISA": "AVX2"}, torch.bfloat16),
-        (False, {"ONEDNN_MAX_CPU_ISA": "ALL"}, torch.float32),
+        ("tiles", {}, torch.bfloat16),
+        ("pairs", {}, torch.bfloat16),
+        ("neither", {}, torch.float32),
+        ("tiles", {"ONEDNN_MAX_CPU_ISA": "AVX2"}, torch.float32),
+        ("tiles", {"ONEDNN_MAX_CPU_ISA": "avx512_core_bf16"}, torch.float32),
+        ("tiles", {"DNNL_MAX_CPU_ISA": "AVX512_CORE"}, torch.float32),
+        ("tiles", {"ONEDNN_MAX_CPU_ISA": "AVX512_CORE_AMX"}, torch.bfloat16),
+        ("tiles", {"ONEDNN_MAX_CPU_ISA": "default"}, torch.bfloat16),
+        ("tiles", {"ONEDNN_MAX_CPU_ISA": "AVX10_1_512_AMX", "DNNL_MAX_CPU_ISA": "AVX2"}, torch.bfloat16),
+        ("pairs", {"ONEDNN_MAX_CPU_ISA": "AVX2"}, torch.float32),
+        ("pairs", {"DNNL_MAX_CPU_ISA": "AVX512_CORE_VNNI"}, torch.float32),
+        ("pairs", {"ONEDNN_MAX_CPU_ISA": "avx512_core_bf16"}, torch.bfloat16),
+        ("pairs", {"ONEDNN_MAX_CPU_ISA": "AVX512_CORE_FP16"}, torch.bfloat16),
+        ("pairs", {"ONEDNN_MAX_CPU_ISA": "AVX10_1_512"}, torch.bfloat16),
+        ("neither", {"ONEDNN_MAX_CPU_ISA": "ALL"}, torch.float32),
     ],
 )
-def test_only_tiles_multiply_bfloat16(
-    tiles: bool, variables: dict[str, str], expected: torch.dtype, monkeypatch: pytest.MonkeyPatch
+def test_instructions_that_multiply_bfloat16_fast(
+    instructions: str, variables: dict[str, str], expected: torch.dtype, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("ONEDNN_MAX_CPU_ISA", "DNNL_MAX_CPU_ISA"):
         monkeypatch.delenv(name, raising=False)
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
-    monkeypatch.setattr(_products, "has_tiles", lambda: tiles)
+    monkeypatch.setattr(_products, "has_tiles", lambda: instructions == "tiles")
+    monkeypatch.setattr(_products, "has_fast_pairs", lambda: instructions == "pairs")
     _products._multiplies.cache_clear()
     try:
         assert product_type() == expected
     finally:
         _products._multiplies.cache_clear()
+
+
+@pytest.mark.parametrize(
+    ("name", "features", "expected"),
+    [
+        ("znver4", {"avx512bf16": True}, True),
+        ("znver5", {"avx512bf16": True}, True),
+        ("znver5", {"avx512bf16": False}, False),  # a virtual machine may hide them
+        ("znver3", {}, False),
+        ("sapphirerapids", {"avx512bf16": True}, False),
+    ],
+)
+def test_only_amd_multiplies_pairs_fast(
+    name: str, features: dict[str, bool], expected: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_products, "get_host_cpu_name", lambda: name)
+    monkeypatch.setattr(_products, "get_host_cpu_features", lambda: features)
+    assert _products.has_fast_pairs() == expected
 
 
 def test_products_in_float32_round_the_result_alone(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -96,6 +96,7 @@ BAD_OPTIONS = {
     "--seeds 3 --resume nowhere": "--seeds starts runs, and --resume goes on with one",
     "--unknown": "there is no option --unknown",
     "--learning-rate 1": "there is no option --learning-rate; it is called --lr here",
+    "--threads 1": "there is no option --threads (see",
     "--hiden 1": "there is no option --hiden; it is called --hidden here",
     "another": "there is no further argument another",
     "--output": "--output: expected one argument",

@@ -204,6 +204,7 @@ CHANGES: list[dict[str, Any]] = [
     {"inputs": "both", "embedding": 9},
     {"model": "rgcn", "edge_type": "kind"},
     {"patience": 1, "lr": 0.5},
+    {"groups": 8, "mix": 1},
 ]
 
 

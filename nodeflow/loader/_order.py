@@ -1,0 +1,125 @@
+"""The order of the seeds of an epoch: as given, at random, with near ones together, or drawn by weight."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from nodeflow._base.calls import checked
+from nodeflow._base.checks import Ints, as_count, as_flag, as_ids
+from nodeflow._base.frozen import Frozen
+from nodeflow._base.types import IdsLike, NumbersLike
+from nodeflow.loader._checks import hash_times
+from nodeflow.loader._weights import draw, running_sums
+from nodeflow.random import Random, derive_key, hash_ids
+from nodeflow.sampling.base import SamplerBase
+
+
+class LocalShuffle(Frozen):
+    """A random order in which seeds of a group stay near each other, for ``NodeFlowLoader(..., shuffle=...)``.
+
+    In every epoch the groups are put in a random order, and the seeds of every ``mix`` groups in that order are
+    shuffled together. Where groups are parts of the graph, a batch then has neighbours in common, and so fewer input
+    rows. ``mix`` is the dial: with 1 batches are most local; with as many as there are groups every order is equally
+    likely, as with ``shuffle=True``.
+
+    What it costs: an epoch still has every seed once, and every seed is equally likely in every place, since the epoch
+    begins at a random place of the order. So the mean loss of a whole batch has the expectation of a random batch's.
+    Its variance is larger, because seeds of a group are alike, and batches of an epoch that follow each other depend on
+    each other.
+
+    Args:
+        groups: the group of every possible seed (of every node, or of every edge for seeds that are edges), integers of
+            at least 0, such as those of ``partition(graph, 256)``. A row of several nodes has the group of the first.
+        mix: number of groups whose seeds are shuffled together.
+
+    Raises TypeError for groups that are not integers, ValueError for negative ones and for ``mix`` below 1; the loader
+    raises ValueError for another number of groups than of possible seeds.
+
+    >>> from nodeflow import Graph, NeighborSampler, NodeFlowLoader
+    >>> graph = Graph.from_edges([0, 1, 2, 3], [1, 0, 3, 2])
+    >>> order = LocalShuffle([0, 0, 1, 1])
+    >>> loader = NodeFlowLoader(NeighborSampler(graph, [1]), range(4), batch_size=4, shuffle=order)
+    >>> [sorted(batch.seeds.tolist()) for batch in loader]
+    [[0, 1, 2, 3]]
+    """
+
+    __slots__ = ("groups", "mix")
+    groups: Ints
+    mix: int
+
+    @checked
+    def __init__(self, groups: IdsLike, mix: int = 1) -> None:
+        self._set(groups=as_ids(groups, "groups", np.iinfo(np.int64).max, "group"), mix=as_count(mix, "mix", 1))
+
+    def __repr__(self) -> str:
+        return f"LocalShuffle({len(np.unique(self.groups))} groups, mix={self.mix})"
+
+
+class SeedOrder(ABC):
+    """The positions of the seeds in the order of an epoch; ``facts`` are what they depend on, as numbers by name."""
+
+    repeats = False  # whether a seed may come several times in an epoch
+
+    def __init__(self, size: int, **facts: int) -> None:
+        self.size, self.facts = size, facts
+
+    @abstractmethod
+    def positions(self, seed: int, epoch: int) -> Tensor:
+        """Return as many positions as there are seeds, int64."""
+
+
+class _Given(SeedOrder):
+    def positions(self, seed: int, epoch: int) -> Tensor:
+        return torch.arange(self.size, device="cpu")
+
+
+class _Shuffled(SeedOrder):
+    def positions(self, seed: int, epoch: int) -> Tensor:
+        return Random(derive_key("shuffle", seed, epoch)).permutation(self.size)
+
+
+class _Local(SeedOrder):
+    def __init__(self, groups: Ints, mix: int, **facts: int) -> None:
+        super().__init__(len(groups), groups_hash=hash_ids(groups), mix=mix, **facts)
+        distinct, self._groups = np.unique(groups, return_inverse=True)
+        self._num_groups, self._mix = len(distinct), mix
+
+    def positions(self, seed: int, epoch: int) -> Tensor:
+        order = Random(derive_key("shuffle", seed, epoch)).permutation(self.size).numpy()
+        place = Random(derive_key("groups", seed, epoch)).permutation(self._num_groups).numpy()
+        order = order[np.argsort(place[self._groups[order]] // self._mix, kind="stable")]
+        # without it a seed of a small group would come first more often than one of a large group
+        begin = int(Random(derive_key("first seed", seed, epoch)).integers([0], max(self.size, 1)))
+        return torch.from_numpy(np.roll(order, -begin))
+
+
+class _Weighted(SeedOrder):
+    repeats = True
+
+    def __init__(self, weights: NumbersLike, size: int, **facts: int) -> None:
+        self._sums = running_sums(weights, size)
+        super().__init__(size, weights_hash=hash_times(torch.from_numpy(self._sums)), **facts)
+
+    def positions(self, seed: int, epoch: int) -> Tensor:
+        return draw(self._sums, Random(derive_key("weights", seed, epoch)))
+
+
+def order_of(
+    seeds: Tensor, sampler: SamplerBase, shuffle: bool | LocalShuffle, weights: NumbersLike | None
+) -> SeedOrder:
+    """Return the order of a loader's seeds; see ``NodeFlowLoader`` for the arguments and errors."""
+    local = shuffle if isinstance(shuffle, LocalShuffle) else None
+    facts = {"shuffle": int(local is not None or as_flag(shuffle, "shuffle"))}
+    if local is not None and len(local.groups) != sampler.num_seeds:
+        raise ValueError(
+            f"shuffle must have a group per {sampler.seed_kind} ({sampler.num_seeds}), got {len(local.groups)}"
+        )
+    if weights is not None:
+        return _Weighted(weights, len(seeds), **facts)
+    if local is not None:
+        return _Local(local.groups[(seeds if seeds.ndim == 1 else seeds[:, 0]).numpy()], local.mix, **facts)
+    return (_Shuffled if shuffle else _Given)(len(seeds), **facts)
