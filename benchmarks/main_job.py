@@ -1,6 +1,6 @@
 """Seconds of the training of ``nodeflow train`` on debian, whose features are sparse, on one process and on two.
 
-python benchmarks/main_job.py [--rounds 3] [--epochs 4] [--hidden 128]
+python benchmarks/main_job.py [--rounds 3] [--epochs 4] [--hidden 256]
 
 Every process has one thread. "whole": every process has the graph; "parts": each has a part, cut by METIS, whose rows
 travel; "owned": it takes the seeds that it holds. The first epoch does not count. "seconds" are those of an epoch with
@@ -79,7 +79,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=3, help="runs of each, in turn")
     parser.add_argument("--epochs", type=int, default=4, help="of each run; the first does not count")
-    parser.add_argument("--hidden", type=int, default=128)
+    parser.add_argument("--hidden", type=int, default=Settings().model.hidden)
     parser.add_argument("--method", default="metis", help="of the cut")
     parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--parts", default="", help=argparse.SUPPRESS)
