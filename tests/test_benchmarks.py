@@ -55,6 +55,10 @@ TABLES: dict[str, tuple[str, list[str]]] = {
         f"--ops max gat --widths 16 64 --rounds 1 --times 1 --plot {{plot}} {RMAT}",
         ["max|16", "max|64", "gat|16", "gat|64"],
     ),
+    "main_job.py": (
+        "--rounds 1 --epochs 2 --hidden 4 --method hash",
+        ["1|whole|even|1024", "2|whole|even|1024", "2|parts|even|1024", "2|parts|owned|1024", "2|parts|owned|512"],
+    ),
     "step.py": (f"{RMAT} --rounds 1 --varied depth --plot {{plot}}", ["depth|1", "depth|2", "depth|3"]),
     "summary.py": (
         f"{RMAT} --rounds 1 --largest 9",

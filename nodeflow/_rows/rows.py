@@ -231,13 +231,15 @@ def new_rows(count: int, shape: tuple[int, ...], dtype: torch.dtype) -> Tensor:
 def put_rows(parts: Iterable[tuple[Tensor, Ints]], count: int) -> Tensor:
     """Return ``count`` rows, of which each part ``(rows, places)`` has those at its places; all on the CPU.
 
-    Every row is at a place of one part. The rows are dense, or all sparse CSR.
+    No two parts share a place. Rows at no place are undefined, or sparse ones without entries. The rows are dense, or
+    all sparse CSR.
     """
     parts = list(parts)
     if is_sparse(parts[0][0]):
-        order = np.empty(count, np.int64)
-        order[np.concatenate([places for _, places in parts])] = np.arange(count)
-        return take_rows(concat_rows([rows for rows, _ in parts]), torch.from_numpy(order))
+        rows = concat_rows([*(rows for rows, _ in parts), zero_rows(parts[0][0], 1)])
+        order = np.full(count, len(rows) - 1)
+        order[np.concatenate([places for _, places in parts])] = np.arange(len(rows) - 1)
+        return take_rows(rows, torch.from_numpy(order))
     out = new_rows(count, tuple(parts[0][0].shape[1:]), parts[0][0].dtype)
     for rows, places in parts:
         move_rows(rows.contiguous(), np.arange(len(rows)), out, places)

@@ -15,8 +15,18 @@ from nodeflow._base.types import Array, MaskLike
 from nodeflow._edges.edges import NOTHING, Edges, edges_along
 from nodeflow._peers.peers import Peers
 from nodeflow._peers.routes import Routes
-from nodeflow._rows.rows import Rows, from_numpy, is_sparse, slice_rows, take_rows, whole_column, zero_rows
-from nodeflow._rows.rows import as_array as as_words
+from nodeflow._rows.rows import (
+    Rows,
+    concat_rows,
+    from_arrays,
+    is_sparse,
+    put_rows,
+    slice_rows,
+    take_rows,
+    to_arrays,
+    whole_column,
+    zero_rows,
+)
 from nodeflow.graph import Graph
 
 Column = TypeVar("Column", bound="Tensor | Rows")
@@ -76,7 +86,7 @@ class ExchangePlan(Frozen):
     def gathered(self, rows: Column) -> Column | Tensor:
         """Return the rows of ``nodes``, given the rows of the nodes that this process owns; collective."""
         mirrors = self.broadcast(rows)
-        return torch.cat([whole_column(rows), mirrors]) if self.num_mirrors else rows
+        return concat_rows([whole_column(rows), mirrors]) if self.num_mirrors else rows
 
     def reduced(self, rows: Tensor) -> Tensor:
         """Return the sums at the nodes that this process owns, from the parts of sums at ``nodes``; collective."""
@@ -100,11 +110,11 @@ class ExchangePlan(Frozen):
         Gradients do not travel.
 
         Args:
-            rows: the rows of the nodes that this process owns, ``[num_masters, ...]``.
+            rows: the rows of the nodes that this process owns, ``[num_masters, ...]``, dense or sparse CSR.
             changed: bool ``[num_masters]``: only these rows travel, on all processes or on none. None: all.
             into: with ``changed``, the rows of the mirrors as they were, which is written to and returned.
 
-        Raises ValueError for arguments that do not fit each other.
+        Raises ValueError for arguments that do not fit each other, TypeError for ``changed`` with sparse rows.
         """
         with self._peers.together("rows of mirrors"):
             check_num_rows(rows.shape, "rows", self.num_masters, "node that this process owns")
@@ -113,11 +123,14 @@ class ExchangePlan(Frozen):
                 raise ValueError("changed and into belong together: rows that did not change must be known already")
             if into is not None:
                 check_num_rows(into.shape, "into", self.num_mirrors, "mirror")
+                _check_dense(rows)
             arrived = self._swapped("rows of mirrors", rows, self._mirrored, self._of_each, mask)
-        out = zero_rows(rows, self.num_mirrors) if into is None else into
-        for at, values in arrived:
-            out[at] = values.to(out.device)
-        return out
+        if into is None:
+            empty = zero_rows(rows, 0)
+            return put_rows(arrived, self.num_mirrors).to(empty.device) if arrived else empty
+        for values, at in arrived:
+            into[torch.from_numpy(at)] = values.to(into.device)
+        return into
 
     def reduce(self, rows: Tensor, into: Tensor, *, changed: MaskLike | None = None) -> Tensor:
         """Add the rows of the mirrors of all processes to their masters; return ``into``; collective.
@@ -129,38 +142,40 @@ class ExchangePlan(Frozen):
             into: a row per node that this process owns, ``[num_masters, ...]``, which is written to.
             changed: bool ``[num_mirrors]``: only these rows travel, the others count 0, on all processes or on none.
 
-        Raises ValueError for arguments that do not fit each other.
+        Raises ValueError for arguments that do not fit each other, TypeError for sparse rows.
         """
         with self._peers.together("sums of mirrors"):
+            _check_dense(rows)
             check_num_rows(rows.shape, "rows", self.num_mirrors, "mirror")
             check_num_rows(into.shape, "into", self.num_masters, "node that this process owns")
             mask = self._mask(changed, self.num_mirrors, "changed")
             arrived = self._swapped("sums of mirrors", rows, self._of_each, self._mirrored, mask)
-        for at, values in arrived:
-            into[at] += values.to(into.device)  # a node has one mirror in a process: no index repeats
+        for values, at in arrived:
+            into[torch.from_numpy(at)] += values.to(into.device)  # a node has one mirror in a process: no index repeats
         return into
 
     def _swapped(
         self, what: str, rows: Tensor | Rows, sent: list[Ints], placed: list[Ints], mask: np.ndarray | None
-    ) -> list[tuple[Tensor, Tensor]]:
-        """Send the rows at the places ``sent`` to each process; return those that came, after their places."""
+    ) -> list[tuple[Tensor, Ints]]:
+        """Send the rows at the places ``sent`` to each process; return those that came, and their places."""
         kind = f"{str(rows.dtype).removeprefix('torch.')} {list(rows.shape[1:])}"
         kind = kind if mask is None else f"{kind}, those that changed"  # which all processes must send alike
         parcels = self._peers.exchange(what, [self._picked(rows, places, mask) for places in sent], kind)
         arrived = []
         for at, arrays in zip(placed, parcels, strict=True):
             if arrays:
-                at = at if mask is None else at[np.unpackbits(arrays[1], count=len(at)).astype(np.bool_)]
-                arrived.append((torch.from_numpy(at), from_numpy(arrays[0], rows.dtype)))
+                marks, *values = arrays
+                at = at if mask is None else at[np.unpackbits(marks, count=len(at)).astype(np.bool_)]
+                arrived.append((from_arrays(values, rows), at))
         return arrived
 
     def _picked(self, rows: Tensor | Rows, places: Ints, mask: np.ndarray | None) -> list[Array]:
-        """Return the changed rows of ``rows[places]``, and one bit per row that marks them."""
+        """Return one bit per row of ``rows[places]`` that marks those that changed, none for all, and these rows."""
         if not len(places):
             return []
         kept = np.ones(len(places), np.bool_) if mask is None else mask[places]
-        chosen = take_rows(rows, torch.from_numpy(places[kept])).detach().cpu()
-        return [as_words(chosen.contiguous()), *([] if mask is None else [np.packbits(kept)])]
+        chosen = take_rows(rows, torch.from_numpy(places[kept]))
+        return [np.packbits(kept) if mask is not None else np.zeros(0, np.uint8), *to_arrays(chosen)]
 
     def _mask(self, value: MaskLike | None, size: int, name: str) -> np.ndarray | None:
         if value is None:
@@ -172,3 +187,8 @@ class ExchangePlan(Frozen):
 
     def __repr__(self) -> str:
         return f"ExchangePlan({self.num_masters} masters, {self.num_mirrors} mirrors, partners {self.partners})"
+
+
+def _check_dense(rows: Tensor | Rows) -> None:
+    if is_sparse(rows):
+        raise TypeError("rows must be dense to be added up, or where only those that changed travel; got sparse ones")

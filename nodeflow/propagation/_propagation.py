@@ -16,7 +16,7 @@ from nodeflow._base.types import Array, EdgeFilter, IdsLike
 from nodeflow._edges.columns import EdgeMask, edge_mask, edge_numbers
 from nodeflow._edges.numbering import Numbering
 from nodeflow._peers.held import together
-from nodeflow._rows.rows import Rows, is_sparse, take_rows
+from nodeflow._rows.rows import Rows, is_sparse, put_rows, take_rows, zero_rows
 from nodeflow.flow import EdgeColumns, FullFlow, Layer
 from nodeflow.graph import Frame, Graph
 from nodeflow.ops import Structure
@@ -157,7 +157,7 @@ class Propagation(Frozen):
         # all rows are here: below, those of the neighbours are copied
         if peers.size == 1:
             return self._sums.at(h, nodes)
-        at, sums = np.zeros(0, np.int64), torch.zeros((0, *h.shape[1:]), dtype=h.dtype)
+        at, sums = np.zeros(0, np.int64), zero_rows(h, 0)
 
         def own_rows(ids: Ints) -> Tensor:
             return take_rows(h, torch.from_numpy(places(ids)))
@@ -167,15 +167,13 @@ class Propagation(Frozen):
             at = np.sort(places(wanted))
             near = self._sums.needed(at)
             own, others = near[near < self.plan.num_masters], near[near >= self.plan.num_masters]
+            brought = peers.fetch("rows of neighbours", self.plan.nodes[others], peers.owners, own_rows)
+            parts = [(take_rows(h, torch.from_numpy(own)).cpu(), own), (brought, others)]
             # rows that are not needed are never touched, so they take no memory
-            rows = torch.empty((len(self.plan.nodes), *h.shape[1:]), dtype=h.dtype)
-            rows[torch.from_numpy(own)] = take_rows(h, torch.from_numpy(own)).cpu()
-            away = self.plan.nodes[others]
-            rows[torch.from_numpy(others)] = peers.fetch("rows of neighbours", away, peers.owners, own_rows)
-            sums = self._sums.at(rows, at)
+            sums = self._sums.at(put_rows(parts, len(self.plan.nodes)), at)
 
         def held(ids: Ints) -> Tensor:
-            return sums[torch.from_numpy(np.searchsorted(at, places(ids)))]
+            return take_rows(sums, torch.from_numpy(np.searchsorted(at, places(ids))))
 
         fetched = peers.fetch("sums", nodes, peers.owners, held, before=compute)
         return fetched.to(h.device) if isinstance(h, Tensor) else fetched

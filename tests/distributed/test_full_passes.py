@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nodeflow import Graph, NeighborSampler
+from nodeflow._rows.rows import take_rows
 from nodeflow.nn import GAT, GCN, GIN, GraphSAGE
 from nodeflow.propagation import ExchangePlan, Propagation
 from nodeflow.testing import graphs
@@ -165,3 +166,40 @@ def test_sparse_rows_stay_sparse_between_processes() -> None:
         torch.testing.assert_close(sums.to_dense(), Propagation(whole)(dense)[graph.masters])
 
     parts.run(computed)
+
+
+def test_sparse_rows_of_owners_travel_to_mirrors_and_into_sums() -> None:
+    whole, width = graph_of_all(), 5
+    dense = (torch.arange(NODES * width).view(NODES, width) % 3).float()
+    dense[::4] = 0  # rows without entries
+    sums = Propagation(whole)(dense)
+    parts = Parts(whole, OWNER, 3)
+
+    def computed(graph: Graph, rank: int) -> None:
+        plan, own = ExchangePlan(graph), take_rows(dense.to_sparse_csr(), graph.masters)
+        mirrors, gathered = plan.broadcast(own), plan.gathered(own)
+        assert mirrors.layout == torch.sparse_csr
+        assert mirrors.to_dense().equal(dense[plan.nodes[plan.num_masters :]])
+        assert gathered.to_dense().equal(dense[plan.nodes])
+        propagation = Propagation(graph)
+        found = propagation(own)
+        assert found.layout == torch.sparse_csr
+        torch.testing.assert_close(found.to_dense(), sums[graph.masters])
+        nodes = [3, 0, 3, NODES - 1][: 4 * (rank != 2)]
+        torch.testing.assert_close(propagation(own, nodes).to_dense(), sums[nodes])
+
+    parts.run(computed)
+
+
+def test_sparse_rows_of_which_only_some_travel_are_refused() -> None:
+    def refused(transport: ThreadTransport) -> None:
+        graph = THREE.on(transport)
+        plan = ExchangePlan(graph)
+        own, mirrors = (torch.zeros(count, 4).to_sparse_csr() for count in (plan.num_masters, plan.num_mirrors))
+        changed = np.ones(plan.num_masters, np.bool_)
+        with pytest.raises(TypeError, match=r"rows must be dense .* where only those that changed travel"):
+            plan.broadcast(own, changed=changed, into=mirrors)
+        with pytest.raises(TypeError, match="rows must be dense to be added up"):
+            plan.reduce(mirrors, torch.zeros(plan.num_masters, 4))
+
+    run_ranks(3, refused)

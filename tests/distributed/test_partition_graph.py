@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from functools import partial
 from pathlib import Path
@@ -230,6 +231,13 @@ def test_sparse_columns_stay_sparse(tmp_path: Path) -> None:
             assert part.ndata["s"].to_dense().equal(torch.eye(20)[masters])
             ids = part.edge_ids if not renumber else parts.original_edges[part.edge_ids]
             assert part.edata["t"].to_dense().equal(graph.edata["t"].to_dense()[np.array(ids)])
+    indices = next((tmp_path / "False" / "part-1").glob("node-*.indices*.npy"))
+    column = np.load(indices, mmap_mode="r+")
+    column[1] = 20  # reading it would be reading foreign memory
+    column.flush()
+    for verify in (None, False):
+        with pytest.raises(ValueError, match=re.escape(str(indices))):
+            GraphParts.open(tmp_path / "False", verify=verify).part(1)
 
 
 def test_metis_takes_no_more_parts_than_nodes(tmp_path: Path) -> None:

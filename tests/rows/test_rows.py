@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nodeflow._rows.csr import from_scipy
-from nodeflow._rows.rows import fetch_rows, from_numpy, is_read_only, take_rows
+from nodeflow._rows.rows import fetch_rows, from_numpy, is_read_only, put_rows, take_rows
 
 
 @st.composite
@@ -56,6 +56,20 @@ def test_doubles_stay_doubles_and_memory_is_not_shared() -> None:
 def test_only_sparse_matrices_come_over() -> None:
     with pytest.raises(TypeError, match="matrix must be a scipy sparse matrix, got ndarray"):
         from_scipy(np.eye(3))
+
+
+@given(st.data())
+def test_rows_are_put_at_their_places(data: st.DataObject) -> None:
+    count = data.draw(st.integers(0, 9))
+    part_of = np.array([data.draw(st.integers(-1, 2)) for _ in range(count)], np.int64)  # -1: at no place
+    whole = (torch.arange(4.0 * count).view(count, 4) % 3) * torch.from_numpy(part_of >= 0)[:, None]
+    order = np.random.default_rng(count).permutation(count)
+    places = [order[part_of[order] == part] for part in range(3)]
+    parts = [(whole[torch.from_numpy(at)], at) for at in places]
+    found = put_rows([(rows.to_sparse_csr(), at) for rows, at in parts], count)
+    assert found.layout == torch.sparse_csr
+    assert found.to_dense().equal(whole)
+    assert put_rows(parts, count)[part_of >= 0].equal(whole[part_of >= 0])
 
 
 def test_arrays_share_memory_and_say_when_they_must_not_be_written(tmp_path: Path) -> None:

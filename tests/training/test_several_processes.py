@@ -58,13 +58,25 @@ ON_PARTS = {
     "links": LINKS.replace(inputs="both"),
     "links of rows": LINKS.replace(model="none", inputs="embedding", link_loss="margin", direction="both"),
     "links of relations": LINKS.replace(model="rgcn", edge_type="kind", decoder="complex", direction="out"),
+    "sparse": PLAIN.replace(batch_size=10),
+    "sparse, cached": PLAIN.replace(storage="cached", memory="1 KB", validate="full", batch_size=10),
+    "sparse, of a file": PLAIN.replace(storage="file", model="gat", batch_size=10),
+    "sparse, control variates": PLAIN.replace(sampler="cv", fanouts=(2, 2), batch_size=10),
 }
 
 
-def data(task: str) -> Dataset:
-    """The planted graph, labels for a task, and 109 training nodes: shares of last steps differ, or are empty."""
+def data(task: str, *, sparse: bool = False) -> Dataset:
+    """The planted graph, labels for a task, and 109 training nodes: shares of last steps differ, or are empty.
+
+    ``sparse``: of 40 features 3 are not zero in most rows, and none in every fifth.
+    """
     known = planted()
     label = known.graph.ndata["label"]
+    if sparse:
+        dense = torch.zeros(len(label), 40)
+        dense.scatter_(1, torch.arange(len(label))[:, None] % 13 + torch.arange(3) * 13, known.graph.ndata["feat"])
+        dense[::5] = 0
+        known = with_columns(known, feat=dense.to_sparse_csr())
     labels = {
         "multilabel": torch.stack([label == 0, label > 0], 1).float(),
         "regression": label.double() / 2,
@@ -101,8 +113,8 @@ with open(f"{file}-{rank}.json", "w") as out:
 def found(tmp_path_factory: pytest.TempPathFactory) -> list[Any]:
     """What each of two processes found."""
     folder = tmp_path_factory.mktemp("processes")
-    data("auto").save(folder / "data")
     for name, settings in ON_PARTS.items():
+        data("auto", sparse=name.startswith("sparse")).save(folder / "data", overwrite=True)
         links = ["--links", "--edge-type", settings.graph.edge_type] if settings.run.task == "link" else []
         cut = ["partition", str(folder / "data"), "--for", "processes", "--parts", "2", "--method", "hash", *links]
         assert status([*cut, "--direction", settings.graph.direction, "--output", parts_of(folder, name)]) == 0
@@ -119,19 +131,22 @@ def outcome_on_parts(name: str, file: str) -> Any:
     """The same of a part in each process."""
     run = Run.of(ON_PARTS[name].to_dict(), {"partitions": parts_of(Path(file).parent, name)})
     state = None
-    if name == "control variates":  # that of all processes, after some steps of the second epoch
+    if name.endswith("control variates"):  # that of all processes, after some steps of the second epoch
         trainer = Trainer(run.dataset(), run.settings)
         assert stopped_at(trainer, 9)
         state = trainer.state_dict()
         assert state["task"]["history"]["h_1"].shape == (300, 16)
-    return outcome(run.settings, run.dataset(), state)
+    dataset = run.dataset()
+    feat = dataset.graph.ndata["feat"]
+    assert feat.layout == (torch.sparse_csr if name.startswith("sparse") else torch.strided)
+    return outcome(run.settings, dataset, state)
 
 
 @pytest.mark.parametrize("name", ON_PARTS)
 def test_parts_train_what_the_whole_does(name: str, found: list[Any]) -> None:
     first, second = (one[3][name] for one in found)
     assert first == second | {"seeds": first["seeds"]}
-    settings, whole = ON_PARTS[name], data("auto")
+    settings, whole = ON_PARTS[name], data("auto", sparse=name.startswith("sparse"))
     whole = replace(whole, **{part: nodes.sort().values for part, nodes in whole.splits.items()})
     changes = {"storage": "memory", "batch_size": 2 * settings.sampler.batch_size}
     alone = outcome(settings.replace(**changes), whole)
