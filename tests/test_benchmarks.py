@@ -112,6 +112,10 @@ TABLES: dict[str, tuple[str, list[str]]] = {
         "--table 0.001 --widths 16 64 --batches 10 500 --rounds 1",
         ["16|10", "16|500", "64|10", "64|500"],
     ),
+    "coded.py": (
+        f"{RMAT} --widths 16 20 --models sage gat --rounds 1",
+        ["16|sage", "16|gat", "20|sage", "20|gat"],
+    ),
     "pipeline.py": ("--epochs 1 --width 4 --ranked 20 --batch-size 50000", ["1", "2", "4", "8"]),
     "partition_buffer.py": (
         f"{RMAT} --width 4 --partitions 8 --slots 4",

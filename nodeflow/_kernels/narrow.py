@@ -1,4 +1,4 @@
-"""Rows of narrow numbers: unpacked as they are gathered, and columns looked through for the steps of their numbers.
+"""Rows of narrow numbers: unpacked as they are gathered or summed; columns looked through for steps of their numbers.
 
 Rows lie one after another in ``codes``, ``stride`` numbers each: int8, or words of 16 bits as ``simd.load`` reads them.
 The first ``width`` are one per column; column c of a row is ``(code - zero[c]) * scale[c]``, rounded once, because all
@@ -13,15 +13,19 @@ from numba import njit
 
 from nodeflow._kernels.instructions import prefetch
 from nodeflow._kernels.rng import U64
-from nodeflow._kernels.simd import LANES, load, mul, store, sub
+from nodeflow._kernels.simd import LANES, div, load, mul, mul_add, splat, store, sub
 
 _LINE = 64  # bytes that the processor fetches at once
 _LINES = 256  # that may be asked for at a time: half of the smallest cache
+_BLOCK = 32  # edges of a row that are summed in all columns before the next edges are read, as in ``row_sums``
 
 
 @njit(nogil=True, cache=True)
-def gather_unpacked(codes, stride, ids, zero, scale, whole, last, first, wide, out):
-    """Write the rows ``ids`` to ``out`` in turn, as float32; return the place of the first id that is no row, or -1."""
+def gather_unpacked(codes, stride, ids, zero, scale, whole, last, first, wide, out, row):
+    """Write the rows ``ids`` to ``out`` in turn, as float32; return the place of the first id that is no row, or -1.
+
+    They begin ``row`` numbers after one another in ``out``.
+    """
     n, size, width, line = ids.shape[0], codes.shape[0] // stride, zero.shape[0], _LINE // codes.itemsize
     ahead = max(2, min(16, _LINES // (stride // line + 1)))
     for i in range(n):
@@ -35,7 +39,7 @@ def gather_unpacked(codes, stride, ids, zero, scale, whole, last, first, wide, o
             prefetch(codes, begin + stride - 1)
         i = late - ahead
         if i >= 0:
-            begin, to = ids[U64(i)] * stride, i * width
+            begin, to = ids[U64(i)] * stride, i * row
             for c in range(0, width - LANES + 1, LANES):
                 value = sub(load(codes, begin + c, LANES), load(zero, c, LANES))
                 store(out, to + c, LANES, mul(value, load(scale, c, LANES)))
@@ -49,6 +53,83 @@ def gather_unpacked(codes, stride, ids, zero, scale, whole, last, first, wide, o
             for k in range(wide.shape[0]):
                 out[U64(to + wide[U64(k)])] = whole[U64(ids[U64(i)] * last + first + k)]
     return np.int64(-1)
+
+
+@njit(nogil=True, cache=True)
+def sum_unpacked(indptr, indices, ids, codes, stride, zero, scale, weight, mean, out, row, before, first, last):
+    """Write the sums of unpacked rows to ``out``, for ``first <= i < last``, as ``row_sums.sum_rows`` does of rows.
+
+    Edge e reads row ``ids[indices[e]]``, times ``weight[e]``, or 1 if that is None. With ``mean`` a sum is divided by
+    the number of its edges. Sum i begins at number ``before`` of row i of ``out``; these are ``row`` numbers long. A
+    row is at least a vector wide.
+
+    Differences code - zero are added one after another, in the order of the edges; the scale multiplies their sum. So
+    sums of whole numbers are exact up to 2^24.
+    """
+    width, end, line = zero.shape[0], np.int64(indptr[U64(last)]), _LINE // codes.itemsize
+    rest, ahead = width - LANES, max(4, min(32, _LINES // (stride // line + 1)))
+    nothing, places, tail = splat(np.float32(0)), np.empty(_BLOCK, np.int64), np.empty(LANES, np.float32)
+    for i in range(first, last):
+        a, b = np.int64(indptr[U64(i)]), np.int64(indptr[U64(i + 1)])
+        to, p, degree = i * row + before, a, splat(np.float32(b - a if b > a else 1))
+        while True:  # once for a row without edges
+            q, begun = min(p + _BLOCK, b), p > a
+            for e in range(min(p + ahead, end), min(q + ahead, end)):
+                begin = ids[U64(indices[U64(e)])] * stride
+                for c in range(0, stride, line):
+                    prefetch(codes, begin + c)
+                prefetch(codes, begin + stride - 1)
+            for e in range(p, q):
+                places[U64(e - p)] = ids[U64(indices[U64(e)])] * stride
+            c = 0
+            while c + 4 * LANES <= width:  # four vectors at a time, as in ``row_sums``; until the last block in ``out``
+                o = to + c
+                s0, s1, s2, s3 = nothing, nothing, nothing, nothing
+                if begun:
+                    s0, s1 = load(out, o, LANES), load(out, o + LANES, LANES)
+                    s2, s3 = load(out, o + 2 * LANES, LANES), load(out, o + 3 * LANES, LANES)
+                z0, z1 = load(zero, c, LANES), load(zero, c + LANES, LANES)
+                z2, z3 = load(zero, c + 2 * LANES, LANES), load(zero, c + 3 * LANES, LANES)
+                for e in range(p, q):
+                    j = places[U64(e - p)] + c
+                    w = splat(np.float32(1 if weight is None else weight[U64(e)]))
+                    s0 = mul_add(w, sub(load(codes, j, LANES), z0), s0)
+                    s1 = mul_add(w, sub(load(codes, j + LANES, LANES), z1), s1)
+                    s2 = mul_add(w, sub(load(codes, j + 2 * LANES, LANES), z2), s2)
+                    s3 = mul_add(w, sub(load(codes, j + 3 * LANES, LANES), z3), s3)
+                if q == b:
+                    s0, s1 = mul(s0, load(scale, c, LANES)), mul(s1, load(scale, c + LANES, LANES))
+                    s2, s3 = mul(s2, load(scale, c + 2 * LANES, LANES)), mul(s3, load(scale, c + 3 * LANES, LANES))
+                    if mean:
+                        s0, s1, s2, s3 = div(s0, degree), div(s1, degree), div(s2, degree), div(s3, degree)
+                store(out, o, LANES, s0)
+                store(out, o + LANES, LANES, s1)
+                store(out, o + 2 * LANES, LANES, s2)
+                store(out, o + 3 * LANES, LANES, s3)
+                c += 4 * LANES
+            while c + LANES <= width:
+                s, z = load(out, to + c, LANES) if begun else nothing, load(zero, c, LANES)
+                for e in range(p, q):
+                    w = splat(np.float32(1 if weight is None else weight[U64(e)]))
+                    s = mul_add(w, sub(load(codes, places[U64(e - p)] + c, LANES), z), s)
+                if q == b:
+                    s = mul(s, load(scale, c, LANES))
+                    s = div(s, degree) if mean else s
+                store(out, to + c, LANES, s)
+                c += LANES
+            if c < width:  # the last vector, with some before it once more: no mask, which is slow for bytes
+                s, z = load(tail, 0, LANES) if begun else nothing, load(zero, rest, LANES)
+                for e in range(p, q):
+                    w = splat(np.float32(1 if weight is None else weight[U64(e)]))
+                    s = mul_add(w, sub(load(codes, places[U64(e - p)] + rest, LANES), z), s)
+                if q == b:
+                    s = mul(s, load(scale, rest, LANES))
+                    store(out, to + rest, LANES, div(s, degree) if mean else s)
+                else:
+                    store(tail, 0, LANES, s)
+            if q == b:
+                break
+            p = q
 
 
 _BLUR = 2.0**-22  # how far from a multiple of a step a number may be, as a share of it: float32 has rounded both

@@ -101,7 +101,7 @@ class Coding:
         last, target = self.stride * codes.itemsize // 4, out.reshape(-1).numpy()
         columns = self.table[0].numpy(), self.table[1].numpy()
         bad = kernels.narrow.gather_unpacked(
-            words, self.stride, ids, *columns, whole, last, self.first, self.wide, target
+            words, self.stride, ids, *columns, whole, last, self.first, self.wide, target, len(columns[0])
         )
         if bad >= 0:
             raise IndexError(f"there is no row {int(ids[bad])} in a column of {len(codes)} rows")

@@ -25,13 +25,22 @@ from torch import Tensor
 from torch.autograd import Function
 
 import nodeflow.ops._compiled as native
+from nodeflow._rows.coded import rows_if_made
 from nodeflow.ops._structure import Structure
 
 DOT_ELEMENTS = 2**18
 """Elements gathered at a time by EdgeDot: two such pieces stay in the processor's cache."""
 
 
-class Op(Function):
+class Recorded(Function):
+    """An autograd function to which coded rows are the plain ones, once they are made: these may have a gradient."""
+
+    @classmethod
+    def apply(cls, *args: Any) -> Any:
+        return super().apply(*map(rows_if_made, args))
+
+
+class Op(Recorded):
     """An autograd function with one result."""
 
     apply: ClassVar[Callable[..., Tensor]]

@@ -13,10 +13,9 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
-from torch.autograd import Function
 
 import nodeflow.ops._compiled as native
-from nodeflow.ops._autograd import Op, Spmm, bag
+from nodeflow.ops._autograd import Op, Recorded, Spmm, bag
 from nodeflow.ops._edgewise import OPERATIONS, EdgeFunction, derivative
 from nodeflow.ops._structure import Structure
 
@@ -235,7 +234,7 @@ def _one_by_one(structure: Structure, kind: str, h: Tensor, wanted: Wanted) -> t
     return total, largest, smallest, squares
 
 
-class _ReadOnce(Function):
+class _ReadOnce(Recorded):
     """``(structure, kind, h, wanted)`` to the four reductions, by one compiled loop."""
 
     @staticmethod

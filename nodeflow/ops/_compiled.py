@@ -20,6 +20,7 @@ from torch import Tensor
 from nodeflow import _kernels as kernels
 from nodeflow._base.checks import Ints
 from nodeflow._base.types import Array
+from nodeflow._rows.coded import CodedTensor
 from nodeflow._runtime.memory import reused
 from nodeflow._runtime.threads import run_all
 from nodeflow.ops._structure import Structure
@@ -37,6 +38,8 @@ CACHED = 2**21
 """Bytes of rows that stay in a processor's own cache while others are read one after another."""
 LARGE = 2**20
 """Bytes from which on a result lies in a reused buffer: malloc would give such memory back to the system."""
+REREAD = 3
+"""Edges per source up to which rows are read as codes, and unpacked for every edge; then it is faster to do so once."""
 STREAMED = 2**23
 """Bytes from which on sums are written past the caches."""
 
@@ -73,11 +76,13 @@ def weighted_sum(
     """
     rows = structure.num_dst if end == "v" else structure.num_src
     groups = 1 if weight is None or weight.ndim == 1 else weight.shape[1]
+    weights = None if weight is None else _flat(weight.float() if weight.dtype == torch.bfloat16 else weight)
+    if isinstance(x, CodedTensor) and end == "v" and dtype in (None, x.dtype) and groups == 1 and _pays(structure, x):
+        return _sum_codes(structure, x, weights, mean, own)
     size = x.shape[1:].numel()
     width = size // max(groups, 1)
     numbers = _flat(x)
     dtype = x.dtype if dtype is None else dtype
-    weights = None if weight is None else _flat(weight.float() if weight.dtype == torch.bfloat16 else weight)
     shape = (rows, 2 * size) if own else (rows, *x.shape[1:])
     if 0 in (rows, size) or not (own or structure.num_edges):
         return torch.zeros(shape, dtype=dtype)
@@ -101,6 +106,33 @@ def weighted_sum(
     by, order = structure.grouped(end)
     edges = None if order is None or weight is None else _ints(order)
     return _sum_rows(by, _ints(by.indices), edges, numbers, weights, (groups, width), shape, dtype, mean=mean, own=own)
+
+
+def _pays(structure: Structure, x: CodedTensor) -> bool:
+    """Whether rows are better summed as codes: they have not been made, and few edges read each of them."""
+    return x.is_coded and 0 < structure.num_edges <= REREAD * structure.num_src
+
+
+def _sum_codes(structure: Structure, x: CodedTensor, weights: Array | None, mean: bool, own: bool) -> Tensor:
+    """Sum rows over the edges of each destination, as ``weighted_sum`` does, from their codes."""
+    rows, width = structure.num_dst, x.shape[1]
+    before = width if own else 0
+    out = _new((rows, before + width), np.dtype(np.float32))
+    codes, ids, zero, scale = x.arrays()
+    stride, target, row = x.coding.stride, out.reshape(-1), before + width
+    indices, indptr = _ints(structure.indices), _ints(structure.indptr)
+    none = np.empty(0, np.float32), 0, 0, np.empty(0, np.int64)  # no wide columns
+
+    def run(first: int, last: int) -> None:
+        if own:
+            part = target[first * row :]
+            kernels.narrow.gather_unpacked(codes, stride, ids[first:last], zero, scale, *none, part, row)
+        kernels.narrow.sum_unpacked(
+            indptr, indices, ids, codes, stride, zero, scale, weights, mean, target, row, before, first, last
+        )
+
+    _in_threads(run, _row_ranges(indptr, width))
+    return torch.from_numpy(out)
 
 
 def edge_sum(structure: Structure, end: str, x: Tensor) -> Tensor:

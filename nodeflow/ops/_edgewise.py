@@ -139,4 +139,7 @@ def _aligned(op: str, left: Tensor, right: Tensor, names: tuple[object, object])
             f"the feature shapes of {names[0]}, {shapes[0]}, and of {names[1]}, {shapes[1]}, do not broadcast for "
             f"{op!r}: aligned at the right, each size must be equal or 1"
         )
-    return left.reshape(len(left), *padded[0]), right.reshape(len(right), *padded[1])
+    pairs = zip((left, right), padded, strict=True)
+    # rows that have their rank already stay as they are, coded or not
+    left, right = (rows if rows.shape[1:] == shape else rows.reshape(len(rows), *shape) for rows, shape in pairs)
+    return left, right

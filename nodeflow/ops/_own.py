@@ -9,12 +9,11 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd import Function
 
 import nodeflow.ops._compiled as native
 from nodeflow._base.checks import check_type
 from nodeflow.ops._aggregate import aggregate
-from nodeflow.ops._autograd import EdgeDot, Op, Spmm, divided
+from nodeflow.ops._autograd import EdgeDot, Op, Recorded, Spmm, divided
 from nodeflow.ops._edgewise import check_rows
 from nodeflow.ops._structure import Structure
 
@@ -56,7 +55,7 @@ def rows_beside_own(h: Tensor, count: int) -> tuple[Tensor, Tensor]:
     return own, rows
 
 
-class _ShareOwn(Function):
+class _ShareOwn(Recorded):
     """``(h [n, ...], count)`` to ``(h[:count], h)``."""
 
     @staticmethod

@@ -16,11 +16,13 @@ from torch._C import _are_functorch_transforms_active, _len_torch_dispatch_stack
 from torch._C._functorch import is_functorch_wrapped_tensor
 from torch.autograd import forward_ad
 
+from nodeflow._rows.coded import CodedTensor
+
 P = ParamSpec("P")
 R = TypeVar("R")
 
 PLAIN_TYPES = (Tensor, torch.nn.Parameter)
-"""Subclasses of tensors may give operations another meaning, so only these are read as memory."""
+"""Subclasses of tensors may give operations another meaning, so only these are read as memory, and coded rows."""
 
 
 def is_watched() -> bool:
@@ -35,7 +37,12 @@ def is_transforming() -> bool:
 
 
 def is_memory(tensor: Tensor) -> bool:
-    """Whether a tensor is its memory, rather than a stand-in for others in a transform or for zeros."""
+    """Whether a tensor is its memory, rather than a stand-in for others in a transform or for zeros.
+
+    So are coded rows: whoever reads their memory gets that of the unpacked ones.
+    """
+    if isinstance(tensor, CodedTensor):
+        return True
     return type(tensor) in PLAIN_TYPES and not is_functorch_wrapped_tensor(tensor) and not _is_zerotensor(tensor)
 
 

@@ -11,6 +11,7 @@ columns takes both.
 Names that are imported ``as`` themselves serve rooms above, not users.
 """
 
+from nodeflow._rows.coded import CodedRows
 from nodeflow._rows.narrow import ColumnErrors, NarrowRows
 from nodeflow._rows.rows import Rows
 from nodeflow.storage._files import FileRows, SparseFileRows
@@ -24,6 +25,7 @@ from nodeflow.storage._tiered import Cached, Tiered
 
 __all__ = [
     "Cached",
+    "CodedRows",
     "ColumnErrors",
     "FileRows",
     "Lookahead",

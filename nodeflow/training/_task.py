@@ -18,6 +18,7 @@ from nodeflow._base.checks import check_type, describe
 from nodeflow._base.sizes import as_bytes
 from nodeflow._peers.present import peers_of
 from nodeflow._rows.base import stored
+from nodeflow._rows.coded import is_coded
 from nodeflow._rows.rows import is_collective, whole_column
 from nodeflow.datasets import Dataset, features_of
 from nodeflow.graph import Graph
@@ -26,10 +27,10 @@ from nodeflow.metrics import Metric
 from nodeflow.nn import FlowModel, IgnoredWeightWarning
 from nodeflow.ops import product_type
 from nodeflow.sampling.base import SamplerBase
-from nodeflow.storage import Cached, Lookahead, mean_bytes
+from nodeflow.storage import Cached, CodedRows, Lookahead, NarrowRows, mean_bytes
 from nodeflow.training._answers import Answers
 from nodeflow.training._data import no_labels, relation_column
-from nodeflow.training._graph import directed, relations_of, with_features
+from nodeflow.training._graph import FeatureRows, directed, relations_of, with_features
 from nodeflow.training._models import ModelFacts, build_model, kind_of
 from nodeflow.training._network import Network, inputs_of
 from nodeflow.training._partitions import PartBatches
@@ -327,12 +328,28 @@ class Task(ABC):
             rows.append(self.network(batch).float().cpu()[batch.seed_index.cpu()])
         return self.peers.rows_of_all("outputs", torch.cat(places), torch.cat(rows), len(nodes))
 
+    def _coded_features(self) -> CodedRows | None:
+        """Return features whose rows a network may never need, if it begins with sums; None where they are needed."""
+        compute = self.settings.compute
+        if self.device.type != "cpu" or compute.compile or self.settings.storage.kind != "memory":
+            return None
+        x = self.graph.ndata.get("feat")
+        rows = x.rows if isinstance(x, FeatureRows) and x.rows.dtype == x.dtype else x
+        return CodedRows(rows) if isinstance(rows, NarrowRows) else None
+
     def _try_first_batch(self, batches: NodeFlowLoader, width: int) -> int:
-        """Return how many rows enter the first batch; raises ValueError where the model is biased for it."""
+        """Return how many rows enter the first batch; raises ValueError where the model is biased for it.
+
+        Narrow features stay coded from now on, if the network has read nothing of them but sums.
+        """
         state, training = batches.state_dict(), self.network.training
         with warnings.catch_warnings(), torch.no_grad(), self.precision():
             warnings.simplefilter("error", IgnoredWeightWarning)
             self.network.eval()
+            columns = self.graph.ndata
+            plain, coded = columns.get("feat"), self._coded_features()
+            if coded is not None:
+                columns["feat"] = coded
             batch = next(iter(batches))
             try:
                 out = self.network(batch)
@@ -345,6 +362,8 @@ class Task(ABC):
             finally:
                 self.network.train(training)
                 batches.load_state_dict(state)
+                if plain is not None and not is_coded(batch.inputs.get("feat")):  # the network reads rows one by one
+                    columns["feat"] = plain
         shape = (batch.layer_sizes[-1], width)
         if not isinstance(out, Tensor) or tuple(out.shape) != shape:
             got = tuple(out.shape) if isinstance(out, Tensor) else type(out).__name__

@@ -343,6 +343,8 @@ BY_HAND = {
         ("storage.narrow(storage.narrow(feat))", "TypeError", "narrow already"),
         ("storage.narrow(feat / 0)", "ValueError", "row 0 has inf in column 0"),
         ("storage.narrow(torch.tensor([[1.0], [0.5], [0.3], [1e9]]))", "ValueError", "column 0, with numbers from 0.3"),
+        ("storage.CodedRows(feat)", "TypeError", "rows must be a narrow column"),
+        ("storage.CodedRows(storage.narrow(feat)).fetch([20])", "IndexError", "ids[0] is 20"),
         ("storage.narrow(feat).fetch([20])", "IndexError", "ids[0] is 20"),
         ("storage.narrow(feat).fetch([0], out=torch.empty(1, 3))", "ValueError", "out must be"),
         ("storage.open(storage.narrow(feat))", "ValueError", "only one that maps a file"),

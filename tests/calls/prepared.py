@@ -134,6 +134,7 @@ BASE = {
     "storage.FileRows": "storage.FileRows(file, extent)",
     "storage.Lookahead": "storage.Lookahead(loader_, '1 MB')",
     "storage.Tiered": "storage.Tiered([feat])",
+    "storage.CodedRows": "storage.CodedRows(storage.narrow(feat))",
     "storage.create": "storage.create(file, (2, 3))",
     "storage.degree_heat": "storage.degree_heat(graph)",
     "storage.hottest": "storage.hottest(heat)",
