@@ -93,13 +93,13 @@ def test_a_shuffled_loader_joins_every_pair_of_parts_equally_often():
     for pair, batch in made.items():
         value[pair][batch.seeds] = batch.flows[0].aggregate(x[batch.seeds], weight=batch.flows[0].weight.double())
     for _ in range(3000):
-        order = loader._order(len(sums)).tolist()
+        order = loader._order.positions(loader.seed, len(sums)).tolist()
         chosen = [tuple(sorted(order[i : i + 2])) for i in (0, 2, 4)]
         for pair in chosen:
             counts[pair] += 1
         sums.append(sum(value[pair] for pair in chosen))
     assert [batch.seeds.tolist() for batch in loader] == [
-        sampler(loader.seeds[loader._order(0)[i : i + 2]]).seeds.tolist() for i in (0, 2, 4)
+        sampler(loader.seeds[loader._order.positions(loader.seed, 0)[i : i + 2]]).seeds.tolist() for i in (0, 2, 4)
     ]
     assert chi_square(np.array(list(counts.values()))) < 1
     found = torch.stack(sums)
