@@ -9,9 +9,8 @@ import numpy as np
 import torch
 from work import Work, data, load, seeds, serve
 
-from nodeflow import BernoulliSampler, Graph, LaborSampler, NeighborSampler, NodeFlowLoader
+from nodeflow import BernoulliSampler, Graph, LaborSampler, NeighborSampler, NodeFlowLoader, storage
 from nodeflow.nn import GraphSAGE
-from nodeflow.storage import narrow
 
 SAMPLERS: dict[str, Callable[[Graph, Any], Any]] = {
     "uniform": NeighborSampler,
@@ -94,7 +93,7 @@ def step(graph: Graph, work: Work) -> Callable[[int], dict[str, Any]]:
     if work.variant == "bf16, also features":
         graph.ndata["x"] = graph.ndata["x"].bfloat16()
     if work.variant == "int8":
-        graph.ndata["x"] = narrow(graph.ndata["x"], "int8")
+        graph.ndata["x"] = storage.CodedRows(storage.narrow(graph.ndata["x"], "int8"))
     threads = torch.get_num_threads()  # sampling has them all in turn with the rest of the step
     ahead = {"num_workers": threads, "prefetch": 0} if threads > 1 else {}
     sampler = NeighborSampler(graph, work.fanouts_from_seeds[::-1])

@@ -241,8 +241,8 @@ class NodeFlowLoader(Epochs):
     def settings(self) -> dict[str, Any]:
         return {
             "batch_size": self._shares.step_size,
-            **{name: int(getattr(self, name)) for name in ("drop_last", "seed")},
             **self._order.facts,
+            **{name: int(getattr(self, name)) for name in ("drop_last", "seed")},
             **({} if self.share == _DEFAULTS["share"] else {"share": self.share}),
             "num_seeds": len(self.seeds),
             "seeds_hash": hash_ids(self.seeds.flatten().numpy()),
