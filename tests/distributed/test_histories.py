@@ -3,41 +3,25 @@
 from __future__ import annotations
 
 import copy
-import itertools
-import shutil
-import threading
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from _support.history_parts import OWNER, OWNERS, SPARSE, THREE, TWO, WHOLE, X, everything, filled, history_of
 from _support.ranks import Parts, ThreadTransport, run_ranks
-from _support.sampler_families import NODES, fingerprint, graph_of_all
+from _support.sampler_families import NODES, fingerprint
 from torch import Tensor
 
 from nodeflow import ControlVariateSampler, Graph, History, NeighborSampler, NodeFlowLoader, Updater
-from nodeflow._store import store
-from nodeflow.distributed import DistributedGraph, PeerError
+from nodeflow.distributed import PeerError
 from nodeflow.nn import VRGCN, VRModel
 from nodeflow.sampling import Call
 
-WHOLE = graph_of_all()
-WHOLE.edata["q"] = WHOLE.edata["w"].double()
-X = torch.from_numpy(np.random.default_rng(3).normal(size=(NODES, 4)))
-WHOLE.ndata["h"] = X
-SPARSE = torch.eye(NODES).to_sparse_csr()
-OWNER = [0 if v % 5 else 2 for v in range(NODES)]  # rank 1 owns nothing
-OWNERS = {3: OWNER, **{size: [(v * v) % size for v in range(NODES)] for size in (1, 2, 4)}}
-TWO, THREE = Parts(WHOLE, OWNERS[2], 2), Parts(WHOLE, OWNER, 3)
 SEEDS, LABELS = [(7 * v) % NODES for v in range(41)], torch.arange(NODES) % 3
 close = partial(torch.testing.assert_close, rtol=1e-12, atol=1e-12)
-
-
-def history_of(graph: Graph, widths: dict[int, int], **options: Any) -> History:
-    return History(graph, widths, weight="q", dtype=torch.float64, **options)
 
 
 def trained(graph: Graph, add: Callable[[list[Tensor]], None], **options: Any) -> tuple[Any, ...]:
@@ -175,177 +159,6 @@ def test_rows_travel_once_and_only_to_their_owners(graph: Graph, rank: int) -> N
 
 
 # ---- failures
-
-
-def filled(graph: DistributedGraph, **options: Any) -> History:
-    history = history_of(graph, {1: 2, 0: 1}, **options)
-    history.write(1, list(range(40)), torch.ones(40, 2, dtype=torch.float64))
-    history.commit()
-    return history
-
-
-def second(history: History) -> None:
-    for i in history.widths:
-        history.write(i, range(NODES), torch.full((NODES, history.widths[i]), 2.0, dtype=torch.float64))
-    history.commit()
-
-
-def everything(history: History) -> dict[str, list[Any]]:
-    return {name: buffer.tolist() for name, buffer in history.named_buffers()}
-
-
-THREAD = threading.local()
-"""The rank of the thread that asks, so that one function does something else on each."""
-
-
-@pytest.mark.parametrize("files", [False, True])
-@pytest.mark.parametrize("fault", ["first", "middle", "last"])
-def test_a_rank_that_fails_in_a_commit_leaves_the_old_rows_on_all(
-    files: bool, fault: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    parts, copied = Parts(WHOLE, OWNERS[3][::-1], 3), store.copy_rows
-
-    def failing(arrays: Any, changes: Any) -> None:
-        names = list(changes)
-        upto = {"first": 0, "middle": 2, "last": len(names)}[fault]
-        if getattr(THREAD, "fails", False):
-            copied(arrays, {name: changes[name] for name in names[:upto]})
-            raise MemoryError("a fault of the test")
-        copied(arrays, changes)
-
-    monkeypatch.setattr(store, "copy_rows", failing)
-
-    def failed(graph: DistributedGraph, rank: int) -> None:
-        THREAD.fails = False
-        history = filled(graph, folder=tmp_path / str(rank) if files else None)
-        before, THREAD.fails = everything(history), rank == 1
-        error, words = (MemoryError, "a fault") if rank == 1 else (PeerError, "rank 1 failed .* MemoryError: a fault")
-        with pytest.raises(error, match=words):
-            second(history)
-        assert everything(history) == before
-        THREAD.fails = False
-        second(history)  # and all go on
-        assert int(history.step) == 2
-        assert history.rows(1, [0, 59]).tolist() == [[2, 2]] * 2
-
-    parts.run(failed)
-
-
-def test_a_connection_that_breaks_at_the_end_is_decided_when_folders_are_opened_again(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    """Whatever moments of a commit the folders of two ranks are of: both have it, or neither does."""
-    copied = store.copy_rows
-    moments = ["before", "begun", "half", "written", "ended"]
-
-    def keep(rank: int, moment: str) -> None:
-        shutil.copytree(tmp_path / f"{rank}", tmp_path / f"{rank}-{moment}", ignore=shutil.ignore_patterns(".lock"))
-
-    def slowly(arrays: Any, changes: Any) -> None:
-        if not getattr(THREAD, "keeps", False):
-            return copied(arrays, changes)
-        rank, names = THREAD.rank, list(changes)
-        keep(rank, "begun")
-        copied(arrays, {name: changes[name] for name in names[:2]})
-        keep(rank, "half")
-        copied(arrays, {name: changes[name] for name in names[2:]})
-        return keep(rank, "written")
-
-    monkeypatch.setattr(store, "copy_rows", slowly)
-
-    def committed(transport: ThreadTransport) -> list[dict[str, Any]]:
-        THREAD.rank, THREAD.keeps = transport.rank, False
-        history = filled(TWO.on(transport), folder=tmp_path / f"{transport.rank}")
-        keep(transport.rank, "before")
-        states = [everything(history)]
-        THREAD.keeps = True
-        second(history)
-        THREAD.keeps = False
-        history.close()
-        keep(transport.rank, "ended")
-        return [*states, everything(history)]
-
-    old, new = zip(*run_ranks(2, committed), strict=True)
-    assert old[0] != new[0]
-    for first, other in itertools.product(moments, repeat=2):
-        if "ended" in (first, other) and {first, other} & {"before", "begun", "half"}:
-            continue  # a commit ends nowhere before all have written
-        expected = new if "ended" in (first, other) else old
-
-        def opened(transport: ThreadTransport, names: tuple[str, str] = (first, other)) -> dict[str, Any]:
-            source = tmp_path / f"{transport.rank}-{names[transport.rank]}"
-            folder = tmp_path / f"again-{transport.rank}-{'-'.join(names)}"
-            shutil.copytree(source, folder)
-            history = history_of(TWO.on(transport), {1: 2, 0: 1}, folder=folder)
-            found = everything(history)
-            second(history)
-            history.close()
-            return found
-
-        assert run_ranks(2, opened) == list(expected), (first, other)
-
-    def refused(transport: ThreadTransport) -> None:
-        source = tmp_path / f"{transport.rank}-{['ended', 'before'][transport.rank]}"
-        with pytest.raises(ValueError, match=r"folders belong together, must be the same .* step is 2 on rank 0 and 1"):
-            history_of(TWO.on(transport), {1: 2, 0: 1}, folder=source)
-
-    run_ranks(2, refused)
-
-
-def test_ranks_that_cannot_know_the_end_keep_it_open(tmp_path: Path) -> None:
-    first_is_there = threading.Event()
-
-    def broken(transport: ThreadTransport) -> None:
-        history = filled(TWO.on(transport), folder=tmp_path / str(transport.rank))
-
-        def enter(what: str) -> None:
-            if what.startswith("the end of a commit"):
-                if transport.rank == 0:
-                    first_is_there.set()
-                else:
-                    first_is_there.wait(60)
-                    transport._barrier.abort()
-
-        transport.enter = enter  # type: ignore[method-assign]
-        with pytest.raises(PeerError, match="another rank ended"):
-            second(history)
-        assert history._store._journal.marked
-        with pytest.raises((RuntimeError, PeerError)):
-            history.commit()
-        history.close()
-
-    run_ranks(2, broken)
-
-    def opened(transport: ThreadTransport) -> None:
-        history = history_of(TWO.on(transport), {1: 2, 0: 1}, folder=tmp_path / str(transport.rank))
-        assert int(history.step) == 1
-        assert history.rows(1, [0, 59]).tolist() == [[1, 1], [0, 0]]
-
-    run_ranks(2, opened)
-
-
-def test_a_renewal_that_one_rank_has_made_is_made_on_all(tmp_path: Path) -> None:
-    def renewed(transport: ThreadTransport) -> None:
-        folder = tmp_path / str(transport.rank)
-        history = filled(TWO.on(transport), folder=folder)
-        with history.renewal() as new:
-            for tensor in new.values():
-                tensor.fill_(7)
-            if transport.rank == 1:  # killed after all have agreed, and before it replaced its arrays
-                replaced = history._store._replace
-                history._store._replace = lambda new: shutil.copytree(folder, tmp_path / "1-killed")  # type: ignore
-        if transport.rank == 1:
-            history._store._replace = replaced  # type: ignore
-        history.close()
-
-    def opened(transport: ThreadTransport) -> None:
-        folder = tmp_path / ["0", "1-killed"][transport.rank]
-        history = history_of(TWO.on(transport), {1: 2, 0: 1}, folder=folder)
-        assert (int(history.step), history.rows(1, [0, 59]).tolist()) == (2, [[7, 7]] * 2)
-        assert history.age(0, [3]).tolist() == [0]
-
-    run_ranks(2, renewed)
-    run_ranks(2, opened)
 
 
 def test_states_are_those_of_a_rank() -> None:
