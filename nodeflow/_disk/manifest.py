@@ -38,7 +38,7 @@ class Manifest:
         """Write the manifest, all of it or nothing, and flush it to the disk."""
         arrays = {name: array.facts() for name, array in self.arrays.items()}
         words = {"kind": self.kind, "version": self.version, "facts": self.facts, "arrays": arrays}
-        # apart from the arrays, which an older reader can read then: it refuses the version, by its name
+        # outside the facts of arrays, which older releases check: so they can say that the version is newer
         if narrow := {name: facts.pop("narrow") for name, facts in arrays.items() if "narrow" in facts}:
             words |= {"version": f"{self.version}{_NARROW}", "narrow": narrow}
         text = json.dumps({**words, "checksum": _checksum(json.loads(json.dumps(words)))}, indent=1)

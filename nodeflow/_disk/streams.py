@@ -118,7 +118,7 @@ class SparseWriter:
 
 
 class NarrowWriter(ArrayWriter):
-    """Writes the codes of narrow rows, piece by piece, into a ``.npy`` file, and the table of their columns beside."""
+    """Writes the codes of narrow rows into a ``.npy`` file, as they come, and the table of columns into another."""
 
     def __init__(self, file: Path, like: NarrowRows, num_rows: int | None = None) -> None:
         super().__init__(file, like.stored.dtype, tuple(like.stored.shape[1:]), num_rows)

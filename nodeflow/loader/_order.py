@@ -36,8 +36,8 @@ class LocalShuffle(Frozen):
             at least 0, such as those of ``partition(graph, 256)``. A row of several nodes has the group of the first.
         mix: number of groups whose seeds are shuffled together.
 
-    Raises TypeError for groups that are not integers, ValueError for negative ones and for ``mix`` below 1; the loader
-    raises ValueError for another number of groups than of possible seeds.
+    Raises TypeError for groups that are not integers, IndexError for negative ones, ValueError for ``mix`` below 1; the
+    loader raises ValueError for another number of groups than of possible seeds.
 
     >>> from nodeflow import Graph, NeighborSampler, NodeFlowLoader
     >>> graph = Graph.from_edges([0, 1, 2, 3], [1, 0, 3, 2])

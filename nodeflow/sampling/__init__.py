@@ -41,10 +41,10 @@ Names that are imported ``as`` themselves serve rooms above, not users.
 """
 
 from nodeflow.sampling import base
-from nodeflow.sampling._base import Call as Call
-from nodeflow.sampling._base import Draw as Draw
-from nodeflow.sampling._base import StepSeeds as StepSeeds
 from nodeflow.sampling._bernoulli import BernoulliSampler
+from nodeflow.sampling._call import Call as Call
+from nodeflow.sampling._call import Draw as Draw
+from nodeflow.sampling._call import StepSeeds as StepSeeds
 from nodeflow.sampling._cluster import ClusterSampler, partition
 from nodeflow.sampling._cluster import links as links
 from nodeflow.sampling._estimate import Estimate

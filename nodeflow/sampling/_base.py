@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
@@ -18,43 +18,10 @@ from nodeflow._peers.held import together
 from nodeflow.flow import NamesLike, NodeFlow
 from nodeflow.graph import Graph, OfType
 from nodeflow.random import derive_key, hash_ids
+from nodeflow.sampling._call import Call, Draw
 from nodeflow.sampling._estimate import Estimate, mean_sizes
 from nodeflow.sampling._options import Signature, arguments, check_names, is_plain, names_of
 from nodeflow.sampling._whole import check_one_process
-
-
-class StepSeeds(NamedTuple):
-    """All seeds of a training step, of which one call draws a share; other processes draw the others."""
-
-    ids: Any  # the seeds of the step, ``[S]`` or ``[S, m]``
-    times: Any  # a time for each of them, for a sampler that takes times; else None
-    rows: Ints  # indices in ``ids`` of the seeds of the call, int64 ``[B]``, ascending
-
-
-class Call(NamedTuple):
-    """The arguments of ``SamplerBase.__call__`` beside the seeds, and the ``step`` that the seeds are a share of.
-
-    Draws then are those of the whole step. None: the seeds are all of it.
-    """
-
-    epoch: int = 0
-    batch_number: int | None = None
-    inputs: Any = None
-    times: Any = None
-    step: StepSeeds | None = None
-
-
-class Draw(NamedTuple):
-    """The random keys of one call of a sampler.
-
-    ``contexts``: the number that goes into the random key of each context, int64 ``[num_contexts]``; None: its index in
-    this call. A share of a step passes the index in the whole step, a sampler whose seeds draw on their own their ids.
-    """
-
-    key: int
-    epoch_key: int  # all batches of the epoch share it
-    batch_number: int | None  # None where a hash of the seeds tells batches apart
-    contexts: Ints | None = None
 
 
 class _Missing:
@@ -163,8 +130,8 @@ class SamplerBase(ABC):
         """Return a sampler like this one that draws by operations of torch on ``device``; batches are the same.
 
         They are so bit for bit. The edges are copied to the device once (on the CPU they are shared), batches are made
-        there, and only sizes come back. Seeds are checked on the CPU, and columns of the graph stay where they are. On
-        the CPU the compiled loops are faster.
+        on it, and only sizes come back. Seeds are checked on the CPU, and the graph keeps its columns where they are.
+        On the CPU the compiled loops are faster.
 
         Uniform draws by ``NeighborSampler``, and ``FullSampler``, have this form, in a graph of one relation that lies
         on one process. Raises TypeError for other samplers and settings, ValueError for a device that is not there, or

@@ -35,7 +35,7 @@ class Reader(NamedTuple):
     weight_type: type[np.float32] | type[np.float64]  # of estimator weights: float64 where the ``weight`` column is
     mask: NDArray[np.bool_] | None  # which edges the filter keeps, ``[num_edges]``; None: all
     left_out: Ints | None = None  # ids of the edges that ``without_edges`` leaves out
-    placed_weights: Any = None  # ``weights`` where the form of the edges draws
+    placed_weights: Any = None  # ``weights`` as an array of another form, which draws; None: they are one of the form
 
     @classmethod
     def of(cls, graph: Graph, direction: str, edge_filter: EdgeMask | None, weight: str | None) -> Reader:
@@ -49,7 +49,7 @@ class Reader(NamedTuple):
         weights = edge_numbers(graph, weight, "weight")
         # integers are read as float64, but their weights are float32
         kind = np.float64 if is_float64(graph, weight) else np.float32
-        return cls(edges, weights, kind, mask, placed_weights=weights)
+        return cls(edges, weights, kind, mask)
 
     def in_form(self, form: Form) -> Reader:
         """Return the same for draws in another form."""
@@ -71,7 +71,8 @@ class Reader(NamedTuple):
         """Return the weights of the edges at ``positions`` times ``factor``, ``[E]`` each (None: 1)."""
         if self.weights is None:
             return np.ones(len(positions)) if factor is None else factor
-        weights: Array = self.edges.form.take(self.placed_weights, self.edges.ids(positions))
+        placed = self.weights if self.placed_weights is None else self.placed_weights
+        weights: Array = self.edges.form.take(placed, self.edges.ids(positions))
         return weights if factor is None else weights * factor
 
     def estimator_weight(self, weights: Array) -> Tensor:

@@ -23,8 +23,8 @@ from nodeflow._peers.routes import Routes, narrowed
 from nodeflow._rows.rows import as_array, from_numpy
 from nodeflow.graph import Graph
 from nodeflow.random import Random
-from nodeflow.sampling._base import Call
 from nodeflow.sampling._bound import Candidates, Reader
+from nodeflow.sampling._call import Call
 from nodeflow.sampling._choice import Choice, check_choice, parent_eid
 
 if TYPE_CHECKING:
@@ -98,8 +98,7 @@ def with_rows_of(sampler: AnySampler, nodes: Ints) -> AnySampler:
     kinds = NOTHING if layout.is_plain else column.pop(0)
     edges = Edges._trusted(indptr, indices, None, whole=whole)
     edges = edges.by_kind(lambda: kinds, own=layout.restricted(rows), whole=layout)
-    weights = column[0] if column else None
-    return sampler.with_reader(Reader(edges, weights, reader.weight_type, None, placed_weights=weights))
+    return sampler.with_reader(Reader(edges, column[0] if column else None, reader.weight_type, None))
 
 
 def squared_norms(sources: Array, weights: Array | None, size: int) -> Floats:

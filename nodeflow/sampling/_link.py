@@ -19,7 +19,8 @@ from nodeflow._rows.rows import fetch_rows
 from nodeflow.flow import NodeFlow
 from nodeflow.random import derive_key, hash_ids
 from nodeflow.sampling import _link_parts as checks
-from nodeflow.sampling._base import Call, Draw, SamplerBase, StepSeeds
+from nodeflow.sampling._base import SamplerBase
+from nodeflow.sampling._call import Call, Draw, StepSeeds
 from nodeflow.sampling._link_parts import MARKS, Exclude, LinkLayout, LinksByName, paired
 from nodeflow.sampling._negative import LAWS, Known, Negatives, Pairs, whole_weights
 from nodeflow.sampling._sampler import check_draws

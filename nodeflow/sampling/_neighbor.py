@@ -14,7 +14,7 @@ from nodeflow._edges.edges import Edges
 from nodeflow._edges.numbering import distinct_in_order
 from nodeflow.flow import NodeFlow
 from nodeflow.graph import Graph
-from nodeflow.sampling._base import Draw
+from nodeflow.sampling._call import Draw
 from nodeflow.sampling._kinds import Fanout, check_fanouts
 from nodeflow.sampling._options import FullOptions, RowOptions
 from nodeflow.sampling._pps import Proportional

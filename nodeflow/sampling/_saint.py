@@ -17,8 +17,8 @@ from nodeflow._edges.edges import NOTHING, Edges, contains
 from nodeflow.flow import NodeFlow
 from nodeflow.graph import Graph
 from nodeflow.random import Random
-from nodeflow.sampling._base import Call
 from nodeflow.sampling._bound import Reader
+from nodeflow.sampling._call import Call
 from nodeflow.sampling._distributed import norms_of_sources
 from nodeflow.sampling._options import SubgraphOptions
 from nodeflow.sampling._sampler import check_draws

@@ -15,8 +15,8 @@ from nodeflow._edges.forms import COMPILED
 from nodeflow.flow import NodeFlow
 from nodeflow.graph import Graph
 from nodeflow.random import Random, derive_key
-from nodeflow.sampling._base import Draw
 from nodeflow.sampling._bound import BoundSampler, Candidates
+from nodeflow.sampling._call import Draw
 from nodeflow.sampling._choice import Choice, assemble
 from nodeflow.sampling._distributed import choose_edges
 from nodeflow.sampling._options import SubgraphOptions

@@ -12,8 +12,8 @@ from nodeflow._edges.numbering import distinct_in_order
 from nodeflow.flow import NodeFlow, shared_node_flow
 from nodeflow.graph import Graph
 from nodeflow.ops import Structure
-from nodeflow.sampling._base import Call, Draw
 from nodeflow.sampling._bound import BoundSampler
+from nodeflow.sampling._call import Call, Draw
 from nodeflow.sampling._choice import first_rows
 from nodeflow.sampling._distributed import with_rows_of
 from nodeflow.sampling._kinds import Fanout, as_fanout, of_kinds

@@ -19,8 +19,8 @@ from nodeflow._peers.held import together
 from nodeflow.flow import Flow, Layer, NodeFlow, shared_node_flow
 from nodeflow.ops import Structure
 from nodeflow.random import Random
-from nodeflow.sampling._base import Draw
 from nodeflow.sampling._bound import BoundSampler, Reader
+from nodeflow.sampling._call import Draw
 from nodeflow.sampling._distributed import with_rows_of
 
 

@@ -17,7 +17,7 @@ from nodeflow._peers.held import together
 from nodeflow.flow import NodeFlow
 from nodeflow.graph import Graph
 from nodeflow.random import hash_ids
-from nodeflow.sampling._base import Call
+from nodeflow.sampling._call import Call
 from nodeflow.sampling._kinds import check_fanouts
 from nodeflow.sampling._options import RowOptions
 from nodeflow.sampling._pps import Proportional

@@ -330,8 +330,7 @@ class Task(ABC):
 
     def _coded_features(self) -> CodedRows | None:
         """Return features whose rows a network may never need, if it begins with sums; None where they are needed."""
-        compute = self.settings.compute
-        if self.device.type != "cpu" or compute.compile or self.settings.storage.kind != "memory":
+        if self.settings.compute.compile:  # what is compiled reads plain rows, and the trial does not compile
             return None
         x = self.graph.ndata.get("feat")
         rows = x.rows if isinstance(x, FeatureRows) and x.rows.dtype == x.dtype else x

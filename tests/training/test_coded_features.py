@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,7 +14,7 @@ from torch import Tensor, nn
 from nodeflow import NodeFlow, storage
 from nodeflow._rows import coded
 from nodeflow._rows.coded import CodedTensor
-from nodeflow.datasets import Dataset
+from nodeflow.datasets import Dataset, read_folder
 from nodeflow.graph import with_frames
 from nodeflow.nn import GraphSAGE
 from nodeflow.storage import CodedRows
@@ -96,3 +97,14 @@ def test_where_features_are_plain(options: dict[str, Any], monkeypatch: pytest.M
     monkeypatch.setattr(torch, "compile", lambda module: module)
     trainer = Trainer(datasets()[0], settings(**options))
     assert is_coded(trainer) == ("compile" not in options and trainer.task.dtype == torch.float32)
+
+
+@pytest.mark.parametrize("storage_kind", ["memory", "file", "cached", "lookahead"])
+def test_only_rows_in_memory_stay_coded(storage_kind: str, tmp_path: Path) -> None:
+    data = datasets()[0]
+    data.save(tmp_path / "data")
+    trainer = Trainer(read_folder(tmp_path / "data"), settings(storage=storage_kind, epochs=1))
+    assert is_coded(trainer) == (storage_kind == "memory")
+    assert trainer.run().records[0].loss == pytest.approx(
+        Trainer(data, settings(epochs=1)).run().records[0].loss, rel=1e-4
+    )
