@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
-from rank_worker import Run
+from rank_worker import Run, leave
 
 sys.path.append(str(Path(__file__).parents[1]))
 from namespaces import carried
@@ -41,7 +41,8 @@ def main() -> None:
     if dist.get_rank() == 0:
         found = {"losses": total.tolist(), "seconds": seconds, "bytes": moved, "told": told}
         output.write_text(json.dumps(found))
-    dist.destroy_process_group()
+    del run
+    leave()
 
 
 def _told(run: Run) -> int:

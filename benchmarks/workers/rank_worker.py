@@ -4,6 +4,7 @@
 arguments as JSON; the answer is what the function of that name returns here. All processes get the same lines.
 """
 
+import gc
 import hashlib
 import json
 import os
@@ -51,6 +52,24 @@ def rows_of(graph: Graph, name: str, nodes: Tensor) -> Tensor:
     return column[nodes] if isinstance(column, Tensor) else column.fetch(nodes)
 
 
+class Gradients:
+    """Takes the mean of gradients over all processes, at once, and adds up the ``seconds`` that it takes.
+
+    Not a part of ``Run``: torch keeps it as long as the model, which a run has, and neither would ever be freed.
+    """
+
+    seconds = 0.0
+
+    def reduced(self, _: object, bucket: dist.GradBucket) -> torch.futures.Future[Tensor]:
+        begun = perf_counter()
+        gradients = bucket.buffer().div_(dist.get_world_size())
+        dist.all_reduce(gradients)
+        self.seconds += perf_counter() - begun
+        done: torch.futures.Future[Tensor] = torch.futures.Future()
+        done.set_result(gradients)
+        return done
+
+
 class Run:
     """A loader, and for training a model, with what they need; ``options`` are those of a job.
 
@@ -60,7 +79,7 @@ class Run:
     """
 
     def __init__(self, options: dict[str, Any]) -> None:
-        self.options, self.seconds_of_gradients = options, 0.0
+        self.options, self.gradients = options, Gradients()
         self.graph = opened(options["folder"], options.get("hot", 0.0))
         sampler = NeighborSampler(self.graph, options["fanouts"])
         seeds = torch.from_numpy(np.load(options["seeds"]))
@@ -78,18 +97,8 @@ class Run:
         self.model: nn.Module = self.net
         if dist.get_world_size() > 1:
             self.model = nn.parallel.DistributedDataParallel(self.net)
-            self.model.register_comm_hook(None, self.reduced)
+            self.model.register_comm_hook(None, self.gradients.reduced)
         self.optimizer = torch.optim.Adam(self.net.parameters(), lr=options.get("lr", 0.003))
-
-    def reduced(self, _: object, bucket: dist.GradBucket) -> torch.futures.Future[Tensor]:
-        """Take the mean of gradients over all processes, at once, and add up the seconds that it takes."""
-        begun = perf_counter()
-        gradients = bucket.buffer().div_(dist.get_world_size())
-        dist.all_reduce(gradients)
-        self.seconds_of_gradients += perf_counter() - begun
-        done: torch.futures.Future[Tensor] = torch.futures.Future()
-        done.set_result(gradients)
-        return done
 
     def batches(self) -> Iterator[NodeFlow]:
         return islice(self.loader, self.options.get("steps"))
@@ -157,7 +166,7 @@ def timed(options: dict[str, Any]) -> dict[str, Any]:
         os.sched_setaffinity(0, CORES if core is None else {sorted(CORES)[core]})
     run, seeds = run_of(options), 0
     counters = run.graph.peers.counters if isinstance(run.graph, DistributedGraph) else None
-    exchanging, reducing = 0.0 if counters is None else counters.seconds, run.seconds_of_gradients
+    exchanging, reducing = 0.0 if counters is None else counters.seconds, run.gradients.seconds
     dist.barrier()
     begun = perf_counter()
     for epoch in epochs:
@@ -168,7 +177,7 @@ def timed(options: dict[str, Any]) -> dict[str, Any]:
                 run.step(batch)
     seconds = perf_counter() - begun
     return {
-        "seconds": seconds, "seeds": seeds, "gradients": run.seconds_of_gradients - reducing,
+        "seconds": seconds, "seeds": seeds, "gradients": run.gradients.seconds - reducing,
         "exchanges": 0.0 if counters is None else counters.seconds - exchanging,
     }  # fmt: skip
 
@@ -219,6 +228,14 @@ def together(graph: Graph, ids: Any, rows: Any) -> tuple[Any, Any]:
 JOBS = {job.__name__: job for job in (communication, full_pass, timed, training, check)}
 
 
+def leave() -> None:
+    """Free what holds groups, and end these: a thread of theirs that still lives may abort the process at its end."""
+    runs.clear()
+    graphs.clear()
+    gc.collect()
+    dist.destroy_process_group()
+
+
 def main() -> None:
     rank, size, file = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
     torch.set_num_threads(1)
@@ -226,7 +243,7 @@ def main() -> None:
     for line in sys.stdin:
         name, options = json.loads(line)
         print(json.dumps(JOBS[name](options)), flush=True)
-    dist.destroy_process_group()
+    leave()
 
 
 if __name__ == "__main__":

@@ -23,6 +23,11 @@ from nodeflow._peers.watch import Watch
 from nodeflow._rows.rows import new_rows
 
 Bytes = NDArray[np.uint8]
+if dist.is_available():
+    # its functions keep, as a default argument, the group that is torch's default when they are imported, for ever; the
+    # group's threads would live to the end of the process, and one that then drops a tensor aborts it. So: now
+    import torch.distributed.nn.functional
+
 _LOST = ("gloo", "NCCL", "Connection closed")  # words of torch's errors when communication fails
 
 

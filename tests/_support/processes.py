@@ -14,6 +14,7 @@ import atexit
 import sys
 import torch
 import torch.distributed as dist
+import torch.distributed.nn.functional  # before there is a group, which it would keep
 
 torch.set_num_threads(1)
 rank, size, file = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]

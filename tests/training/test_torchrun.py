@@ -47,6 +47,27 @@ class Hurt(GraphSAGE):
         return super().forward(batch, h)
 '''
 
+ENDS = '''
+"""A model whose process, at its end, prints the names of its threads."""
+
+import atexit
+from contextlib import suppress
+from pathlib import Path
+
+from nodeflow.nn import GraphSAGE as Sage
+
+
+def threads():
+    names = []
+    for thread in Path("/proc/self/task").iterdir():
+        with suppress(OSError):  # it has just ended
+            names.append((thread / "comm").read_text().strip())
+    print("ends with", *names, flush=True)
+
+
+atexit.register(threads)
+'''
+
 
 @pytest.fixture
 def place(tmp_path: Path) -> Path:
@@ -141,6 +162,19 @@ def test_a_stopped_run_goes_on_with_another_number_of_processes(place: Path) -> 
     assert (code, errors) == (0, ""), output
     assert "goes on after epoch 1 and batch 3 of the next" in output
     check_close(place / "two", alone(place, "one", *SAME, "--batch-size", "20"))
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="threads are read from /proc")
+def test_no_thread_of_gloo_outlives_a_run(place: Path) -> None:
+    """One that drops a tensor while the interpreter ends aborts the process, once in some hundred runs."""
+    (place / "ends.py").write_text(ENDS)
+    options = [*SAME, "--epochs", "1", "--batch-size", "10", "--model", "ends:Sage", "--output", "two"]
+    code, output, errors = torchrun(place, "whole", *options)
+    assert (code, errors) == (0, "")
+    ends = re.findall("(?m)^ends with (.*)$", output)
+    assert len(ends) == 2, output
+    assert not re.findall("gloo", " ".join(ends))
 
 
 @pytest.mark.slow
