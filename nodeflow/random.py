@@ -22,13 +22,14 @@ from nodeflow._base.types import IdsLike
 __all__ = ["Random", "derive_key", "hash_ids"]
 
 _MASK: Final = (1 << 64) - 1
-_GOLDEN: Final = 0x9E3779B97F4A7C15
+GOLDEN: Final = 0x9E3779B97F4A7C15
 _START: Final = int.from_bytes(b"nodeflow", "big")
-_NEGATIVE: Final = 0xD1342543DE82EF95  # in place of _GOLDEN for a negative word
+_NEGATIVE: Final = 0xD1342543DE82EF95  # in place of GOLDEN for a negative word
 _MORE: Final = 0xAF251AF3B0F025B5  # for the bits of a word beyond its lowest 64
 
 
-def _mix(z: int) -> int:
+def mix(z: int) -> int:
+    """Return 64 random bits of a state of 64 bits: the finalizer of SplitMix64 (Steele, Lea, Flood 2014)."""
     z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & _MASK
     z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & _MASK
     return z ^ (z >> 31)
@@ -46,10 +47,10 @@ def derive_key(*words: int | str) -> int:
     key = _START
     for value in words:
         word = int.from_bytes(value.encode(), "big") if isinstance(value, str) else value
-        rest, step = (word, _GOLDEN) if word >= 0 else (~word, _NEGATIVE)
-        key = _mix(((key + step) & _MASK) ^ _mix(rest & _MASK))
+        rest, step = (word, GOLDEN) if word >= 0 else (~word, _NEGATIVE)
+        key = mix(((key + step) & _MASK) ^ mix(rest & _MASK))
         while rest := rest >> 64:
-            key = _mix(((key + _MORE) & _MASK) ^ _mix(rest & _MASK))
+            key = mix(((key + _MORE) & _MASK) ^ mix(rest & _MASK))
     return key
 
 

@@ -24,6 +24,7 @@ SAMPLERS: dict[str, Callable[[Graph, Any], Any]] = {
     "uniform, torch": lambda graph, fanouts: NeighborSampler(graph, fanouts).in_torch(),
     "reuse, torch": lambda graph, fanouts: NeighborSampler(graph, fanouts, reuse=True).in_torch(),
     "replace, torch": lambda graph, fanouts: NeighborSampler(graph, fanouts, replace=True).in_torch(),
+    "LABOR-0, torch": lambda graph, fanouts: LaborSampler(graph, fanouts).in_torch(),
     "LABOR-1": lambda graph, fanouts: LaborSampler(graph, fanouts, iterations=1),
 }
 

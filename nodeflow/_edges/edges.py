@@ -208,7 +208,7 @@ class Edges(Frozen):
 
     def in_form(self, form: Form) -> Edges:
         """Return the same edges for draws in another form."""
-        return self._changed(form=form, arrays=None)
+        return self if form is self.form else self._changed(form=form, arrays=None)
 
     def _changed(self, **changes: Any) -> Edges:
         names = ("node_rows", "whole_rows", "whole", "patch", "form", "arrays")
@@ -244,7 +244,7 @@ class Patch(Frozen):
             kept = np.flatnonzero(stays)
             positions = positions[kept]
             ends = np.searchsorted(kept, indptr)
-            return Edges._trusted(ends, whole.indices[positions], whole.ids(positions)), positions
+            return Edges._trusted(ends, whole.indices[positions], whole.in_form(COMPILED).ids(positions)), positions
 
         # made when first asked for: it takes memory for all edges of the rows, and some samplers need only left_out
         self._set(rows=rows, left_out=left_out, _copied=Lazy(copied))

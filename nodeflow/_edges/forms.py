@@ -24,7 +24,7 @@ from nodeflow._base.types import Array
 from nodeflow._edges.numbering import Numbering
 from nodeflow._rows.rows import from_numpy
 from nodeflow._tensors.numbering import Numbering as TensorNumbering
-from nodeflow._tensors.ragged import spread
+from nodeflow._tensors.ragged import entries_of, spread
 
 
 class Loop(NamedTuple):
@@ -70,6 +70,14 @@ class Form(ABC, Frozen):
         """Return the entries of an array at ``index``."""
 
     @abstractmethod
+    def spread(self, values: Any, indptr: Any, size: int) -> Any:
+        """Return the value of each row once for each of its entries, ``[size]``."""
+
+    @abstractmethod
+    def search(self, ascending: Any, values: Any) -> Any:
+        """Return how many of ``ascending`` are below each value."""
+
+    @abstractmethod
     def wide(self, ids: Any) -> Any:
         """Return ids as int64, shared where they are."""
 
@@ -88,6 +96,12 @@ class Form(ABC, Frozen):
     @abstractmethod
     def inverse_rate(self, degree: Any, indptr: Any, size: int) -> Any:
         """Return degree / number of drawn edges of the row, for each of ``size`` drawn edges, float64."""
+
+    def contains(self, ascending: Any, values: Any) -> Any:
+        """Return for each of ``values`` whether it is among ``ascending``."""
+        if not len(ascending):
+            return values != values
+        return self.take(ascending, self.search(ascending, values).clip(max=len(ascending) - 1)) == values
 
     @abstractmethod
     def weights(self, numbers: Any, kind: type[np.floating[Any]]) -> Tensor:
@@ -121,6 +135,12 @@ class Compiled(Form):
 
     def take(self, values: Any, index: Any) -> Any:
         return values[index]
+
+    def spread(self, values: Any, indptr: Any, size: int) -> Any:
+        return np.repeat(values, np.diff(indptr))
+
+    def search(self, ascending: Any, values: Any) -> Any:
+        return np.searchsorted(ascending, values)
 
     def wide(self, ids: Any) -> Any:
         return ids.astype(np.int64, copy=False)
@@ -188,6 +208,12 @@ class InTorch(Form):
     def take(self, values: Any, index: Any) -> Any:
         return values.index_select(0, index)
 
+    def spread(self, values: Any, indptr: Any, size: int) -> Any:
+        return spread(values, indptr, size)
+
+    def search(self, ascending: Any, values: Any) -> Any:
+        return torch.searchsorted(ascending, values)
+
     def wide(self, ids: Any) -> Any:
         return ids.long()
 
@@ -211,6 +237,22 @@ class InTorch(Form):
 
 COMPILED = Compiled()
 """The form of edges that nothing else was asked of."""
+
+ENTRIES = Loop(kernels.csr.csr_rows, entries_of)
+"""``(indptr, positions)`` of the entries of some rows, in the order in which the rows are given."""
+
+
+class Placed:
+    """Arrays on the host that draws read, placed once for each form that asks for them."""
+
+    def __init__(self, *arrays: Array) -> None:
+        self._arrays, self._by_form = arrays, dict[str, tuple[Any, ...]]()
+
+    def at(self, form: Form) -> tuple[Any, ...]:
+        """Return them as arrays of a form."""
+        if form.name not in self._by_form:
+            self._by_form[form.name] = tuple(map(form.array, self._arrays))
+        return self._by_form[form.name]
 
 
 class Arrays(NamedTuple):

@@ -10,9 +10,12 @@ import numpy as np
 from nodeflow import _kernels as kernels
 from nodeflow._base.checks import Ints
 from nodeflow._base.frozen import Frozen
+from nodeflow._edges.forms import COMPILED, Form, Loop, Placed
+from nodeflow._tensors.node_rows import rows_of_nodes
 
 NO_KINDS: Ints = np.zeros(0, np.int64)
 """Kinds of rows where there is only one."""
+_ROWS_OF_NODES = Loop(kernels.csr.rows_of_nodes, rows_of_nodes)
 
 
 class NodeRows(Frozen):
@@ -30,12 +33,13 @@ class NodeRows(Frozen):
     (8, (array([6, 7, 1]), array([0, 2, 0]), array([0, 2, 3])))
     """
 
-    __slots__ = ("begins", "ends", "first_kind", "kinds", "num_kinds")
+    __slots__ = ("_placed", "begins", "ends", "first_kind", "kinds", "num_kinds")
     ends: Ints
     begins: Ints
     first_kind: Ints
     kinds: Ints
     num_kinds: int
+    _placed: Placed
 
     def __init__(self, ends: Sequence[int] | Ints, kinds: Sequence[Sequence[int] | Ints]) -> None:
         sizes = np.diff(ends, prepend=0)
@@ -45,6 +49,7 @@ class NodeRows(Frozen):
         self._set(begins=np.concatenate([[0], np.cumsum(sizes * counts)]).astype(np.int64))
         self._set(first_kind=np.concatenate([[0], np.cumsum(counts)]).astype(np.int64))
         self._set(num_kinds=int(all_kinds.max(initial=0)) + 1)
+        self._set(_placed=Placed(self.ends, self.begins, self.first_kind, self.kinds))
 
     @classmethod
     @lru_cache(maxsize=256)
@@ -67,19 +72,14 @@ class NodeRows(Frozen):
         """Whether the rows are the nodes."""
         return len(self.ends) == 1 and len(self.kinds) == 1
 
-    def of(self, nodes: Ints) -> tuple[Ints, Ints, Ints]:
+    def of(self, nodes: Ints, form: Form = COMPILED) -> tuple[Ints, Ints, Ints]:
         """Return the rows of nodes, node by node, their kinds, and where the rows of each node begin ``[k + 1]``.
 
-        Where the rows are the nodes, kinds are not listed, since there is only one.
+        Arrays are those of ``form``. Where the rows are the nodes, kinds are not listed, since there is only one.
         """
         if self.is_plain:
             return nodes, NO_KINDS, np.arange(len(nodes) + 1)
-        ranges = self.ends, self.begins, self.first_kind, self.kinds
-        return kernels.csr.rows_of_nodes(nodes, *ranges)  # type: ignore[no-any-return]
-
-    def per_row(self, values: Ints, begins: Ints) -> Ints:
-        """Return the value of each node once for each of its rows, which begin at ``begins`` (see ``of``)."""
-        return values if self.is_plain else np.repeat(values, np.diff(begins))
+        return form.of(_ROWS_OF_NODES)(nodes, *self._placed.at(form))  # type: ignore[no-any-return]
 
     def first(self, nodes: Ints) -> tuple[Ints, Ints]:
         """Return the first row of each node, and the number of its rows."""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 import torch
 from torch import Tensor
 
 from nodeflow._tensors.bits import bounded, stream
-from nodeflow._tensors.ragged import ends_of, places, repeated
+from nodeflow._tensors.ragged import ends_of, places, repeated, spans
 
 _SHORT: Final = 64  # up to this fanout rows draw as many numbers, whatever they keep
 
@@ -19,53 +20,100 @@ def draw(
     rows: Tensor,
     ident: Tensor,
     key: int,
-    fanout: int,
+    counts: Sequence[int],
+    kinds: Tensor,
     *,
     replace: bool,
     left_out: Tensor,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Return ``(indptr of the draw [n + 1], degree [n], positions [E], sources [E])`` of n ``rows``, int64.
 
-    Row i draws ``fanout`` of its edges (-1: all) from the stream of ``ident[i]``. The edges at the positions
-    ``left_out`` (ascending) do not count.
+    ``counts`` has the number of edges that rows of each kind draw (-1: all), and ``kinds`` the kind of each row, which
+    is not read where there is one. Row i draws from the stream of ``ident[i]``. The edges at the positions ``left_out``
+    (ascending) do not count.
     """
-    begin, end = indptr.index_select(0, rows), indptr.index_select(0, rows + 1)
+    begin, end = spans(indptr, rows)
     if len(left_out):  # positions among the edges that stay
         begin, end = (ends - torch.searchsorted(left_out, ends) for ends in (begin, end))
     degree = end - begin
-    wanted = degree if fanout < 0 else fanout * (degree > 0) if replace else degree.clamp(max=fanout)
-    out, most = ends_of(wanted), len(indices)
-    if fanout < 0:
-        row, pick = places(out, int(out[-1]))  # waits
-    else:
-        row, pick = _picks(stream(key, ident), degree, wanted, out, fanout, most, replace=replace)
-    positions = begin.index_select(0, row).add_(pick)
+    out, positions = draw_between(begin, degree, ident, key, counts, kinds, len(indices), replace=replace)
     if len(left_out):
         stay = left_out - torch.arange(len(left_out), device=left_out.device)
         positions += torch.searchsorted(stay, positions, right=True)
     return out, degree, positions, indices.index_select(0, positions).long()
 
 
-def _picks(
-    start: Tensor, degree: Tensor, wanted: Tensor, out: Tensor, fanout: int, most: int, *, replace: bool
+def draw_between(
+    begin: Tensor,
+    degree: Tensor,
+    ident: Tensor,
+    key: int,
+    counts: Sequence[int],
+    kinds: Tensor,
+    most: int,
+    *,
+    replace: bool,
 ) -> tuple[Tensor, Tensor]:
-    """Return the row of each drawn edge, and which edge of the row it is, int64 ``[E]`` each."""
-    longest, before = min(fanout, most) if not replace else fanout, degree - wanted
+    """Return ``(indptr of the draw [n + 1], positions [E])`` of rows that begin at positions of their own.
+
+    No row has more than ``most`` edges.
+    """
+    fanout = per_kind(counts, kinds, degree)
+    wanted = number_drawn(degree, fanout, replace=replace)
+    out, largest = ends_of(wanted), max(counts)
+    if largest < 0:
+        row, pick = places(out, int(out[-1]))  # waits
+        return out, begin.index_select(0, row).add_(pick)
+    # a row that keeps all its edges may be longer than what others draw
+    longest = largest if replace else min(largest, most)
+    row, nth, pick = _picks(stream(key, ident), degree, wanted, out, longest, most, min(counts) < 0, replace=replace)
+    if not replace:
+        pick = _subsets(pick, row, nth, (degree - wanted).index_select(0, row), longest, most)
+    elif min(counts) < 0:
+        pick = torch.where(fanout.index_select(0, row) < 0, nth, pick)
+    return out, begin.index_select(0, row).add_(pick)
+
+
+def per_kind(numbers: Sequence[int], kinds: Tensor, like: Tensor) -> Tensor:
+    """Return the number of the kind of each row, int64 ``[n]``; ``kinds`` is not read where there is one number."""
+    if len(numbers) == 1:
+        return torch.full_like(like, numbers[0])
+    return torch.tensor(numbers, dtype=torch.int64, device=like.device).index_select(0, kinds)
+
+
+def number_drawn(degree: Tensor, fanout: Tensor, *, replace: bool) -> Tensor:
+    """Return how many edges rows draw, int64 ``[n]``; a fanout of -1 is all."""
+    some = fanout * (degree > 0) if replace else torch.minimum(degree, fanout)
+    return torch.where(fanout < 0, degree, some)
+
+
+def _picks(
+    start: Tensor,
+    degree: Tensor,
+    wanted: Tensor,
+    out: Tensor,
+    longest: int,
+    most: int,
+    some_all: bool,
+    *,
+    replace: bool,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Return the row of each drawn edge, which draw of the row it is, and the number drawn, int64 ``[E]`` each."""
 
     def numbers(row: Tensor, nth: Tensor, read: Tensor | None) -> tuple[Tensor, int]:
         bound = degree.index_select(0, row) if replace else before.index_select(0, row).add_(nth).add_(1)
         return bounded(start, row, nth, bound.clamp_(min=1), most, read)
 
-    if longest > _SHORT:
+    before = degree - wanted
+    if some_all or longest > _SHORT:
         row, nth = places(out, int(out[-1]))  # waits
-        pick = numbers(row, nth, None)[0]
-    else:  # all rows draw as if they were long, before it is known how many edges there are: that saves a wait
-        count = len(degree)
-        every = torch.arange(count, device=out.device).repeat_interleave(longest)
-        pick, size = numbers(every, torch.arange(longest, device=out.device).repeat(count), out[-1])
-        row, nth = places(out, size)
-        pick = pick.index_select(0, row * longest + nth)
-    return row, pick if replace else _subsets(pick, row, nth, before.index_select(0, row), longest, most)
+        return row, nth, numbers(row, nth, None)[0]
+    # all rows draw as if they were long, before it is known how many edges there are: that saves a wait
+    count = len(degree)
+    every = torch.arange(count, device=out.device).repeat_interleave(longest)
+    pick, size = numbers(every, torch.arange(longest, device=out.device).repeat(count), out[-1])
+    row, nth = places(out, size)
+    return row, nth, pick.index_select(0, row * longest + nth)
 
 
 def _subsets(pick: Tensor, row: Tensor, nth: Tensor, before: Tensor, longest: int, most: int) -> Tensor:

@@ -133,8 +133,9 @@ class SamplerBase(ABC):
         on it, and only sizes come back. Seeds are checked on the CPU, and the graph keeps its columns where they are.
         On the CPU the compiled loops are faster.
 
-        Uniform draws by ``NeighborSampler``, and ``FullSampler``, have this form, in a graph of one relation that lies
-        on one process. Raises TypeError for other samplers and settings, ValueError for a device that is not there, or
+        ``FullSampler`` has this form, and so have ``NeighborSampler`` and ``TemporalNeighborSampler`` without ``prob``,
+        and ``LaborSampler`` with ``iterations=0``, Poisson draws and Horvitz-Thompson weights, in a graph that lies on
+        one process. Raises TypeError for other samplers and settings, ValueError for a device that is not there, or
         that cannot hold the numbers (float64, which Apple's GPUs lack).
 
         >>> from nodeflow import NeighborSampler
@@ -146,7 +147,9 @@ class SamplerBase(ABC):
 
     def _lacks_torch(self) -> str:
         """Return why there is no form in torch for these settings, and what has one; empty where there is one."""
-        return "NeighborSampler and FullSampler have a form in operations of torch"
+        return (
+            "NeighborSampler, FullSampler, TemporalNeighborSampler and LaborSampler have a form in operations of torch"
+        )
 
     @property
     def settings(self) -> dict[str, Any]:

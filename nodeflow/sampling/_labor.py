@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, Unpack
+from typing import Any, NamedTuple, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,7 @@ from nodeflow.random import derive_key
 from nodeflow.sampling._choice import Choice
 from nodeflow.sampling._kinds import check_fanouts
 from nodeflow.sampling._options import RowOptions
+from nodeflow.sampling._poisson import INVERSES, POISSON, fanouts_of
 from nodeflow.sampling._rows import DrawingRows, Drawn, RowSampler
 from nodeflow.sampling._sampler import Step
 
@@ -103,6 +104,7 @@ class LaborSampler(RowSampler):
 
     draws_as = "labor"
     fixed_sizes = False
+    has_torch_form = True
 
     def __init__(
         self,
@@ -144,16 +146,25 @@ class LaborSampler(RowSampler):
             edges, size = self.reader.edges, self.graph.num_nodes
             self._repeats: tuple[Ints, Ints] = kernels.labor.find_repeats(edges.indptr, edges.indices, size)
 
+    def _loops_only(self) -> str:
+        of = {"iterations": (self.iterations, 0), "method": (self.method, "poisson")}
+        of["estimator"] = self.estimator, "horvitz-thompson"
+        other = [f"{name}={has!r}" for name, (has, needs) in of.items() if has != needs]
+        needs = "iterations=0, method='poisson' and estimator='horvitz-thompson'"
+        return f"{other[0]} has no form in operations of torch; {needs} have" if other else ""
+
     def draw_rows(self, edges: Edges, rows: DrawingRows, step: Step) -> Drawn:
-        numbers, plan = self._numbers(step), (edges.indptr, rows.numbers, self._counts[step.flow], rows.kinds)
-        indptr, begin, degree = kernels.uniform.plan(*plan, False, NOTHING)
-        fanout, degree = self._fanouts(rows, degree, step)
+        numbers, counts, form = self._numbers(step), self._counts[step.flow], edges.form
         if self.method == "poisson":
-            expected = int(indptr[-1])
-            ends, positions, src = kernels.labor.draw_poisson(begin, degree, edges.indices, fanout, *numbers, expected)
-            return Drawn(
-                ends, positions, src, lambda: self._scaled(_inverses(fanout, degree, ends), ends, degree), False
-            )
+            indptr, positions, src, fanout, degree = form.of(POISSON)(edges, rows, counts, numbers)
+            size = len(src)
+
+            def inverse() -> Any:
+                return self._scaled(form.of(INVERSES)(fanout, degree, indptr, size), indptr, degree)
+
+            return Drawn(indptr, positions, src, inverse, False)
+        indptr, begin, degree = kernels.uniform.plan(edges.indptr, rows.numbers, counts, rows.kinds, False, NOTHING)
+        _, degree = fanouts_of(counts, rows, degree)
         if edges is self.reader.edges:
             again = self._repeats
         else:  # of a few rows, at a cost that does not depend on the size of the graph
@@ -161,7 +172,7 @@ class LaborSampler(RowSampler):
             again = kernels.labor.find_repeats(edges.indptr, local, len(nodes))
         positions, src = np.empty(indptr[-1], np.int64), np.empty(indptr[-1], np.int64)
         kernels.labor.draw_smallest(begin, degree, edges.indices, *numbers, *again, indptr, positions, src)
-        form, size = edges.form, len(src)
+        size = len(src)
         return Drawn(indptr, positions, src, lambda: form.inverse_rate(degree, indptr, size), False)
 
     def choose(self, dst: Tensor, step: Step) -> Choice:
@@ -169,7 +180,7 @@ class LaborSampler(RowSampler):
             return super().choose(dst, step)
         rows, begins = self._rows_of(dst, step)
         laid, numbers = self._layout(rows), self._numbers(step)
-        fanout, degree = self._fanouts(rows, laid.degree, step)
+        fanout, degree = fanouts_of(self._counts[step.flow], rows, laid.degree)
         laid = laid._replace(degree=degree)
         edges = laid.begin, degree, laid.indices
         pi, codes = outside(laid.size, np.float64), outside(laid.size, np.uint8)
@@ -195,12 +206,6 @@ class LaborSampler(RowSampler):
         positions = kept if laid.candidates is None else laid.candidates[kept]
         drawn = Drawn(indptr, positions, src, lambda: self._scaled(scale, indptr, degree), True)
         return self._choice(drawn, rows, begins, step)
-
-    def _fanouts(self, rows: DrawingRows, degree: Ints, step: Step) -> tuple[Ints, Ints]:
-        """The fanout of every row, and its degree, which counts as 0 where the fanout is 0."""
-        counts = self._counts[step.flow]
-        fanout = counts[rows.kinds] if len(counts) > 1 else np.full(len(degree), counts[0])
-        return fanout, np.where(fanout == 0, 0, degree)
 
     def _layout(self, rows: DrawingRows) -> _Layout:
         edges, size = self.reader.edges, self.graph.num_nodes
@@ -276,12 +281,6 @@ class LaborSampler(RowSampler):
         window, passed = divmod(step.batch_number, period)
         keys = [derive_key(base, window), derive_key(base, window + 1), derive_key(shared, _PHASE)]
         return np.array(keys, np.uint64), np.uint32(-(-passed * _WORDS // period))
-
-
-def _inverses(fanout: Ints, degree: Ints, indptr: Ints) -> NDArray[np.float64]:
-    """Return 1 / p of every drawn edge, where p is rounded up to a multiple of 2**-32, as in ``draw_poisson``."""
-    inverse = _WORDS / np.ceil(kernels.labor.labor0_rates(fanout, degree) * _WORDS)
-    return np.repeat(inverse, np.diff(indptr))
 
 
 def _iterations(value: object) -> int | str:

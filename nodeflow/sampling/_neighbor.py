@@ -114,15 +114,8 @@ class NeighborSampler(RowSampler):
         """Return the checked fanouts; a subclass may allow other values."""
         return check_fanouts(fanouts, edge_type=edge_type, repeated=self.replace)
 
-    def _lacks_torch(self) -> str:
-        if not vars(type(self)).get("has_torch_form", False):
-            return super()._lacks_torch()
-        if self.prob is not None:
-            return "draws with prob have no form in operations of torch; uniform ones have"
-        if not self.kinds.rows.is_plain or self.edge_type is not None:
-            return "draws of several relations have no form in operations of torch; those of a graph of one have"
-        several = self.graph.peers.size > 1
-        return "the graph lies on several processes; draws of one process have a form in torch" if several else ""
+    def _loops_only(self) -> str:
+        return "" if self.prob is None else "draws with prob have no form in operations of torch; uniform ones have"
 
     def read_graph(self) -> None:
         super().read_graph()

@@ -7,15 +7,14 @@ from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, NamedTuple, Self, Unpack
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from nodeflow import _kernels as kernels
 from nodeflow._base.checks import Ints, as_ids, check_indptr, check_length, describe
 from nodeflow._base.frozen import Lazy
 from nodeflow._base.types import Array
-from nodeflow._edges.edges import NOTHING, Edges, contains
+from nodeflow._edges.edges import NOTHING, Edges
+from nodeflow._edges.forms import COMPILED, ENTRIES, Form
 from nodeflow.graph import Graph
 from nodeflow.sampling._bound import Reader
 from nodeflow.sampling._choice import Choice
@@ -119,6 +118,8 @@ class RowSampler(Sampler):
         """
 
     by_row = True
+    has_torch_form: ClassVar[bool] = False
+    """Whether this very class also draws in operations of torch; a class that derives from it may draw otherwise."""
     _is_ours: ClassVar[bool] = False
     kinds: Kinds
     """The kinds of edges, relations or types, of which each row has one."""
@@ -130,6 +131,18 @@ class RowSampler(Sampler):
     ) -> None:
         self.edge_type = edge_type
         super().__init__(graph, num_flows, **options)
+
+    def _lacks_torch(self) -> str:
+        if not vars(type(self)).get("has_torch_form", False):
+            return super()._lacks_torch()
+        several = self.graph.peers.size > 1
+        return (
+            "the graph lies on several processes; draws of one have a form in torch" if several else self._loops_only()
+        )
+
+    def _loops_only(self) -> str:
+        """Return why a class with a form in torch draws these settings in compiled loops only; "" where it does not."""
+        return ""
 
     def read_graph(self) -> None:
         super().read_graph()
@@ -156,7 +169,7 @@ class RowSampler(Sampler):
         number = super().estimand()
         unused = np.all([counts == 0 for counts in self._counts], axis=0)
         if len(self._counts) and unused.any():
-            edges = self.reader.edges
+            edges = self.reader.edges.in_form(COMPILED)
             row = unused[edges.node_rows.kinds_of(np.arange(edges.num_rows))]
             number[edges.parent_eid(np.flatnonzero(np.repeat(row, np.diff(edges.indptr))))] = 0
         return number
@@ -196,15 +209,20 @@ class RowSampler(Sampler):
     def _rows_of(self, dst: Tensor, step: Step) -> tuple[DrawingRows, Ints]:
         """The rows of the destinations, one after another, and where the rows of each begin, ``[num_dst + 1]``."""
         edges, nodes = self.reader.edges, self._nodes_of(dst, step)
-        ident, kinds, begins = edges.whole_rows.of(nodes)
+        form, layout = edges.form, edges.whole_rows
+        ident, kinds, begins = layout.of(nodes, form)
         places = edges.whole.rows_of(nodes)
         index = ident if places is nodes else edges.node_rows.of(places)[0]
         if step.contexts is None:
             return DrawingRows(index, ident, None, kinds), begins
-        array = edges.form.array
-        contexts = edges.whole_rows.per_row(array(step.contexts), begins)
-        root = contexts if step.roots is None else edges.whole_rows.per_row(array(step.roots), begins)
-        return DrawingRows(index, ident + edges.whole_rows.num_rows * root, contexts, kinds), begins
+
+        def per_row(of_nodes: Tensor) -> Any:
+            values = form.array(of_nodes)
+            return values if layout.is_plain else form.spread(values, begins, len(ident))
+
+        contexts = per_row(step.contexts)
+        root = contexts if step.roots is None else per_row(step.roots)
+        return DrawingRows(index, ident + layout.num_rows * root, contexts, kinds), begins
 
     def _choice(self, drawn: Drawn, rows: DrawingRows, begins: Ints, step: Step) -> Choice:
         """The edges drawn by each node as a Choice, with estimator weights: the ``weight`` column times ``inverse``."""
@@ -212,11 +230,12 @@ class RowSampler(Sampler):
         relations: Lazy[Tensor] | None = None
         if not reader.edges.whole_rows.is_plain:
             # the rows of a node draw at rates of their own
+            form, ends = reader.edges.form, indptr
             if self.edge_type is None:
-                sizes, of_rows = np.diff(indptr), rows.kinds.astype(np.int32)
-                relations = Lazy(lambda: torch.from_numpy(np.repeat(of_rows, sizes)))
+                of_rows = form.array(form.tensor(rows.kinds).int())
+                relations = Lazy(lambda: form.tensor(form.spread(of_rows, ends, len(positions))))
             several = bool(np.count_nonzero(self._counts[step.flow]) > 1) if self._counts else None
-            indptr, varies = indptr[begins], varies or several
+            indptr, varies = form.take(indptr, begins), varies or several
         if reader.weights is None and inverse is None:
             return Choice.of_kernel(indptr, positions, src, None, needs_weight=False, relations=relations)
 
@@ -228,14 +247,17 @@ class RowSampler(Sampler):
 
     def _draw_patched(self, edges: Edges, rows: DrawingRows, step: Step) -> Drawn:
         """Rows of which edges are left out draw from the copies in the patch, the others from the whole."""
-        patch = edges.patch
+        patch, form = edges.patch, edges.form
         assert patch is not None
-        hit = contains(patch.rows, rows.numbers)
-        if not hit.any():
+        patched = form.array(patch.rows)
+        hit = form.contains(patched, rows.numbers)
+        if not bool(hit.any()):
             return self.draw_rows(edges, rows, step)
         whole, copied = self.draw_rows(edges, rows.where(~hit), step), rows.where(hit)
-        part = self.draw_rows(patch.edges, copied._replace(numbers=np.searchsorted(patch.rows, copied.numbers)), step)
-        return _interleaved(whole, part._replace(positions=patch.positions[part.positions]), hit)
+        copied = copied._replace(numbers=form.search(patched, copied.numbers))
+        part = self.draw_rows(patch.edges.in_form(form), copied, step)
+        part = part._replace(positions=form.take(form.array(patch.positions), part.positions))
+        return _interleaved(whole, part, hit, form)
 
 
 def _check_drawn(drawn: object, num_rows: int, num_edges: int, num_nodes: int) -> None:
@@ -248,22 +270,25 @@ def _check_drawn(drawn: object, num_rows: int, num_edges: int, num_nodes: int) -
     check_length(as_ids(drawn.src, "src of the Drawn", num_nodes), "src of the Drawn", size, "position")
 
 
-def _interleaved(whole: Drawn, part: Drawn, from_part: NDArray[np.bool_]) -> Drawn:
+def _interleaved(whole: Drawn, part: Drawn, from_part: Any, form: Form) -> Drawn:
     """Merge two draws: row i is the next row of ``part`` where ``from_part[i]`` is True, else of ``whole``."""
-    joint = np.concatenate([whole.indptr, part.indptr[1:] + whole.indptr[-1]])
-    order = np.empty(len(from_part), np.int64)
-    order[~from_part] = np.arange(len(whole.indptr) - 1)
-    order[from_part] = np.arange(len(part.indptr) - 1) + len(whole.indptr) - 1
-    indptr, index = kernels.csr.csr_rows(joint, order)
+    joint = form.joined([whole.indptr, part.indptr[1:] + whole.indptr[-1]])
+    of_part = from_part.cumsum(0)
+    order = form.array(np.arange(len(from_part))) - of_part
+    order[from_part] = len(whole.indptr) - 2 + of_part[from_part]
+    indptr, index = form.of(ENTRIES)(joint, order)
     positions, src = (
-        np.concatenate([w, p])[index] for w, p in ((whole.positions, part.positions), (whole.src, part.src))
+        form.take(form.joined(pair), index) for pair in ((whole.positions, part.positions), (whole.src, part.src))
     )
     if whole.inverse is None and part.inverse is None:
         return Drawn(indptr, positions, src, None, False)
 
     def inverse() -> Array:
-        each = [np.ones(len(d.src)) if d.inverse is None else d.inverse() for d in (whole, part)]
-        joined: Array = np.concatenate(each)[index]
-        return joined
+        ones = (form.array(np.ones(len(drawn.src))) for drawn in (whole, part))
+        each = [
+            one if drawn.inverse is None else drawn.inverse() for drawn, one in zip((whole, part), ones, strict=True)
+        ]
+        inverses: Array = form.take(form.joined(each), index)
+        return inverses
 
     return Drawn(indptr, positions, src, inverse, None if whole.varies is None else whole.varies or part.varies)

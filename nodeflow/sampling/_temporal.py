@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Unpack
+from typing import Any, Unpack
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
-from nodeflow import _kernels as kernels
 from nodeflow._base.checks import as_count, as_flag, as_number, check_one_of
-from nodeflow._base.types import Array, Fanouts, SeedsLike
+from nodeflow._base.types import Fanouts, SeedsLike
 from nodeflow._edges.columns import edge_numbers
 from nodeflow._edges.edges import Edges
+from nodeflow._edges.forms import COMPILED, Placed
 from nodeflow._peers.held import together
 from nodeflow.flow import NodeFlow
 from nodeflow.graph import Graph
@@ -24,6 +25,7 @@ from nodeflow.sampling._pps import Proportional
 from nodeflow.sampling._rows import DrawingRows, Drawn, RowSampler
 from nodeflow.sampling._sampler import Step
 from nodeflow.sampling._times import NO_TIME, as_times, starts_of, times_of_edges
+from nodeflow.sampling._uniform import PAST, Window
 
 
 class TemporalNeighborSampler(RowSampler):
@@ -86,6 +88,7 @@ class TemporalNeighborSampler(RowSampler):
     """
 
     draws_as = "temporal"
+    has_torch_form = True
 
     def __init__(
         self,
@@ -129,11 +132,13 @@ class TemporalNeighborSampler(RowSampler):
         if falls.any():
             self.reader = self.reader._replace(edges=edges.sorted_by(stamps))
             stamps = stamps_of(self.reader.edges)
-        self._stamps: Array = np.array(stamps)  # whoever made the column may write to it later
+        self._stamps = Placed(np.array(stamps))  # whoever made the column may write to it later
+        self._integers, self._lowest = stamps.dtype.kind == "i", stamps.dtype.type(NO_TIME[stamps.dtype.kind])
+        self._longest = int(np.diff(edges.indptr).max(initial=0))
         self._prob = None if self.prob is None else edge_numbers(self.graph, self.prob, "prob", signed=False)
 
     def draw_batch(self, seeds: SeedsLike, call: Call) -> NodeFlow:
-        integers = self._stamps.dtype.kind == "i"
+        integers = self._integers
         with together(self.graph, "seeds of a batch"):
             ids, shape = self._seeds(seeds)
             stamps = as_times(call.times, shape, integers)
@@ -144,40 +149,40 @@ class TemporalNeighborSampler(RowSampler):
         if call.step is not None:
             draw = draw._replace(contexts=np.searchsorted(np.unique(whole), distinct))
         batch = self._shaped(self._sample(ids, draw, call._replace(times=distinct), contexts), ids, shape)
-        times_of = torch.from_numpy(distinct)
+        times_of = self.form.tensor(self.form.array(distinct))
         for layer in batch.layers:
             layer.data["time"] = times_of[layer.context]
         return batch
 
+    def _loops_only(self) -> str:
+        return "" if self._prob is None else "draws with prob have no form in operations of torch; uniform ones have"
+
     def draw_rows(self, edges: Edges, rows: DrawingRows, step: Step) -> Drawn:
-        patch, counts = self.reader.edges.patch, self._counts[step.flow]
-        stamps = self._stamps if edges is self.reader.edges or patch is None else self._stamps[patch.positions]
-        limits, which = step.inputs.times, rows.contexts
+        form, counts, limits = edges.form, self._counts[step.flow], step.inputs.times
+        (stamps,) = self._stamps.at(form)
+        if edges is not self.reader.edges and self.reader.edges.patch is not None:
+            stamps = form.take(stamps, form.array(self.reader.edges.patch.positions))
         starts = limits[:0] if self.since is None else starts_of(limits, self.since)
-        plan = edges.indptr, stamps, rows.numbers, limits, starts, stamps.dtype.type(NO_TIME[stamps.dtype.kind]), which
-        sizes, replace = (counts, self.replace) if self._prob is None else (np.full_like(counts, -1), False)
-        indptr, begin, num_past = kernels.uniform.plan_past(*plan, sizes, rows.kinds, replace, self.strict)
+        limits, starts = form.array(limits), form.array(starts)
+        window = Window(stamps, limits, starts, self._lowest, self._longest, self.strict)
         if self._prob is not None:
-            # tables of these rows' past alone: a table of all edges would also draw later ones
-            positions = np.repeat(begin - indptr[:-1], num_past) + np.arange(indptr[-1])
-            past = Edges._trusted(indptr, edges.indices[positions], edges.ids(positions))
-            rows = rows._replace(numbers=np.arange(len(begin)))
-            drawn = Proportional(past, self._prob).draw(past, rows, counts, step.random.key, replace=self.replace)
-            return drawn._replace(positions=positions[drawn.positions])
-        if self.strategy == "recent":
-            latest = np.diff(indptr)
-            begin, num_past = begin + num_past - latest, latest  # of which all are taken
-        positions, src = np.empty(indptr[-1], edges.position_type), np.empty(indptr[-1], np.int64)
-        key = np.uint64(step.random.key)
-        if self.replace and (counts >= 0).any():
-            keys = edges.indices, rows.ident, key, counts, rows.kinds
-            kernels.uniform.draw_with(begin, num_past, *keys, indptr, positions, src)
-        else:
-            kernels.uniform.draw_without(begin, num_past, edges.indices, rows.ident, key, indptr, positions, src)
+            return self._in_proportion(edges, rows, counts, window, step.random.key)
+        own = {"replace": self.replace, "recent": self.strategy == "recent"}
+        indptr, num_past, positions, src = form.of(PAST)(edges, rows, counts, step.random.key, window, **own)
         if (counts < 0).all() or self.strategy == "recent":
             return Drawn(indptr, positions, src, None, False)
-        form, size = edges.form, len(src)
+        size = len(src)
         return Drawn(indptr, positions, src, lambda: form.inverse_rate(num_past, indptr, size), False)
+
+    def _in_proportion(self, edges: Edges, rows: DrawingRows, counts: NDArray[Any], window: Window, key: int) -> Drawn:
+        """Draw by tables of these rows' past alone: a table of all edges would also draw later ones."""
+        assert self._prob is not None
+        indptr, begin, _ = window.plan(edges, rows, np.full_like(counts, -1), replace=False)
+        positions = np.repeat(begin - indptr[:-1], np.diff(indptr)) + np.arange(indptr[-1])
+        past = Edges._trusted(indptr, edges.indices[positions], edges.ids(positions))
+        rows = rows._replace(numbers=np.arange(len(begin)))
+        drawn = Proportional(past, self._prob).draw(past, rows, counts, key, replace=self.replace)
+        return drawn._replace(positions=positions[drawn.positions])
 
     def estimand(self, time: float | None = None) -> Tensor:
         """Return the numbers of ``BoundSampler.estimand``, and 0 for edges that a seed of this ``time`` does not see.
@@ -194,12 +199,13 @@ class TemporalNeighborSampler(RowSampler):
         if self._prob is not None:
             number[torch.from_numpy(self._prob == 0)] = 0
         if time is not None:
-            limit = as_times([time], (1,), self._stamps.dtype.kind == "i")[0]
-            late = self._stamps >= limit if self.strict else self._stamps > limit
-            edges, early = self.reader.edges, np.zeros(len(late), np.bool_)
+            (stamps,) = self._stamps.at(COMPILED)
+            limit = as_times([time], (1,), self._integers)[0]
+            late = stamps >= limit if self.strict else stamps > limit
+            edges, early = self.reader.edges.in_form(COMPILED), np.zeros(len(late), np.bool_)
             if self.since is not None:
-                last = np.append(self._stamps, 0)[np.maximum(edges.indptr[1:] - 1, 0)]
+                last = np.append(stamps, 0)[np.maximum(edges.indptr[1:] - 1, 0)]
                 timed = np.repeat(last > NO_TIME[last.dtype.kind], np.diff(edges.indptr))
-                early = timed & (self._stamps < starts_of(np.array([limit]), self.since))
+                early = timed & (stamps < starts_of(np.array([limit]), self.since))
             number[edges.parent_eid(np.flatnonzero(late | early))] = 0
         return number

@@ -1,16 +1,17 @@
-"""Uniform draws of rows in both forms: the compiled loop, and operations of torch."""
+"""Uniform draws of rows in both forms, compiled loops and operations of torch: of all edges, or of past ones."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from nodeflow import _kernels as kernels
+from nodeflow._base.checks import Ints
 from nodeflow._edges.edges import Edges
 from nodeflow._edges.forms import Loop
-from nodeflow._tensors import uniform
+from nodeflow._tensors import past, uniform
 
 if TYPE_CHECKING:
     from nodeflow.sampling._rows import DrawingRows
@@ -19,16 +20,24 @@ Result = tuple[Any, Any, Any, Any]
 """Where the edges of each row begin ``[n + 1]``, degrees ``[n]``, positions ``[E]`` and sources ``[E]``."""
 
 
-def _compiled(edges: Edges, rows: DrawingRows, counts: NDArray[Any], key: int, *, replace: bool) -> Result:
-    left_out = edges.left_out
-    plan = edges.indptr, rows.numbers, counts, rows.kinds, replace, left_out
-    indptr, begin, degree = kernels.uniform.plan(*plan)
+def _filled(
+    edges: Edges, rows: DrawingRows, counts: NDArray[Any], key: int, plan: tuple[Ints, Ints, Ints], *, replace: bool
+) -> Result:
+    """Draw what a plan says: how many edges each row draws, where those it draws from begin, and how many they are."""
+    indptr, begin, degree = plan
     positions, src = np.empty(indptr[-1], edges.position_type), np.empty(indptr[-1], np.int64)
     if replace and (counts >= 0).any():
         keys = edges.indices, rows.ident, np.uint64(key), counts, rows.kinds
         kernels.uniform.draw_with(begin, degree, *keys, indptr, positions, src)
     else:
         kernels.uniform.draw_without(begin, degree, edges.indices, rows.ident, np.uint64(key), indptr, positions, src)
+    return indptr, degree, positions, src
+
+
+def _compiled(edges: Edges, rows: DrawingRows, counts: NDArray[Any], key: int, *, replace: bool) -> Result:
+    left_out = edges.left_out
+    plan = kernels.uniform.plan(edges.indptr, rows.numbers, counts, rows.kinds, replace, left_out)
+    indptr, degree, positions, src = _filled(edges, rows, counts, key, plan, replace=replace)
     if len(left_out):
         kernels.uniform.step_over(edges.indptr, rows.numbers, left_out, edges.indices, indptr, positions, src)
     return indptr, degree, positions, src
@@ -36,9 +45,66 @@ def _compiled(edges: Edges, rows: DrawingRows, counts: NDArray[Any], key: int, *
 
 def _in_torch(edges: Edges, rows: DrawingRows, counts: NDArray[Any], key: int, *, replace: bool) -> Result:
     arrays, left_out = edges.arrays, edges.form.array(edges.left_out)
-    own = rows.numbers, rows.ident, key, int(counts[0])
-    return uniform.draw(arrays.indptr, arrays.indices, *own, replace=replace, left_out=left_out)  # type: ignore[arg-type]
+    own: Any = rows.numbers, rows.ident, key, counts.tolist(), rows.kinds
+    return uniform.draw(arrays.indptr, arrays.indices, *own, replace=replace, left_out=left_out)
 
 
 UNIFORM = Loop(_compiled, _in_torch)
 """How n rows draw ``counts`` edges, by kind (-1: all), without repeats or with ``replace``."""
+
+
+class Window(NamedTuple):
+    """The time of which edges count; arrays are those of the form.
+
+    Attributes:
+        stamps: the time of every edge by position, ascending in a row.
+        limits: the last time that counts, by context; with ``strict`` the first that does not.
+        starts: the first time that counts, by context; empty: no time is too early.
+        lowest: what stands for no time.
+        longest: no row has more edges.
+    """
+
+    stamps: Any
+    limits: Any
+    starts: Any
+    lowest: Any
+    longest: int
+    strict: bool
+
+    def plan(self, edges: Edges, rows: DrawingRows, counts: NDArray[Any], *, replace: bool) -> tuple[Ints, Ints, Ints]:
+        """Return what ``kernels.uniform.plan_past`` does."""
+        of_rows = edges.indptr, self.stamps, rows.numbers, self.limits, self.starts, self.lowest, rows.contexts
+        plan: tuple[Ints, Ints, Ints] = kernels.uniform.plan_past(*of_rows, counts, rows.kinds, replace, self.strict)
+        return plan
+
+
+def _compiled_past(
+    edges: Edges, rows: DrawingRows, counts: NDArray[Any], key: int, window: Window, *, replace: bool, recent: bool
+) -> Result:
+    indptr, begin, num_past = window.plan(edges, rows, counts, replace=replace)
+    if recent:
+        latest = np.diff(indptr)
+        begin, num_past = begin + num_past - latest, latest  # of which all are taken
+    return _filled(edges, rows, counts, key, (indptr, begin, num_past), replace=replace)
+
+
+def _past_in_torch(
+    edges: Edges, rows: DrawingRows, counts: NDArray[Any], key: int, window: Window, *, replace: bool, recent: bool
+) -> Result:
+    arrays, fanouts = edges.arrays, counts.tolist()
+    of_rows: Any = rows.numbers, rows.ident, rows.kinds, rows.contexts
+    numbers, ident, kinds, contexts = of_rows
+    times = window.limits, window.starts, window.lowest.item(), contexts, window.longest
+    begin, num_past = past.past(arrays.indptr, window.stamps, numbers, *times, strict=window.strict)
+    if recent:
+        latest = uniform.number_drawn(num_past, uniform.per_kind(fanouts, kinds, num_past), replace=False)
+        begin, num_past, fanouts = begin + num_past - latest, latest, [-1]
+    drawn = uniform.draw_between(begin, num_past, ident, key, fanouts, kinds, window.longest, replace=replace)
+    return drawn[0], num_past, drawn[1], arrays.indices.index_select(0, drawn[1]).long()
+
+
+PAST = Loop(_compiled_past, _past_in_torch)
+"""How n rows draw ``counts`` of their edges in a ``window``, as ``UNIFORM`` or, with ``recent``, the latest of them.
+
+Degrees are the numbers of these edges, with ``recent`` of those taken.
+"""

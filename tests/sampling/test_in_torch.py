@@ -8,15 +8,25 @@ from collections import Counter
 import numpy as np
 import pytest
 import torch
-from _support.sampler_families import FAMILIES, fingerprint, graph_of_all, sampled
+from _support.sampler_families import FAMILIES, call_of, fingerprint, graph_of_all, sampled
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from nodeflow import FullSampler, Graph, LinkSampler, NeighborSampler, NodeFlowLoader
+from nodeflow import (
+    FullSampler,
+    Graph,
+    LaborSampler,
+    LinkSampler,
+    NeighborSampler,
+    NodeFlowLoader,
+    TemporalNeighborSampler,
+)
+from nodeflow._tensors import labor
 from nodeflow.testing import check_sampler
 from nodeflow.testing._repeat_checks import global_states
 
 WITH_FORM = [
     "full", "neighbor", "neighbor, replace", "neighbor, reuse", "neighbor, disjoint", "neighbor, filter",
+    "neighbor, types", "temporal", "temporal, recent", "labor", "labor, dependent layers",
 ]  # fmt: skip
 OPTIONS = [{}, {"direction": "out"}, {"direction": "both"}, {"weight": "w"}, {"include_dst": False}]
 CASES = [(name, o) for name in WITH_FORM for o in OPTIONS if not (name == "neighbor, reuse" and "include_dst" in o)]
@@ -78,6 +88,73 @@ def test_keys_of_contexts_beyond_31_bits(hubs):
     assert first == again
 
 
+FANOUTS = [[3, 2], [{"writes": 2, "cites": -1}, 1], [{"at": 1}, {"rev_at": 0, "cites": 3, "writes": 65}]]
+
+
+@pytest.mark.parametrize("options", [{}, {"replace": True}, {"reuse": True}, {"disjoint": True}], ids=str)
+@pytest.mark.parametrize("fanouts", FANOUTS, ids=str)
+def test_relations(fanouts, options):
+    graph = Graph.typed(
+        {"author": 40, "paper": 50, "venue": 3, "alone": 2},
+        {
+            relation: tuple(np.random.default_rng(i).integers(0, sizes, (400, 2)).T)
+            for i, (relation, sizes) in enumerate(
+                {("author", "writes", "paper"): (40, 50), ("paper", "cites", "paper"): (50, 50),
+                 ("paper", "at", "venue"): (50, 3)}.items()
+            )
+        },
+        reverse=True,
+    )  # fmt: skip
+    seeds = {"paper": range(0, 50, 3), "venue": [2], "author": [4, 1, 4], "alone": [0]}
+    for sampler in (NeighborSampler(graph, fanouts, **options), NeighborSampler(graph, fanouts, weight=None)):
+        in_torch = sampler.in_torch()
+        for epoch in range(5):
+            batch, again = sampler(seeds, epoch=epoch), in_torch(seeds, epoch=epoch)
+            assert fingerprint(batch) == fingerprint(again)
+            for flow, same in zip(batch.flows, again.flows, strict=True):
+                for relation in graph.schema.relations:
+                    assert flow.of(relation).parent_eid.equal(same.of(relation).parent_eid)
+
+
+TIMES = [{"strict": True}, {"since": 4}, {"since": 0, "strict": True}, {"replace": True}, {"include_dst": False}]
+TIMES += [{"strategy": "recent", "since": 6}, {"reuse": True}, {"edge_type": "type"}]
+
+
+@pytest.mark.parametrize("options", TIMES, ids=str)
+@pytest.mark.parametrize("floats", [False, True])
+def test_times(options, floats):
+    graph = graph_of_all()
+    graph.edata["when"] = graph.edata["time"].double() / 2 if floats else graph.edata["time"]
+    sampler = TemporalNeighborSampler(graph, [-1, 3, 2], time="when", **options)
+    times = np.arange(60) % 23 if not floats else np.arange(60) % 23 / 2
+    for epoch in range(10):
+        first, again = both(sampler, np.arange(60) % graph.num_nodes, times=times, epoch=epoch)
+        assert first == again
+
+
+@pytest.mark.parametrize("piece", [None, 1, 1000])
+@pytest.mark.parametrize(
+    "options", [{}, {"batch_dependency": 3}, {"batch_dependency": None}, {"layer_dependency": True}], ids=str
+)
+def test_labor(hubs, options, piece, monkeypatch):
+    """Also where rows are looked at in pieces, a hub larger than one."""
+    if piece is not None:
+        monkeypatch.setattr(labor, "_PIECE", piece)
+    seeds = [0, 2, 1, 0, *range(6_000, 6_400 if piece is None else 6_010)]
+    for fanouts in ([5, 40], [-1, 3]):
+        first, again = both(LaborSampler(hubs, fanouts, seed=3, **options), seeds, batch_number=4)
+        assert first == again
+
+
+@pytest.mark.parametrize("name", WITH_FORM)
+def test_edges_left_out_by_every_sampler(name):
+    sampler = FAMILIES[name](graph_of_all(), weight="w")
+    for left_out in (range(0, sampler.graph.num_edges, 3), sampler.graph.in_edges([5])[2], []):
+        expected = fingerprint(sampled(name, sampler.without_edges(left_out)))
+        assert fingerprint(sampled(name, sampler.in_torch().without_edges(left_out))) == expected
+        assert fingerprint(sampled(name, sampler.without_edges(left_out).in_torch())) == expected
+
+
 @pytest.mark.parametrize("options", [{}, {"replace": True}], ids=str)
 def test_edges_left_out(hubs, options):
     compiled = NeighborSampler(hubs, [4, 9], **options)
@@ -89,9 +166,11 @@ def test_edges_left_out(hubs, options):
 
 @pytest.mark.parametrize("name", WITH_FORM)
 def test_contracts(name):
-    report = check_sampler(FAMILIES[name](graph_of_all()).in_torch())
+    seeds, more = call_of(name)
+    report = check_sampler(FAMILIES[name](graph_of_all()).in_torch(), seeds, **more)
     assert not report.failed
-    assert {"structure", "reproducible", "threads", "pickles", "global state", "marginals"} <= set(report.passed)
+    wanted = {"structure", "reproducible", "threads", "pickles", "global state", "excluded"}
+    assert wanted | (set() if name == "temporal, recent" else {"marginals"}) <= set(report.passed)
 
 
 class Waits(TorchDispatchMode):
@@ -127,6 +206,15 @@ def test_waits_per_flow(fanouts, options):
     assert waits.counts == drawn
 
 
+def test_waits_of_other_samplers():
+    """Rows of several relations wait for their number, LABOR for the numbers of in-edges and of kept ones."""
+    for name, most in {"neighbor, types": 4, "temporal": 2, "temporal, recent": 2, "labor": 3}.items():
+        sampler = FAMILIES[name](graph_of_all()).in_torch()
+        with Waits() as waits:
+            sampled(name, sampler, batch_number=0)
+        assert 0 < waits.counts.total() <= sampler.num_flows * most + 1, name
+
+
 def test_numbers_that_are_drawn_again(hubs):
     """About one of 60,000 numbers below 70,000 is rejected: such draws wait once or twice more."""
     found = set()
@@ -160,13 +248,14 @@ def test_nothing_is_read_on_the_host(name, monkeypatch):
 
 def test_nothing_else_decides(hubs):
     """Neither global generators, nor the number of threads, nor operations that are not deterministic."""
-    sampler = NeighborSampler(hubs, [40, 40, 3]).in_torch()
-    expected, before, threads = fingerprint(sampler(range(2000))), global_states(), torch.get_num_threads()
+    samplers = [NeighborSampler(hubs, [40, 40, 3]).in_torch(), LaborSampler(hubs, [40, 3]).in_torch()]
+    before, threads = global_states(), torch.get_num_threads()
+    expected = [fingerprint(sampler(range(2000))) for sampler in samplers]
     torch.use_deterministic_algorithms(True)
     try:
         for number in (1, 4):
             torch.set_num_threads(number)
-            assert fingerprint(sampler(range(2000))) == expected
+            assert [fingerprint(sampler(range(2000))) for sampler in samplers] == expected
     finally:
         torch.use_deterministic_algorithms(False)
         torch.set_num_threads(threads)
@@ -182,7 +271,11 @@ def test_which_form_draws():
     assert in_torch.settings == sampler.settings  # a run may go on in the other form
     assert pickle.loads(pickle.dumps(in_torch)).backend == "torch on cpu"
     assert in_torch.candidates([5]).eid.equal(sampler.candidates([5]).eid)
-    assert in_torch.estimand().equal(sampler.estimand())
+    for name in WITH_FORM:
+        one = FAMILIES[name](graph_of_all(), **({"edge_type": "type"} if "labor" in name else {}))
+        times = [7] if name == "temporal" else []
+        if name != "temporal, recent":
+            assert one.in_torch().estimand(*times).equal(one.estimand(*times))
     pairs = [NodeFlowLoader(each, range(60), 16, num_workers=2) for each in (sampler, in_torch)]
     for first, again in zip(*pairs, strict=True):
         assert fingerprint(first) == fingerprint(again)
@@ -207,6 +300,13 @@ def test_more_refusals():
         FullSampler(graph_of_all(), 1).in_torch("meta")
     with pytest.raises(TypeError, match="LinkSampler draws in compiled loops only"):
         LinkSampler(NeighborSampler(graph_of_all(), [2]).in_torch())
-    typed = Graph.typed({"a": 3, "b": 2}, {("a", "r", "b"): ([0], [1]), ("b", "s", "a"): ([0], [1])})
-    with pytest.raises(TypeError, match="several relations"):
-        NeighborSampler(typed, [2]).in_torch()
+    for sampler in (
+        NeighborSampler(graph_of_all(), [2], prob="p"),
+        TemporalNeighborSampler(graph_of_all(), [2], prob="p"),
+    ):
+        with pytest.raises(TypeError, match="draws with prob have no form in operations of torch; uniform ones have"):
+            sampler.in_torch()
+    for options in ({"iterations": 1}, {"method": "sequential"}, {"estimator": "hajek"}):
+        ((name, value),) = options.items()
+        with pytest.raises(TypeError, match=f"{name}={value!r} has no form in operations of torch; iterations=0"):
+            LaborSampler(graph_of_all(), [2], **options).in_torch()

@@ -23,6 +23,7 @@ from nodeflow import (
     ShadowSampler,
     TemporalNeighborSampler,
 )
+from nodeflow._edges.forms import COMPILED, Placed
 from nodeflow.sampling.base import Drawn, RowSampler
 from nodeflow.testing import CheckError, assert_reproducible, assert_unbiased, check_sampler, seeds, typed_graphs
 
@@ -276,7 +277,7 @@ def test_checks_of_samplers_know_times_of_nodes(of_nodes: bool) -> None:
     class Late(TemporalNeighborSampler):
         def read_graph(self) -> None:
             super().read_graph()
-            self._stamps = self._stamps - 1
+            self._stamps = Placed(self._stamps.at(COMPILED)[0] - 1)
 
     graph, _ = timed(2, of_nodes=of_nodes)
     sampler = TemporalNeighborSampler(graph, [2, 2], time="t")

@@ -12,9 +12,12 @@ from hypothesis import strategies as st
 from numba import njit
 
 from nodeflow import _kernels as kernels
+from nodeflow._edges.forms import InTorch
+from nodeflow._edges.node_rows import NodeRows
 from nodeflow._edges.numbering import distinct_in_order
-from nodeflow._tensors import bits, ragged, uniform
+from nodeflow._tensors import bits, labor, past, ragged, uniform
 from nodeflow._tensors.numbering import Numbering
+from nodeflow.sampling._poisson import words_of
 
 WORDS = st.integers(0, 2**64 - 1)
 IDS = st.lists(st.integers(0, 2**63 - 1) | st.integers(2**31 - 3, 2**31 + 3), min_size=1, max_size=20)
@@ -99,11 +102,10 @@ def test_numbers_in_order_of_first_appearance(parts: list[list[int]]) -> None:
         assert numbering.nodes.tolist() == nodes.tolist()
 
 
-def drawn_by_loops(indptr, indices, rows, ident, key, fanout, replace, left_out):
-    counts, kinds = np.array([fanout]), np.zeros(0, np.int64)
+def drawn_by_loops(indptr, indices, rows, ident, key, counts, kinds, replace, left_out):
     out, begin, degree = kernels.uniform.plan(indptr, rows, counts, kinds, replace, left_out)
     positions, src = np.empty(out[-1], np.int32), np.empty(out[-1], np.int64)
-    if replace and fanout >= 0:
+    if replace and counts.max() >= 0:
         kernels.uniform.draw_with(begin, degree, indices, ident, key, counts, kinds, out, positions, src)
     else:
         kernels.uniform.draw_without(begin, degree, indices, ident, key, out, positions, src)
@@ -112,19 +114,64 @@ def drawn_by_loops(indptr, indices, rows, ident, key, fanout, replace, left_out)
     return out, degree, positions, src
 
 
+FANOUTS = st.lists(st.integers(-1, 70).filter(bool), min_size=1, max_size=1) | st.lists(
+    st.integers(-1, 70), min_size=2, max_size=4
+)
+
+
 @pytest.mark.parametrize("replace", [False, True])
-@given(st.lists(st.integers(0, 80), min_size=1, max_size=8), st.integers(-1, 70).filter(bool), WORDS, st.data())
-def test_uniform_draws(replace: bool, degrees: list[int], fanout: int, key: int, data: st.DataObject) -> None:
+@given(st.lists(st.integers(0, 80), min_size=1, max_size=8), FANOUTS, WORDS, st.data())
+def test_uniform_draws(replace: bool, degrees: list[int], fanouts: list[int], key: int, data: st.DataObject) -> None:
     indptr = np.concatenate([[0], np.cumsum(degrees)])
     indices = np.arange(indptr[-1], dtype=np.int32)[::-1] + np.int32(2**31 - 1 - indptr[-1])
     rows = np.array(data.draw(st.lists(st.integers(0, len(degrees) - 1), max_size=10)), np.int64)
     ident = rows + len(degrees) * np.arange(len(rows))  # a node may be in several contexts
     left_out = np.array(sorted(data.draw(st.sets(st.integers(0, max(int(indptr[-1]) - 1, 0)), max_size=20))), np.int64)
     left_out = left_out[left_out < indptr[-1]]
+    kinds = rows % len(fanouts) if len(fanouts) > 1 else np.zeros(0, np.int64)
     arrays = indptr, indices, rows, ident
-    expected = drawn_by_loops(*arrays, np.uint64(key), fanout, replace, left_out)
-    tensors = map(torch.from_numpy, arrays)
-    found = uniform.draw(*tensors, key, fanout, replace=replace, left_out=torch.from_numpy(left_out))
+    expected = drawn_by_loops(*arrays, np.uint64(key), np.array(fanouts), kinds, replace, left_out)
+    tensors, of_kinds = map(torch.from_numpy, arrays), torch.from_numpy(kinds)
+    found = uniform.draw(*tensors, key, fanouts, of_kinds, replace=replace, left_out=torch.from_numpy(left_out))
     for values, wanted in zip(found, expected, strict=True):
         assert values.dtype == torch.int64
         assert values.tolist() == wanted.tolist()
+
+
+@given(st.lists(st.tuples(st.integers(0, 4), st.sets(st.integers(0, 3))), min_size=1, max_size=5), st.data())
+def test_rows_of_nodes(ranges: list[tuple[int, set[int]]], data: st.DataObject) -> None:
+    rows = NodeRows(np.cumsum([size for size, _ in ranges]), [sorted(kinds) for _, kinds in ranges])
+    nodes = data.draw(st.lists(st.integers(0, rows.num_nodes - 1), max_size=9) if rows.num_nodes else st.just([]))
+    found = rows.of(torch.tensor(nodes, dtype=torch.int64), InTorch(torch.device("cpu")))  # type: ignore[arg-type]
+    for values, wanted in zip(found, rows.of(np.array(nodes, np.int64)), strict=True):
+        assert values.tolist() == wanted.tolist()
+
+
+@pytest.mark.parametrize("strict", [False, True])
+@given(
+    st.lists(st.lists(st.none() | st.integers(0, 9), max_size=9), min_size=1, max_size=5),
+    st.lists(st.integers(-1, 10), min_size=1, max_size=3), st.none() | st.integers(0, 5), st.booleans(), st.data(),
+)  # fmt: skip
+def test_past_edges(strict, times, limits, since, floats, data):
+    indptr, kind = np.cumsum([0, *map(len, times)]), np.float64 if floats else np.int64
+    lowest = -np.inf if floats else np.iinfo(np.int64).min
+    stamps = np.array([t for row in times for t in sorted(lowest if t is None else t for t in row)], kind)
+    rows = np.array(data.draw(st.lists(st.integers(0, len(times) - 1), max_size=9)), np.int64)
+    bounds, context = np.array(limits, kind), np.arange(len(rows)) % len(limits)
+    starts = bounds[:0] if since is None else bounds - since
+    counts, kinds = np.array([-1]), np.zeros(0, np.int64)
+    of_rows = indptr, stamps, rows, bounds, starts, kind(lowest), context
+    _, begin, number = kernels.uniform.plan_past(*of_rows, counts, kinds, False, strict)
+    tensors = [torch.from_numpy(a) for a in (indptr, stamps, rows, bounds, starts)]
+    longest = max(map(len, times))
+    found = past.past(*tensors, kind(lowest).item(), torch.from_numpy(context), longest, strict=strict)
+    assert [values.tolist() for values in found] == [begin.tolist(), number.tolist()]
+
+
+@pytest.mark.parametrize("narrow", [False, True])
+@given(st.tuples(WORDS, WORDS, WORDS), st.sampled_from([0, 1, 2**31, 2**32 - 1]), IDS)
+def test_numbers_of_sources(narrow: bool, keys: tuple[int, int, int], early: int, ids: list[int]) -> None:
+    array = np.array([i % 2**31 for i in ids], np.int32) if narrow else np.array(ids)
+    expected = np.empty(len(ids), np.uint32)
+    kernels.labor.hash_block(array, np.array(keys, np.uint64), np.uint32(early), expected)
+    assert labor.hashed(torch.from_numpy(array), [*map(words_of, keys)], early).tolist() == expected.tolist()
