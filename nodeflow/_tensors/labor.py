@@ -9,10 +9,9 @@ from typing import Final, TypeAlias
 import torch
 from torch import Tensor
 
-from nodeflow._tensors.bits import LOW
-from nodeflow._tensors.ragged import ends_of, places, spread
+from nodeflow._tensors.ragged import ends_of, positions_of, spread, spread_integers
 
-_PIECE: Final = 1 << 20  # edges looked at together: they are all in-edges of the rows, of which few are drawn
+_PIECE: Final = 1 << 17  # edges looked at together, all in-edges of their rows: what is made of them stays in caches
 _WORDS: Final = 2.0**32
 
 Words: TypeAlias = tuple[int, int, int]
@@ -27,25 +26,25 @@ def draw_poisson(
     An edge is kept if the number of its source is below ``ceil(2**32 * p)``, see ``rates``; for ``keys`` and ``early``
     see ``hashed``.
     """
-    bound, out = (rates(fanout, degree) * _WORDS).ceil_().long(), ends_of(degree)
+    # a number is compared less 2**31, in int32: the largest that is kept
+    largest = (rates(fanout, degree) * _WORDS).ceil_().sub_(2**31 + 1).clamp_(min=-(2**31)).int()
+    out = ends_of(degree)
     size, cuts = int(out[-1]), [0, len(degree)]  # waits
     if size > _PIECE:
         at = torch.searchsorted(out, torch.arange(_PIECE, size, _PIECE, device=out.device))
         cuts = sorted({*cuts, *at.tolist()})  # waits
-    counts, kept, sources = list[Tensor](), list[Tensor](), list[Tensor]()
+    counts, kept, sources = torch.empty_like(degree), list[Tensor](), list[Tensor]()
     for first, last in pairwise(cuts):
-        rows = slice(first, last)
-        ends = ends_of(degree[rows])
-        row, place = places(ends, int(ends[-1]) if size > _PIECE else size)  # waits
-        positions = begin[rows].index_select(0, row).add_(place)
+        ends = ends_of(degree[first:last])
+        part = int(ends[-1]) if size > _PIECE else size  # waits
+        positions = positions_of(begin[first:last], ends, part)
         source = indices.index_select(0, positions)
-        keep = hashed(source, keys, early) < bound[rows].index_select(0, row)
+        keep = hashed(source, keys, early) <= spread_integers(largest[first:last], ends, part)
         chosen = keep.nonzero().view(-1)  # waits
-        before = torch.cat([keep.new_zeros(1, dtype=torch.int64), keep.cumsum(0)]).index_select(0, ends)
-        counts.append(before.diff())
+        counts[first:last] = torch.searchsorted(chosen, ends).diff()
         kept.append(positions.index_select(0, chosen))
         sources.append(source.index_select(0, chosen).long())
-    return ends_of(torch.cat(counts)), torch.cat(kept), torch.cat(sources)
+    return ends_of(counts), torch.cat(kept), torch.cat(sources)
 
 
 def rates(fanout: Tensor, degree: Tensor) -> Tensor:
@@ -60,7 +59,7 @@ def inverses(fanout: Tensor, degree: Tensor, indptr: Tensor, size: int) -> Tenso
 
 
 def hashed(ids: Tensor, keys: Sequence[Words], early: int) -> Tensor:
-    """Return the number of every id, int64 from 0 to 2**32 - 1: that of ``kernels.labor.hash_block``.
+    """Return the number of every id less 2**31, int32: that of ``kernels.labor.hash_block``.
 
     It is made under ``keys[0]``, or under ``keys[1]`` where a number made under ``keys[2]`` is below ``early``.
     """
@@ -68,7 +67,7 @@ def hashed(ids: Tensor, keys: Sequence[Words], early: int) -> Tensor:
     low = ids if ids.dtype == torch.int32 else ids.int() ^ (ids >> 32).int().mul_(_signed(0x9E3779B9))
     number = _hash(low, keys[0])
     if early:
-        number = torch.where(_hash(low, keys[2]) < early, _hash(low, keys[1]), number)
+        number = torch.where(_hash(low, keys[2]) < early - 2**31, _hash(low, keys[1]), number)
     return number
 
 
@@ -76,7 +75,7 @@ def _hash(ids: Tensor, key: Words) -> Tensor:
     before, between, after = map(_signed, key)
     x = _round(ids ^ before, 0x21F0AAAD, 0xD35A2D97)
     x = _round(x.bitwise_xor_(between), 0x7FEB352D, 0x846CA68B)
-    return x.bitwise_xor_(after).long().bitwise_and_(LOW)
+    return x.bitwise_xor_(after ^ -(2**31))  # the sign bit turned: as if 2**31 was taken off
 
 
 def _round(x: Tensor, one: int, two: int) -> Tensor:

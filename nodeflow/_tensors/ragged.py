@@ -26,8 +26,12 @@ def entries_of(indptr: Tensor, rows: Tensor) -> tuple[Tensor, Tensor]:
     """Return ``(indptr, positions)`` of the entries of some rows, in the order in which the rows are given."""
     begin, end = spans(indptr, rows)
     out = ends_of(end - begin)
-    row, place = places(out, int(out[-1]))  # waits
-    return out, begin.index_select(0, row).add_(place)
+    return out, positions_of(begin, out, int(out[-1]))  # waits
+
+
+def positions_of(begin: Tensor, indptr: Tensor, size: int) -> Tensor:
+    """Return the positions of entries whose rows begin at ``begin``, int64 ``[size]``."""
+    return _summed(begin - indptr[:-1], indptr, begin.new_ones(size + 1)).sub_(1)
 
 
 def spread(values: Tensor, indptr: Tensor, size: int) -> Tensor:
@@ -37,10 +41,21 @@ def spread(values: Tensor, indptr: Tensor, size: int) -> Tensor:
 
 def row_of(indptr: Tensor, size: int) -> Tensor:
     """Return the row of every entry, int64 ``[size]``."""
+    return spread_integers(torch.arange(len(indptr) - 1, device=indptr.device), indptr, size)
+
+
+def spread_integers(values: Tensor, indptr: Tensor, size: int) -> Tensor:
+    """Return what ``spread`` does of integers, faster: it adds up their differences."""
     # repeat_interleave takes three times as long, and wakes all threads of torch for a single row
-    begins = indptr[1:-1]
-    marks = begins.new_zeros(size + 1).scatter_add_(0, begins, begins.new_ones(1).expand(len(begins)))
-    return marks[:size].cumsum_(0)
+    return _summed(values, indptr, values.new_zeros(size + 1))
+
+
+def _summed(values: Tensor, indptr: Tensor, steps: Tensor) -> Tensor:
+    """Return the value of each entry's row plus the sum of ``steps`` ``[size + 1]``, which is overwritten, up to it."""
+    if len(values):
+        steps[:1] += values[:1]
+        steps.scatter_add_(0, indptr[1:-1], values.diff())  # rows without entries add up with the next one
+    return steps[:-1].cumsum_(0)
 
 
 def places(indptr: Tensor, size: int) -> tuple[Tensor, Tensor]:

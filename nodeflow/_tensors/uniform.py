@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from nodeflow._tensors.bits import bounded, stream
-from nodeflow._tensors.ragged import ends_of, places, repeated, spans
+from nodeflow._tensors.ragged import ends_of, places, positions_of, repeated, spans
 
 _SHORT: Final = 64  # up to this fanout rows draw as many numbers, whatever they keep
 
@@ -62,8 +62,7 @@ def draw_between(
     wanted = number_drawn(degree, fanout, replace=replace)
     out, largest = ends_of(wanted), max(counts)
     if largest < 0:
-        row, pick = places(out, int(out[-1]))  # waits
-        return out, begin.index_select(0, row).add_(pick)
+        return out, positions_of(begin, out, int(out[-1]))  # waits
     # a row that keeps all its edges may be longer than what others draw
     longest = largest if replace else min(largest, most)
     row, nth, pick = _picks(stream(key, ident), degree, wanted, out, longest, most, min(counts) < 0, replace=replace)
