@@ -29,7 +29,7 @@ _SPREAD = 4  # the largest ratio of columns on the graphs that checks make, see 
 # degree of a hub, how many of its first and of its last edges are compared, and about how many are drawn in all. Places
 # beyond 2**16 need more than 16 bits; a number of 16 bits modulo 2**16 - 2**14 is one of the first 2**14 places twice
 # as often
-_HUBS = ((90_000, 90_000 - 2**16, 160), (2**16 - 2**14, 2**14, 600))
+_HUBS = ((90_000, 90_000 - 2**16, 200), (2**16 - 2**14, 2**14, 900))
 _HUB_CALLS = 60  # the least number of draws: of fewer, that all differ in one way may be chance
 _HUB_EDGES = 1_000_000  # of a hub, drawn in all calls: not many more
 _LARGEST = 1_000  # edges of a given graph on which the statistical checks run too
