@@ -37,6 +37,7 @@ FACTS = ("features", "types", "relations", "graph", "processes", "loss")
 LINK = ("link",)
 NODES = Others("link")
 CLASSES = ("auto", "classification")
+IN_TORCH = tuple(name for name, method in METHODS.items() if vars(method.make).get("has_torch_form"))
 SUBGRAPHS = tuple(name for name, method in METHODS.items() if not method.by_node)
 HISTORY = tuple(name for name, method in METHODS.items() if method.has_history)
 SYMMETRIC = tuple(name for name, kind in MODELS.items() if kind.symmetric)
@@ -86,6 +87,7 @@ READ: dict[str, tuple[Condition, ...]] = {
     "slots": ({"storage": BUFFER},),
     "order": ({"storage": BUFFER},),
     "share": ({"graph": (PARTS,)},),
+    "sample_on": ({"task": NODES, "sampler": IN_TORCH, "graph": (WHOLE,)},),
 }
 """By setting or [group]: the alternatives under which a run reads it. Settings that are not here are always read."""
 

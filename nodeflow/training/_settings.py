@@ -133,6 +133,11 @@ class ComputeSettings(Group):
     device: str = text("cpu", "where the model is trained: cpu, cuda, cuda:1, or auto, a GPU where there is one")
     precision: str = one_of("float32 bf16", "type of products and hidden rows; sums over neighbours stay in float32")
     compile: bool = flag("let torch.compile compile the model")
+    sample_on: str = one_of(
+        "cpu device",
+        "where batches are drawn: by compiled loops on the cpu, or by operations of torch on the device of the model; "
+        "they are the same batches",
+    )
     workers: int = count(1, "threads that sample ahead; they change the speed only")
     share: str = one_of(
         "even owned",

@@ -311,6 +311,12 @@ class Task(ABC):
         compute = self.settings.compute
         options |= {"ndata": {i: names for i, names in columns.items() if names}, "edata": self.edge_columns() or None}
         options |= {"seed": seed, "num_workers": compute.workers, "share": compute.share}
+        if compute.sample_on == "device":
+            try:
+                sampler = sampler.in_torch(self.device)
+            except TypeError as error:
+                raise ValueError(f"sample_on 'device' is not possible: {error}") from None
+            return NodeFlowLoader(sampler, seeds, batch_size, device=self.device, **options)
         if self.device.type != "cuda":
             return NodeFlowLoader(sampler, seeds, batch_size, **options)
         # a history is read as late as possible, and planned rows are put into batches when they are taken: neither can
