@@ -112,6 +112,10 @@ TABLES: dict[str, tuple[str, list[str]]] = {
         "--table 0.001 --widths 16 64 --batches 10 500 --rounds 1",
         ["16|10", "16|500", "64|10", "64|500"],
     ),
+    "devices.py": (
+        f"{RMAT} --rounds 1 --width 4 --batch-size 16 --largest 64 --samplers uniform temporal",
+        ["draw, uniform", "draw, temporal", "rows", "step"],
+    ),
     "coded.py": (
         f"{RMAT} --widths 16 20 --models sage gat --rounds 1",
         ["16|sage", "16|gat", "20|sage", "20|gat"],

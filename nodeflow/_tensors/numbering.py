@@ -26,15 +26,15 @@ class Numbering:
         """Number ``ids``, going on from ``nodes``; returns the numbers."""
         every = torch.cat([self.nodes, ids])
         ordered, order = every.to(self._sorted_as).sort(stable=True)
-        # the sort is stable: of equal ids the one that appears first is the first
         is_first = torch.ones_like(order, dtype=torch.bool)
         torch.ne(ordered[1:], ordered[:-1], out=is_first[1:])
-        appears = torch.empty_like(is_first).scatter_(0, order, is_first)
-        number = appears.cumsum(0)
+        del ordered  # of all memory that draws take, this function takes the most
+        # the sort is stable: of equal ids the one that appears first is the first
+        number = torch.empty_like(is_first).scatter_(0, order, is_first).cumsum(0)
         count, size = len(self.nodes), int(number[-1:].sum())  # waits
-        number.sub_(1)
-        begin = torch.arange(len(every), device=every.device).mul_(is_first).cummax(0)[0] if len(every) else order
-        local = torch.empty_like(number).scatter_(0, order, number.index_select(0, order.index_select(0, begin)))
-        # every id is written to its place, again and again: all are the same
-        self.nodes = torch.empty(size, dtype=torch.int64, device=every.device).scatter_(0, local, every)
-        return local[count:]
+        group = is_first.cumsum(0).sub_(1)
+        appears = order.new_full((size,), len(every)).scatter_reduce_(0, group, order, "amin")
+        number = number.index_select(0, appears).sub_(1)
+        self.nodes = torch.empty_like(appears).scatter_(0, number, every.index_select(0, appears))
+        del every, appears
+        return torch.empty_like(order).scatter_(0, order, number.index_select(0, group))[count:]
