@@ -248,6 +248,9 @@ class Placed:
     def __init__(self, *arrays: Array) -> None:
         self._arrays, self._by_form = arrays, dict[str, tuple[Any, ...]]()
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Placed, self._arrays  # another process places them anew
+
     def at(self, form: Form) -> tuple[Any, ...]:
         """Return them as arrays of a form."""
         if form.name not in self._by_form:

@@ -107,7 +107,7 @@ def test_relations(fanouts, options):
     )  # fmt: skip
     seeds = {"paper": range(0, 50, 3), "venue": [2], "author": [4, 1, 4], "alone": [0]}
     for sampler in (NeighborSampler(graph, fanouts, **options), NeighborSampler(graph, fanouts, weight=None)):
-        in_torch = sampler.in_torch()
+        in_torch = pickle.loads(pickle.dumps(sampler.in_torch()))
         for epoch in range(5):
             batch, again = sampler(seeds, epoch=epoch), in_torch(seeds, epoch=epoch)
             assert fingerprint(batch) == fingerprint(again)
