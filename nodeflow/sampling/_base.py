@@ -133,10 +133,12 @@ class SamplerBase(ABC):
         on it, and only sizes come back. Seeds are checked on the CPU, and the graph keeps its columns where they are.
         On the CPU the compiled loops are faster.
 
-        ``FullSampler`` has this form, and so have ``NeighborSampler`` and ``TemporalNeighborSampler`` without ``prob``,
-        and ``LaborSampler`` with ``iterations=0``, Poisson draws and Horvitz-Thompson weights, in a graph that lies on
-        one process. Raises TypeError for other samplers and settings, ValueError for a device that is not there, or
-        that cannot hold the numbers (float64, which Apple's GPUs lack).
+        ``FullSampler`` has this form, and so have ``NeighborSampler`` without ``prob`` or with ``replace``,
+        ``TemporalNeighborSampler`` without ``prob``, and ``LaborSampler`` with ``iterations=0``, Poisson draws and
+        Horvitz-Thompson weights, in a graph that lies on one process.
+
+        Raises TypeError for other samplers and settings, ValueError for a device that is not there, or that cannot hold
+        the numbers (float64, which Apple's GPUs lack).
 
         >>> from nodeflow import NeighborSampler
         >>> sampler = NeighborSampler(Graph.from_edges([1, 2, 3, 0], [0, 0, 0, 1]), [2]).in_torch("cpu")

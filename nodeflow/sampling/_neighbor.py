@@ -115,7 +115,9 @@ class NeighborSampler(RowSampler):
         return check_fanouts(fanouts, edge_type=edge_type, repeated=self.replace)
 
     def _loops_only(self) -> str:
-        return "" if self.prob is None else "draws with prob have no form in operations of torch; uniform ones have"
+        if self.prob is None or self.replace:
+            return ""
+        return "draws with prob and without replace have no form in operations of torch; others have"
 
     def read_graph(self) -> None:
         super().read_graph()

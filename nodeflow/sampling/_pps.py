@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -15,8 +15,11 @@ from nodeflow._base.checks import Ints, as_array, check_indptr, describe, first_
 from nodeflow._base.frozen import Frozen, Lazy
 from nodeflow._base.types import Array, Floats, IdsLike, NumbersLike
 from nodeflow._edges.edges import Edges
+from nodeflow._edges.forms import Loop, Placed
 from nodeflow._edges.numbering import Numbering
 from nodeflow._edges.stored import integers
+from nodeflow._tensors import alias
+from nodeflow._tensors.ragged import spread
 from nodeflow.flow import Flow, Layer
 from nodeflow.ops import Structure
 from nodeflow.random import derive_key
@@ -137,7 +140,8 @@ def pick(scores: Floats, ids: Ints, size: int, draw: str, key: int) -> Picked:
 class Proportional:
     """Weights of the edges of every row, by edge id and by position, and alias tables to draw in proportion to them.
 
-    The tables take ``8 num_edges + 24 num_rows`` bytes (see ``_kernels/draw/alias.py``), and a pass over all edges.
+    The tables take ``8 num_edges + 24 num_rows`` bytes (see ``_kernels/draw/alias.py``), and a pass over all edges. On
+    a device they, the weights, and how many are above 0 take ``20 num_edges`` there (weights of 4 bytes).
     """
 
     def __init__(self, edges: Edges, column: Array) -> None:
@@ -145,9 +149,36 @@ class Proportional:
         # made here, since numpy asks for large pages where it can: random access to small ones takes twice the time
         self.table, self.sums = np.zeros(len(self.weights), np.uint64), np.zeros((edges.num_rows, 3), np.float64)
         kernels.alias.build_tables(edges.indptr, self.weights, self.table, self.sums)
+        self._placed = Lazy(self._placed_later)
 
     def draw(self, edges: Edges, rows: DrawingRows, fanouts: Ints, key: int, *, replace: bool) -> Drawn:
-        """Draw ``fanouts`` edges for each of ``rows``: one number per kind of row, -1 for all edges."""
+        """Draw ``fanouts`` edges for each of ``rows``: one number per kind of row, -1 for all edges.
+
+        Only draws with replacement have a form in torch.
+        """
+        drawn: Drawn = edges.form.of(_PROPORTIONAL)(self, edges, rows, fanouts, key, replace=replace)
+        return drawn
+
+    def _placed_later(self) -> Placed:
+        positive = np.concatenate([[0], np.cumsum(self.weights > 0)])
+        return Placed(self.table.view(np.int64), self.sums[:, kernels.alias.TOTAL].copy(), positive, self.weights)
+
+    def in_torch(self, edges: Edges, rows: DrawingRows, fanouts: Ints, key: int, *, replace: bool) -> Drawn:
+        """Do what ``draw`` does, with replacement, in operations of torch."""
+        assert replace
+        arrays, (*tables, weights) = edges.arrays, self._placed.get().at(edges.form)
+        of_rows: Any = rows.numbers, rows.ident, key, fanouts.tolist(), rows.kinds
+        indptr, positions, src, unit = alias.draw(arrays.indptr, arrays.indices, *tables, *of_rows)
+
+        def inverse() -> Any:
+            of_edge = spread(unit, indptr, len(src))
+            return torch.where(of_edge == 0, 1.0, of_edge / weights.index_select(0, positions))
+
+        drawn: Any = indptr, positions, src, None if (fanouts < 0).all() else inverse, True
+        return Drawn(*drawn)
+
+    def compiled(self, edges: Edges, rows: DrawingRows, fanouts: Ints, key: int, *, replace: bool) -> Drawn:
+        """Do what ``draw`` does in compiled loops."""
         weights, number = self.weights, np.uint64(key)
         loops = kernels.weighted
         plan = edges.indptr, self.sums, weights, rows.numbers, rows.kinds, fanouts, replace
@@ -166,6 +197,9 @@ class Proportional:
         if (fanouts < 0).all():
             return Drawn(indptr, positions, src, None, True)
         return Drawn(*result, lambda: loops.inverse_probability(weights, positions, indptr, unit, replace), True)
+
+
+_PROPORTIONAL = Loop(Proportional.compiled, Proportional.in_torch)
 
 
 def inclusion_probabilities(weight: NumbersLike, indptr: IdsLike, k: int | IdsLike) -> Tensor:
