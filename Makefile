@@ -12,7 +12,7 @@ help:
 	@echo "make test       run the tests, also those that run the documentation"
 	@echo "make test-slow  run what takes long: statistics, soak tests, scripts that make figures"
 	@echo "make test-tools  run the examples with other libraries, which it installs"
-	@echo "make test-bounds  run the tests of compiled loops with every index checked"
+	@echo "make test-bounds  run the tests with every index of compiled loops checked (20 minutes)"
 	@echo "make test-python  run the tests of loops that are compiled without compiling them (an hour)"
 	@echo "make coverage   run the tests and list the lines and branches that none of them runs"
 	@echo "make mutants    plant small faults in the code, and count those that tests find (after make coverage)"
@@ -46,7 +46,7 @@ test-tools: $(VENV)/.dev
 # compiled again in a folder of their own, because the checks are part of the code
 test-bounds: $(VENV)/.dev
 	NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=$(CURDIR)/build/bounds $(BIN)/python -m pytest -n auto --maxprocesses 4 \
-		tests/kernels tests/ops tests/edges tests/flow tests/graph tests/sampling
+		--ignore tests/docs tests
 
 # loops run as Python with NUMBA_DISABLE_JIT, see _kernels/in_python.py
 test-python: $(VENV)/.dev

@@ -61,6 +61,10 @@ class Form(ABC, Frozen):
     def tensor(self, values: Any) -> Tensor:
         """Return an array of the form as a tensor, in the same memory."""
 
+    def placed(self, values: Array | Tensor) -> Tensor:
+        """Return values as a tensor where batches are made, which shares their memory where it can."""
+        return self.tensor(self.array(values))
+
     @abstractmethod
     def joined(self, parts: Sequence[Any]) -> Any:
         """Return arrays one after another."""

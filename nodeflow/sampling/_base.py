@@ -135,7 +135,7 @@ class SamplerBase(ABC):
 
         ``FullSampler`` has this form, and so have ``NeighborSampler`` without ``prob`` or with ``replace``,
         ``TemporalNeighborSampler`` without ``prob``, and ``LaborSampler`` with ``iterations=0``, Poisson draws and
-        Horvitz-Thompson weights, in a graph that lies on one process.
+        Horvitz-Thompson weights, in a graph that lies on one process; and ``LinkSampler`` of these.
 
         Raises TypeError for other samplers and settings, ValueError for a device that is not there, or that cannot hold
         the numbers (float64, which Apple's GPUs lack).

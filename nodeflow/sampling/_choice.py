@@ -303,7 +303,7 @@ class _Parts:
     def weights_of(self, choice: Choice) -> Tensor:
         """The estimator weights of a Choice, also where all are 1."""
         if choice.weight is None:
-            return self.form.tensor(self.form.array(np.ones(int(choice.indptr[-1]), np.float32)))
+            return self.form.placed(np.ones(int(choice.indptr[-1]), np.float32))
         return choice.weight.get()
 
     def chosen(self, keys: Ints, flow: int) -> tuple[Choice, Ints]:

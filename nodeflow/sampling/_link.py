@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
-from nodeflow._base.checks import Ints, as_count, as_number, check_one_of, describe, with_article
+from nodeflow._base.checks import Ints, as_count, as_number, check_one_of, check_type, with_article
 from nodeflow._base.types import Array, NumbersLike, SeedsLike
 from nodeflow._edges.columns import check_edges, edge_integers
-from nodeflow._edges.forms import COMPILED
 from nodeflow._links.links import SIDES, KnownLike, Links, LinksLike, as_known
 from nodeflow._peers.held import together
 from nodeflow._rows.rows import fetch_rows
@@ -129,22 +127,18 @@ class LinkSampler(SamplerBase):
         birth: str | NumbersLike | None = None,
         seed: int = 0,
     ) -> None:
-        if not isinstance(sampler, SamplerBase):
-            raise TypeError(f"sampler must be a nodeflow sampler, got {describe(sampler)}")
+        check_type(sampler, "sampler", SamplerBase, "a nodeflow sampler")
         if sampler.seed_kind != "node":
             kind = with_article(sampler.seed_kind)
             raise TypeError(f"sampler must take nodes as seeds, but a seed of {type(sampler).__name__} is {kind}")
-        if sampler.form is not COMPILED:
-            raise TypeError(f"LinkSampler draws in compiled loops only, and so must its sampler, got {sampler.backend}")
-        self.sampler = sampler
+        self.sampler, self.form = sampler, sampler.form
         super().__init__(sampler.graph, sampler.num_flows, seed=seed)
         with together(self.graph, f"making a {type(self).__name__}"):
             self.numbered, self.takes_times = sampler.numbered, sampler.takes_times
             self.num_negatives = as_count(num_negatives, "num_negatives")
             check_draws(self.num_negatives, "num_negatives")
             self.negatives = negatives if isinstance(negatives, str) else "weights"
-            some = self.negatives in LAWS
-            self._weights = None if some else checks.node_weights(self.graph, negatives)
+            self._weights = None if self.negatives in LAWS else checks.node_weights(self.graph, negatives)
             check_one_of(corrupt, "corrupt", (*SIDES, "both"))
             self.corrupt = corrupt
             self.relation = relation
@@ -224,6 +218,12 @@ class LinkSampler(SamplerBase):
         rest = "".join(f", {name}={value!r}" for name, value in self.settings.items() if name != "sampler")
         return f"{type(self).__name__}({self.sampler.text()}{rest})"
 
+    def in_torch(self, device: torch.device | str = "cpu") -> Self:
+        """Return the same with ``sampler.in_torch(device)``; links and negatives are drawn on the CPU all the same."""
+        other, sampler = object.__new__(type(self)), self.sampler.in_torch(device)
+        other.__dict__.update(self.__dict__, sampler=sampler, form=sampler.form)
+        return other
+
     def check_reach(self, nodes: Tensor) -> None:
         self.sampler.check_reach(nodes)
 
@@ -270,11 +270,11 @@ class LinkSampler(SamplerBase):
             inputs = inputs._replace(times=None if times is None else times[rows], step=step)
             nodes, negatives, seeds, links = nodes[rows], negatives[rows], seeds[rows], links.at(rows)
         batch: NodeFlow = sampler.draw_batch(nodes, inputs)
-        batch = batch.with_seeds(seed_ids=torch.from_numpy(seeds.copy()), seed_layout=self._layout.chunks)
+        batch = batch.with_seeds(seed_ids=self.form.placed(seeds.copy()), seed_layout=self._layout.chunks)
         if self._layout.relation is not None and links.relation is not None:
-            batch.seed_data[self._layout.relation] = torch.from_numpy(links.relation.copy())
+            batch.seed_data[self._layout.relation] = self.form.placed(links.relation.copy())
         if self.filter_known == "mark":
-            batch.seed_data[MARKS] = torch.from_numpy(self._marks(links, negatives))
+            batch.seed_data[MARKS] = self.form.placed(self._marks(links, negatives))
         return batch
 
     def _drawn(self, seeds: Ints, draw: Draw, times: Array | None) -> tuple[Links, Ints]:
@@ -313,7 +313,7 @@ class LinkSampler(SamplerBase):
             f"for it; leave the {self.seed_kind} out of the seeds, or use filter_known=False"
         )
 
-    def _marks(self, links: Links, drawn: Ints) -> NDArray[np.bool_]:
+    def _marks(self, links: Links, drawn: Ints) -> Array:
         """Mark the negatives ``[B, K]`` of links that are known positives."""
         marks, size = np.empty(drawn.shape, np.bool_), min(self._layout.chunk, max(len(drawn), 1))
         for side, negatives in self._negatives.items():
@@ -334,8 +334,8 @@ class LinkSampler(SamplerBase):
         (torch.Size([2, 3, 2]), [[1.0, 0.0, 0.0], [1.0, 0.0, 0.0]])
         """
         pairs = paired(batch.seed_index, self.corrupt)
-        labels = torch.zeros(pairs.shape[:2], dtype=torch.float32 if self._labels is None else self._labels.dtype)
-        labels[:, 0] = 1 if self._labels is None else self._labels[batch.seed_ids]
+        labels = torch.zeros_like(pairs[..., 0], dtype=torch.float32 if self._labels is None else self._labels.dtype)
+        labels[:, 0] = 1 if self._labels is None else self._labels[batch.seed_ids.cpu()].to(pairs.device)
         return pairs, labels
 
     def log_proposal(self, batch: NodeFlow) -> Tensor:

@@ -149,7 +149,7 @@ class TemporalNeighborSampler(RowSampler):
         if call.step is not None:
             draw = draw._replace(contexts=np.searchsorted(np.unique(whole), distinct))
         batch = self._shaped(self._sample(ids, draw, call._replace(times=distinct), contexts), ids, shape)
-        times_of = self.form.tensor(self.form.array(distinct))
+        times_of = self.form.placed(distinct)
         for layer in batch.layers:
             layer.data["time"] = times_of[layer.context]
         return batch

@@ -87,7 +87,10 @@ READ: dict[str, tuple[Condition, ...]] = {
     "slots": ({"storage": BUFFER},),
     "order": ({"storage": BUFFER},),
     "share": ({"graph": (PARTS,)},),
-    "sample_on": ({"task": NODES, "sampler": IN_TORCH, "graph": (WHOLE,)},),
+    "sample_on": (
+        {"task": NODES, "sampler": IN_TORCH, "graph": (WHOLE,)},
+        {"link_loss": SAMPLED, "model": ENCODER, "sampler": IN_TORCH, "graph": (WHOLE,)},
+    ),
 }
 """By setting or [group]: the alternatives under which a run reads it. Settings that are not here are always read."""
 

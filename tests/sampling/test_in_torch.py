@@ -29,7 +29,8 @@ WITH_FORM = [
     "neighbor, types", "neighbor, prob, replace", "temporal", "temporal, recent", "labor", "labor, dependent layers",
 ]  # fmt: skip
 OPTIONS = [{}, {"direction": "out"}, {"direction": "both"}, {"weight": "w"}, {"include_dst": False}]
-CASES = [(name, o) for name in WITH_FORM for o in OPTIONS if not (name == "neighbor, reuse" and "include_dst" in o)]
+WITH_LINKS = [*WITH_FORM, "link"]  # whose negatives are drawn on the host
+CASES = [(name, o) for name in WITH_LINKS for o in OPTIONS if not (name == "neighbor, reuse" and "include_dst" in o)]
 
 
 def both(sampler, seeds, **options):
@@ -51,7 +52,7 @@ def test_same_batches(name, options, device):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", WITH_FORM)
+@pytest.mark.parametrize("name", WITH_LINKS)
 def test_same_batches_of_many_seeds(name):
     graph = graph_of_all()
     for seed in range(1000):
@@ -294,7 +295,7 @@ def test_which_form_draws():
         assert fingerprint(first) == fingerprint(again)
 
 
-@pytest.mark.parametrize("name", [name for name in FAMILIES if name not in WITH_FORM])
+@pytest.mark.parametrize("name", [name for name in FAMILIES if name not in WITH_LINKS])
 def test_refusals(name):
     sampler = FAMILIES[name](graph_of_all())
     with pytest.raises(TypeError, match=f"{type(sampler).__name__} draws in compiled loops only.*have"):
@@ -311,8 +312,8 @@ def test_more_refusals():
         FullSampler(graph_of_all(), 1).in_torch("cuda:99")
     with pytest.raises(ValueError, match="no draws on the device meta"):
         FullSampler(graph_of_all(), 1).in_torch("meta")
-    with pytest.raises(TypeError, match="LinkSampler draws in compiled loops only"):
-        LinkSampler(NeighborSampler(graph_of_all(), [2]).in_torch())
+    with pytest.raises(TypeError, match="BernoulliSampler draws in compiled loops only"):
+        LinkSampler(FAMILIES["bernoulli"](graph_of_all())).in_torch()
     for sampler in (
         NeighborSampler(graph_of_all(), [2], prob="p"),
         TemporalNeighborSampler(graph_of_all(), [2], prob="p"),

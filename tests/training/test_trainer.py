@@ -231,7 +231,7 @@ def test_draws_in_torch_change_no_number(change: dict[str, Any]) -> None:
 
 
 def test_draws_that_have_no_form_in_torch_are_refused() -> None:
-    for change in ({"sampler": "shadow", "fanouts": (3,)}, {"sampler": "cv"}, {"task": "link"}):
+    for change in ({"sampler": "shadow", "fanouts": (3,)}, {"sampler": "cv"}, {"task": "link", "model": "none"}):
         with pytest.raises(ValueError, match=r"sample_on .* is read with"):
             Settings(sample_on="device", **change)
     for option in ({"method": "sequential"}, {"iterations": 1}):
