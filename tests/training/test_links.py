@@ -107,7 +107,7 @@ def test_draws_in_torch_change_no_number(direction: str) -> None:
     other = settings.replace(sample_on="device")
     trainer = Trainer(wheel(), other)
     assert trainer.batches.sampler.backend == "torch on cpu"
-    assert same_result(train(wheel(), settings), trainer.run())
+    assert same_result(Trainer(wheel(), settings).run(), trainer.run())
 
 
 @pytest.mark.slow
