@@ -31,7 +31,9 @@ def entries_of(indptr: Tensor, rows: Tensor) -> tuple[Tensor, Tensor]:
 
 def positions_of(begin: Tensor, indptr: Tensor, size: int) -> Tensor:
     """Return the positions of entries whose rows begin at ``begin``, int64 ``[size]``."""
-    return _summed(begin - indptr[:-1], indptr, begin.new_ones(size + 1)).sub_(1)
+    steps = begin.new_ones(size + 1)
+    steps[:1] = 0
+    return _summed(begin - indptr[:-1], indptr, steps)
 
 
 def spread(values: Tensor, indptr: Tensor, size: int) -> Tensor:

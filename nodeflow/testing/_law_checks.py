@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from contextlib import suppress
 from statistics import NormalDist
@@ -30,6 +31,7 @@ _SPREAD = 4  # the largest ratio of columns on the graphs that checks make, see 
 # beyond 2**16 need more than 16 bits; a number of 16 bits modulo 2**16 - 2**14 is one of the first 2**14 places twice
 # as often
 _HUBS = ((90_000, 90_000 - 2**16, 200), (2**16 - 2**14, 2**14, 900))
+_SYMMETRIC = 2 * math.e**3 / 9
 _HUB_CALLS = 60  # the least number of draws: of fewer, that all differ in one way may be chance
 _HUB_EDGES = 1_000_000  # of a hub, drawn in all calls: not many more
 _LARGEST = 1_000  # edges of a given graph on which the statistical checks run too
@@ -318,10 +320,10 @@ def _ends_alike(sums: Array, exact: Array, typical: float, degree: int, compared
 
     They are compared with each other, because weights may be very skewed, such as one over the smallest of many random
     numbers, and then a mean is below the exact number in most runs. Edges of a hub are alike, so the difference is as
-    likely positive as negative, and for such a one the sum over the root of the sum of squares has the tails of a
-    normal variable or smaller ones, however few the draws (Efron 1969).
+    likely positive as negative. Of such variables, a sum over the root of the sum of squares has tails of at most
+    ``_SYMMETRIC`` times those of a normal variable, however few they are (Pinelis 1994, after Efron 1969).
     """
-    limit = NormalDist().inv_cdf(1 - FALSE_ALARM / (2 * _TESTS * _CASES * len(_HUBS)))
+    limit = NormalDist().inv_cdf(1 - FALSE_ALARM / (2 * _SYMMETRIC * _TESTS * _CASES * len(_HUBS)))
     apart, total = exact[2] - exact[0], max(exact.sum(), 1e-9)
     error = sums[:, 2] - sums[:, 0] - apart
     # few draws may all be alike by chance; of edges of weight w the variance is that of so many independent draws
