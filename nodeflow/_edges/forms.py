@@ -117,6 +117,9 @@ class Compiled(Form):
 
     __slots__ = ()
 
+    def __reduce__(self) -> str:
+        return "COMPILED"  # there is one
+
     @property
     def name(self) -> str:
         return "compiled"
