@@ -103,6 +103,7 @@ class Pipeline(Generic[Batch, Result]):
 
     def __iter__(self) -> Generator[Result, None, None]:
         source, errors, left = iter(self.batches), list[BaseException](), False
+        held: dict[int, Rows] = {}  # rows that were asked for and wait for a step, whatever became of their batch
         # its one thread runs tasks in order, so every batch reads rows of a known step; without it, a task is run in
         # this thread when its result is asked for
         workers = Workers(1, "nodeflow-pipeline") if self.staleness > 1 else None
@@ -121,28 +122,26 @@ class Pipeline(Generic[Batch, Result]):
 
         def draw() -> tuple[Batch, Rows] | None:
             with beside():
-                return None if errors or left else self._draw(source)
+                return None if errors or left else self._draw(source, held)
 
         def write(rows: Rows) -> None:
-            if errors:
-                self._drop(rows)
-                return
             try:
-                with beside():
-                    self._write(rows)
+                if not errors:
+                    with beside():
+                        self._write(rows)
+                    del held[id(rows)]
             except BaseException as error:
                 errors.append(error)
-                self._drop(rows)
 
         ahead: deque[Callable[[], tuple[Batch, Rows] | None]] = deque()
-        drawn = None
         try:
             for _ in range(self.staleness):
                 ahead.append(submit(draw))
             while (drawn := ahead.popleft()()) is not None and not errors:
                 batch, rows = drawn
+                del drawn
                 result = self.compute(batch, rows[""] if self._single else rows)
-                written, drawn = submit(partial(write, rows)), None
+                written = submit(partial(write, rows))
                 if workers is None:
                     written()
                 if errors:
@@ -153,35 +152,29 @@ class Pipeline(Generic[Batch, Result]):
         finally:
             left = True  # draws that are still queued take no batch
             try:
-                if drawn is not None:
-                    self._drop(drawn[1])
-                # drop batches that were drawn in vain; tasks run in order, so the last result follows all writes
-                for rest in ahead:
-                    with suppress(Exception):
-                        if (unused := rest()) is not None:
-                            self._drop(unused[1])
-                # a generator, such as a loader's, ends its threads now; on the worker, which may still be inside of it
+                # a generator, such as a loader's, ends its threads now; on the worker, which may still be inside of it.
+                # Tasks run in order, so this one follows all draws and writes
                 submit(getattr(source, "close", lambda: None))()
             finally:
                 if workers is not None:
                     workers.stop()
+                for rows in held.values():
+                    self._drop(rows)
             if errors:
                 raise errors[0]
 
     # ---- stages
 
-    def _draw(self, source: Iterator[Batch]) -> tuple[Batch, Rows] | None:
-        self.under_way += 1
+    def _draw(self, source: Iterator[Batch], held: dict[int, Rows]) -> tuple[Batch, Rows] | None:
         rows: Rows = {}
-        try:
-            for batch in source:  # takes one batch
-                with torch.enable_grad():
-                    for name, (table, ids) in self._pulls.items():
-                        rows[name] = table.pull(ids(batch), self.device)
-                return batch, rows
-        except BaseException:
-            self._drop(rows)
-            raise
+        held[id(rows)] = rows
+        self.under_way += 1
+        for batch in source:  # takes one batch
+            with torch.enable_grad():
+                for name, (table, ids) in self._pulls.items():
+                    rows[name] = table.pull(ids(batch), self.device)
+            return batch, rows
+        del held[id(rows)]
         self.under_way -= 1
         return None
 

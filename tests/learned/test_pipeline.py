@@ -19,7 +19,8 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from nodeflow import Graph, NeighborSampler, NodeFlowLoader
-from nodeflow.learned import EmbeddingTable, Pipeline
+from nodeflow._runtime.workers import Workers
+from nodeflow.learned import EmbeddingTable, Pipeline, _pipeline
 
 pytestmark = pytest.mark.usefixtures("no_thread_is_left_behind")
 NODES, WIDTH = 20, 3
@@ -291,6 +292,35 @@ except KeyboardInterrupt:
     assert table._pulls.waiting(()) == []
     print("whole")
 """
+
+
+class InterruptedWorkers(Workers):
+    """The wait for the result number ``at`` ends in Ctrl-C, before the result is there."""
+
+    at = 0
+
+    def submit(self, task: Callable[[], Any]) -> Callable[[], Any]:
+        wait = super().submit(task)
+        self.count = getattr(self, "count", 0) + 1
+        return interrupted if self.count == self.at else wait
+
+
+def interrupted() -> None:
+    raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("at", [1, 2, 3, 4, 6, 8, 10])  # the others are writes, whose results nobody waits for
+def test_an_interrupted_wait_leaves_whole_steps(at: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_pipeline, "Workers", InterruptedWorkers)
+    monkeypatch.setattr(InterruptedWorkers, "at", at)
+    table, done = made(), 0
+    pipeline = Pipeline(batches(100), (table, identity), compute, staleness=4)
+    with pytest.raises(KeyboardInterrupt):
+        for _ in pipeline:
+            done += 1
+    assert table.version == done
+    assert table._pulls.waiting(()) == []
+    assert pipeline.under_way == 0
 
 
 @pytest.mark.slow
