@@ -313,12 +313,11 @@ def interrupted() -> None:
 def test_an_interrupted_wait_leaves_whole_steps(at: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_pipeline, "Workers", InterruptedWorkers)
     monkeypatch.setattr(InterruptedWorkers, "at", at)
-    table, done = made(), 0
+    table, done = made(), list[float]()
     pipeline = Pipeline(batches(100), (table, identity), compute, staleness=4)
     with pytest.raises(KeyboardInterrupt):
-        for _ in pipeline:
-            done += 1
-    assert table.version == done
+        done.extend(pipeline)
+    assert table.version == len(done)
     assert table._pulls.waiting(()) == []
     assert pipeline.under_way == 0
 
