@@ -199,7 +199,7 @@ class Edges(Frozen):
         """Return ``indptr``, ``positions`` and columns of edges without those that are left out."""
         if self.patch is None:
             return indptr, positions, *columns
-        kept = np.flatnonzero(~contains(self.left_out, positions))
+        kept = np.flatnonzero(~COMPILED.contains(self.left_out, positions))
         return np.searchsorted(kept, indptr), positions[kept], *(column[kept] for column in columns)
 
     def intact(self) -> Edges:
@@ -284,15 +284,6 @@ def edges_along(graph: HeldGraph, direction: str) -> Edges:
     indices[at], indices[at_out] = src, dst[others]
     ids[at], ids[at_out] = eid, eid_out[others]
     return Edges._trusted(begin + begin_out, indices, ids, whole=held.whole)
-
-
-def contains(ascending: Ints, values: Ints) -> NDArray[np.bool_]:
-    """Return for each of ``values`` whether it is among ``ascending``."""
-    if len(ascending) == 0:
-        return np.zeros(len(values), np.bool_)
-    index = np.minimum(np.searchsorted(ascending, values), len(ascending) - 1)
-    is_there: NDArray[np.bool_] = ascending[index] == values
-    return is_there
 
 
 def _inverse(edge_ids: Array | None) -> Ints:

@@ -16,7 +16,7 @@ from nodeflow._base.frozen import Frozen, Lazy
 from nodeflow._base.types import Array, EdgeFilter, IdsLike, MaskLike
 from nodeflow._edges.columns import EdgeMask, edge_mask, edge_numbers, is_float64
 from nodeflow._edges.edges import Edges, edges_along
-from nodeflow._edges.forms import Form, InTorch
+from nodeflow._edges.forms import COMPILED, Form, InTorch, Placed
 from nodeflow._peers.held import Held, together
 from nodeflow.flow import FlowParts
 from nodeflow.graph import Graph
@@ -31,11 +31,10 @@ class Reader(NamedTuple):
     """Everything that a ``BoundSampler`` reads from its graph; ``BoundSampler.read_graph`` makes it."""
 
     edges: Edges  # along which neighbours are looked up
-    weights: Array | None  # the ``weight`` column by edge id, ``[num_edges]``
+    column: Placed | None  # the ``weight`` column by edge id, ``[num_edges]``
     weight_type: type[np.float32] | type[np.float64]  # of estimator weights: float64 where the ``weight`` column is
     mask: NDArray[np.bool_] | None  # which edges the filter keeps, ``[num_edges]``; None: all
     left_out: Ints | None = None  # ids of the edges that ``without_edges`` leaves out
-    placed_weights: Any = None  # ``weights`` as an array of another form, which draws; None: they are one of the form
 
     @classmethod
     def of(cls, graph: Graph, direction: str, edge_filter: EdgeMask | None, weight: str | None) -> Reader:
@@ -49,14 +48,16 @@ class Reader(NamedTuple):
         weights = edge_numbers(graph, weight, "weight")
         # integers are read as float64, but their weights are float32
         kind = np.float64 if is_float64(graph, weight) else np.float32
-        return cls(edges, weights, kind, mask)
+        return cls(edges, Placed(weights), kind, mask)
+
+    @property
+    def weights(self) -> Array | None:
+        """The ``weight`` column on the host."""
+        return None if self.column is None else self.column.at(COMPILED)[0]
 
     def in_form(self, form: Form) -> Reader:
         """Return the same for draws in another form."""
-        if form is self.edges.form:
-            return self
-        weights = None if self.weights is None else form.array(self.weights)
-        return self._replace(edges=self.edges.in_form(form), placed_weights=weights)
+        return self._replace(edges=self.edges.in_form(form))
 
     def without(self, eid: Ints, held: Held) -> Reader:
         """Return the same without the edges ``eid`` (parent edge ids) too. Nothing is read again."""
@@ -69,10 +70,10 @@ class Reader(NamedTuple):
 
     def weighted(self, positions: Ints, factor: Array | None = None) -> Array:
         """Return the weights of the edges at ``positions`` times ``factor``, ``[E]`` each (None: 1)."""
-        if self.weights is None:
+        if self.column is None:
             return np.ones(len(positions)) if factor is None else factor
-        placed = self.weights if self.placed_weights is None else self.placed_weights
-        weights: Array = self.edges.form.take(placed, self.edges.ids(positions))
+        form = self.edges.form
+        weights: Array = form.take(self.column.at(form)[0], self.edges.ids(positions))
         return weights if factor is None else weights * factor
 
     def estimator_weight(self, weights: Array) -> Tensor:

@@ -18,6 +18,7 @@ from nodeflow._base.checks import Ints, describe
 from nodeflow._base.dtypes import DTYPES
 from nodeflow._base.types import Array, Floats
 from nodeflow._edges.edges import NOTHING, Edges
+from nodeflow._edges.forms import Placed
 from nodeflow._peers.held import WholeIds, together
 from nodeflow._peers.routes import Routes, narrowed
 from nodeflow._rows.rows import as_array, from_numpy
@@ -98,7 +99,7 @@ def with_rows_of(sampler: AnySampler, nodes: Ints) -> AnySampler:
     kinds = NOTHING if layout.is_plain else column.pop(0)
     edges = Edges._trusted(indptr, indices, None, whole=whole)
     edges = edges.by_kind(lambda: kinds, own=layout.restricted(rows), whole=layout)
-    return sampler.with_reader(Reader(edges, column[0] if column else None, reader.weight_type, None))
+    return sampler.with_reader(Reader(edges, Placed(column[0]) if column else None, reader.weight_type, None))
 
 
 def squared_norms(sources: Array, weights: Array | None, size: int) -> Floats:

@@ -13,7 +13,8 @@ from nodeflow import _kernels as kernels
 from nodeflow._base.checks import Ints, as_flag, as_int, check_one_of, describe
 from nodeflow._base.types import Array, Floats, PerFlow
 from nodeflow._edges.columns import check_edges
-from nodeflow._edges.edges import NOTHING, contains
+from nodeflow._edges.edges import NOTHING
+from nodeflow._edges.forms import COMPILED
 from nodeflow.graph import Graph
 from nodeflow.random import derive_key
 from nodeflow.sampling import _pps as pps
@@ -273,7 +274,7 @@ class LadiesSampler(LayerSampler):
         if len(column):
             norms = self._norms[rows]
             if edges.patch is not None:
-                hit = contains(edges.patch.rows, rows)
+                hit = COMPILED.contains(edges.patch.rows, rows)
                 norms[hit] = kernels.layerwise.row_sums(edges.indptr, rows[hit], column, left_out, True)
             drawn, total = kernels.layerwise.draw_edges_weighted(*arrays, norms, column, left_out, size, key)
         else:

@@ -13,7 +13,8 @@ from torch import Tensor
 from nodeflow import _kernels as kernels
 from nodeflow._base.checks import Ints, as_count, check_one_of
 from nodeflow._base.types import Floats, SeedsLike
-from nodeflow._edges.edges import NOTHING, Edges, contains
+from nodeflow._edges.edges import NOTHING, Edges
+from nodeflow._edges.forms import COMPILED
 from nodeflow.flow import NodeFlow
 from nodeflow.graph import Graph
 from nodeflow.random import Random
@@ -280,7 +281,7 @@ class SaintSampler(SubgraphSampler):
             pair = self._exact_of_edges(part)
         else:  # edges that are left out for a while were drawn from all the same
             whole = induced_subgraph(edges.intact(), part.nodes, self.graph.num_nodes)
-            pair = self._exact_of_edges(whole)[~contains(edges.left_out, whole.positions)]
+            pair = self._exact_of_edges(whole)[~COMPILED.contains(edges.left_out, whole.positions)]
         return self._exact_of_nodes(part.nodes)[part.dst] / pair
 
     def _needs_weight(self, seeds: Ints) -> bool:

@@ -31,6 +31,7 @@ _SPREAD = 4  # the largest ratio of columns on the graphs that checks make, see 
 # beyond 2**16 need more than 16 bits; a number of 16 bits modulo 2**16 - 2**14 is one of the first 2**14 places twice
 # as often
 _HUBS = ((90_000, 90_000 - 2**16, 200), (2**16 - 2**14, 2**14, 900))
+_HUB_TESTS = 2 * len(_HUBS)  # their ends, and all their edges
 _SYMMETRIC = 2 * math.e**3 / 9
 _HUB_CALLS = 60  # the least number of draws: of fewer, that all differ in one way may be chance
 _HUB_EDGES = 1_000_000  # of a hub, drawn in all calls: not many more
@@ -277,7 +278,7 @@ def uniform_pairs(degree: int, drawn: Ints, replace: bool) -> NDArray[np.float64
 
 
 def hubs(case: SamplerCase) -> float | None:
-    """Of nodes with very many edges the last are drawn as often as the first, and none twice."""
+    """Of nodes with very many edges the last are drawn as often as the first, none twice; weights count them all."""
     if not isinstance(case.sampler, Sampler) or case.sampler.seed_kind != "node":
         raise Skipped("it does not derive from Sampler")
     return max(_hub(case, *sizes) for sizes in _HUBS)
@@ -312,7 +313,25 @@ def _hub(case: SamplerCase, degree: int, compared: int, edges: int) -> float:
     if seen < 3 * _SEEN:
         raise Skipped(f"{seen} edges of a hub were drawn in {calls} draws, which is too few to compare parts")
     exact = np.array([number[:compared].sum(), number[compared:-compared].sum(), number[-compared:].sum()])
-    return _ends_alike(sums, exact, squares / max(float(sums.sum()), 1e-9), len(number), compared)
+    typical = squares / max(float(sums.sum()), 1e-9)
+    _check_total(sums.sum(1), number, typical)
+    return _ends_alike(sums, exact, typical, len(number), compared)
+
+
+def _limit() -> float:
+    """The deviations of a normal variable at which a test of one hub fails."""
+    return NormalDist().inv_cdf(1 - FALSE_ALARM / (2 * _SYMMETRIC * _TESTS * _CASES * _HUB_TESTS))
+
+
+def _check_total(sums: Array, number: Array, typical: float) -> None:
+    """Compare the mean sum of all weights with the exact one; skewed weights make it too small, but not half of it."""
+    total = float(number.sum())
+    by_weight = abs(total) * max(typical - total / len(number), 0) / len(sums)
+    allowed = max(_limit() * float(np.sqrt(max(sums.var() / len(sums), by_weight))), float(np.abs(number).sum()) / 2)
+    assert abs(sums.mean() - total) <= allowed, (
+        f"the edges of a node with {len(number):,} have weights of {sums.mean():,.0f} in the mean, and should have "
+        f"{total:,.0f}; the two may differ by {allowed:,.0f} after {len(sums)} draws"
+    )
 
 
 def _ends_alike(sums: Array, exact: Array, typical: float, degree: int, compared: int) -> float:
@@ -323,17 +342,16 @@ def _ends_alike(sums: Array, exact: Array, typical: float, degree: int, compared
     likely positive as negative. Of such variables, a sum over the root of the sum of squares has tails of at most
     ``_SYMMETRIC`` times those of a normal variable, however few they are (Pinelis 1994, after Efron 1969).
     """
-    limit = NormalDist().inv_cdf(1 - FALSE_ALARM / (2 * _SYMMETRIC * _TESTS * _CASES * len(_HUBS)))
-    apart, total = exact[2] - exact[0], max(exact.sum(), 1e-9)
-    error = sums[:, 2] - sums[:, 0] - apart
-    # few draws may all be alike by chance; of edges of weight w the variance is that of so many independent draws
-    by_weight = (exact[0] + exact[2] - apart**2 / total) * max(typical - total / degree, 0) / len(sums)
-    deviation = float(np.sqrt(max((error**2).sum() / len(sums) ** 2, by_weight)))
-    allowed = limit * deviation + 1e-4 * (1 + abs(exact[0]) + abs(exact[2]))
+    difference, total = exact[2] - exact[0], max(exact.sum(), 1e-9)
+    error = sums[:, 2] - sums[:, 0] - difference
+    # few draws may all be alike by chance: at least the variance of as many independent draws, each of weight typical
+    variance = (exact[0] + exact[2] - difference**2 / total) * max(typical - total / degree, 0) / len(sums)
+    deviation = float(np.sqrt(max((error**2).sum() / len(sums) ** 2, variance)))
+    allowed = _limit() * deviation + 1e-4 * (1 + abs(exact[0]) + abs(exact[2]))
     first, last = sums.mean(0)[[0, 2]]
     assert abs(error.mean()) <= allowed, (
         f"of a node with {degree:,} edges the last {compared:,} have weights of {last:,.0f} in the mean, and the first "
         f"{compared:,} of {first:,.0f}; they should have {exact[2]:,.0f} and {exact[0]:,.0f}, and their difference may "
         f"be off by {allowed:,.0f} after {len(sums)} draws"
     )
-    return limit * deviation / max(float(exact[[0, 2]].min()), 1e-9)
+    return _limit() * deviation / max(float(exact[[0, 2]].min()), 1e-9)

@@ -82,6 +82,16 @@ class SixteenBitsBelow(WithReplacement):
         return torch.where(degree < 2**16, small, (uniform * degree).long())
 
 
+class SmallWeights(Plain):
+    """Weights in a type whose largest number is smaller than the degrees of hubs."""
+
+    def choose(self, dst: Tensor, step: Step) -> Choice:
+        edges = self.candidates(dst)
+        keep = step.random.uniform(edges.eid) < self.k / edges.degrees.clamp(min=self.k)[edges.rows]
+        weight = (edges.degrees / self.k).clamp(min=1, max=2**10)[edges.rows]
+        return edges.select(keep, weight[keep])
+
+
 class HubRepeats(Plain):
     """pyg-lib: nodes of very many neighbours draw them with replacement."""
 
@@ -307,6 +317,7 @@ SAMPLERS: dict[str, tuple[Make, str]] = {
     "first never": (lambda g: FirstNever(g), "marginals"),
     "16 bits": (lambda g: SixteenBits(g, k=20), "hubs"),
     "16 bits below": (lambda g: SixteenBitsBelow(g), "hubs"),
+    "small weights": (lambda g: SmallWeights(g), "hubs"),
     "hub repeats": (lambda g: HubRepeats(g, k=4), "hubs"),
     "future": (lambda g: Future(g, [2, 2]), "future"),
     "LADIES without weights": (lambda g: LadiesWithoutWeights(g, [6, 5]), "marginals"),

@@ -101,15 +101,6 @@ def test_every_encoder_trains(model: str) -> None:
     assert result.records[0].edges_per_second > 0
 
 
-@pytest.mark.parametrize("direction", ["in", "both"])
-def test_draws_in_torch_change_no_number(direction: str) -> None:
-    settings = LINKS.replace(model="sage", direction=direction, epochs=2)
-    other = settings.replace(sample_on="device")
-    trainer = Trainer(wheel(), other)
-    assert trainer.batches.sampler.backend == "torch on cpu"
-    assert same_result(Trainer(wheel(), settings).run(), trainer.run())
-
-
 @pytest.mark.slow
 def test_it_learns() -> None:
     """ComplEx can turn by an angle per relation; at random the mean of 1 / rank is about 0.08."""

@@ -222,26 +222,6 @@ def test_every_setting_is_tried() -> None:
     assert {name for change in CHANGES for name in change} == {*FIELDS} - unheard
 
 
-@pytest.mark.parametrize("change", [{}, {"sampler": "labor"}, {"validate": "full"}, {"direction": "out"}], ids=str)
-def test_draws_in_torch_change_no_number(change: dict[str, Any]) -> None:
-    settings = FAST.replace(epochs=2, **change)
-    other = settings.replace(sample_on="device")
-    assert Trainer(planted(), other).batches.sampler.backend == "torch on cpu"
-    assert same_result(train(planted(), settings), train(planted(), other))
-
-
-def test_draws_that_have_no_form_in_torch_are_refused() -> None:
-    for change in ({"sampler": "shadow", "fanouts": (3,)}, {"sampler": "cv"}, {"task": "link", "model": "none"}):
-        with pytest.raises(ValueError, match=r"sample_on .* is read with"):
-            Settings(sample_on="device", **change)
-    for option in ({"method": "sequential"}, {"iterations": 1}):
-        settings = FAST.replace(sampler="labor", sampler_options=option, sample_on="device")
-        with pytest.raises(
-            ValueError, match="sample_on 'device' is not possible: LaborSampler draws in compiled loops"
-        ):
-            Trainer(planted(), settings)
-
-
 def test_global_random_state_is_neither_read_nor_touched(result: Result) -> None:
     torch.manual_seed(123)
     np.random.seed(4)  # noqa: NPY002  the global state is what is meant
