@@ -4,8 +4,9 @@ python benchmarks/devices.py [--device cuda] [--rounds 5] [--threads 1]
 
 "draw": batches by the compiled loops, with their move to the device, and by operations of torch there; they are the
 same. Memory is the most that the second takes on the device, over 16 bytes for each drawn edge (its position and its
-source). "rows": the features of the input layers, from columns in the memory of the host and of the device. "step": a
-step of training, GraphSAGE with three layers of width 128, on batches drawn in either way; features lie on the device.
+source). Samplers of layers draw 4,096 nodes for each. "rows": the features of the input layers, from columns in the
+memory of the host and of the device. "step": a step of training, GraphSAGE with three layers of width 128, on batches
+drawn in either way; features lie on the device.
 
 Times are medians in ms per batch of a clock that waits for the device. On the processor both forms run there, and
 memory is that of the process (Linux with glibc).
@@ -30,9 +31,12 @@ import torch
 from rmat import ensure
 
 from nodeflow import (
+    FastGCNSampler,
     FullSampler,
     Graph,
     LaborSampler,
+    LadiesSampler,
+    LayerSampler,
     NeighborSampler,
     NodeFlow,
     NodeFlowLoader,
@@ -41,7 +45,8 @@ from nodeflow import (
 from nodeflow.nn import GraphSAGE
 
 HERE = Path(__file__).resolve().parent
-BATCHES = 8
+BATCHES, LAYER = 8, 4096
+_MMAP_THRESHOLD = -3  # a parameter of mallopt
 SAMPLERS: dict[str, Callable[[Graph, list[int]], Any]] = {
     "uniform": NeighborSampler,
     "replace": lambda graph, fanouts: NeighborSampler(graph, fanouts, replace=True),
@@ -50,6 +55,10 @@ SAMPLERS: dict[str, Callable[[Graph, list[int]], Any]] = {
     "full, 1 flow": lambda graph, _: FullSampler(graph, 1),
     "temporal": TemporalNeighborSampler,
     "LABOR-0": LaborSampler,
+    "LABOR-0, sequential": lambda graph, fanouts: LaborSampler(graph, fanouts, method="sequential"),
+    "layer-wise": lambda graph, fanouts: LayerSampler(graph, [LAYER] * len(fanouts)),
+    "LADIES": lambda graph, fanouts: LadiesSampler(graph, [LAYER] * len(fanouts)),
+    "FastGCN": lambda graph, fanouts: FastGCNSampler(graph, [LAYER] * len(fanouts)),
 }
 
 
@@ -74,7 +83,10 @@ class Device:
             call()
             return torch.cuda.max_memory_allocated(self.device) - before
         with suppress(OSError, AttributeError):
-            ctypes.CDLL(None).malloc_trim(0)  # what was freed before must not serve the call unseen
+            # memory that is freed goes back to the system at once, and what was freed before serves no call unseen;
+            # this slows down all that follows
+            ctypes.CDLL(None).mallopt(_MMAP_THRESHOLD, 1 << 16)
+            ctypes.CDLL(None).malloc_trim(0)
             Path("/proc/self/clear_refs").write_text("5")
             before = _of_process("VmRSS")
             call()
@@ -127,14 +139,27 @@ def main() -> None:
 
 def rows(graph: Graph, device: Device, order: torch.Tensor, options: argparse.Namespace) -> Iterator[tuple[str, ...]]:
     parts = order[: options.batch_size * BATCHES].split(options.batch_size)
-    for name in options.samplers:
-        compiled = SAMPLERS[name](graph, options.fanouts)
-        there = compiled.in_torch(device.device)
-        large = order[: options.largest]
-        edges = sum(draw(there, large, 0).flow_sizes)
-        most = device.memory(partial(draw, there, large, 0))
-        draws = {"cpu": partial(draw_all, compiled, parts, device), "there": partial(draw_all, there, parts, device)}
-        yield row_of(f"draw, {name}", in_turn(device, draws, options.rounds), most and f"{most / (16 * edges):.1f}")
+    samplers = {name: SAMPLERS[name](graph, options.fanouts) for name in options.samplers}
+    on_device = {name: sampler.in_torch(device.device) for name, sampler in samplers.items()}
+    times = {}
+    for name, sampler in samplers.items():
+        draws = {
+            "cpu": partial(draw_all, sampler, parts, device),
+            "there": partial(draw_all, on_device[name], parts, device),
+        }
+        times[name] = in_turn(device, draws, options.rounds)
+    last = [*others(graph, device, order, parts, options)]
+    large = order[: options.largest]
+    for name, sampler in on_device.items():
+        edges = sum(draw(sampler, large, 0).flow_sizes)
+        most = device.memory(partial(draw, sampler, large, 0))
+        yield row_of(f"draw, {name}", times[name], most and f"{most / (16 * edges):.1f}")
+    yield from last
+
+
+def others(
+    graph: Graph, device: Device, order: torch.Tensor, parts: Sequence[torch.Tensor], options: argparse.Namespace
+) -> Iterator[tuple[str, ...]]:
     sampler = NeighborSampler(graph, options.fanouts)
     nodes = [sampler(seeds, batch_number=i).layers[0].parent_nid for i, seeds in enumerate(parts)]
     held = graph.ndata["feat"].to(device.device)

@@ -122,8 +122,8 @@ class Edges(Frozen):
         return f"Edges({self.num_rows} rows, {len(self.indices)} edges)"
 
     def rows_of(self, nodes: Ints) -> Ints:
-        """Return the rows of nodes (parent ids), node by node."""
-        return self.node_rows.of(self.whole.rows_of(nodes))[0]
+        """Return the rows of nodes (parent ids), node by node, as arrays of the form."""
+        return self.node_rows.of(self.whole.rows_of(nodes), self.form)[0]
 
     def spans_of(self, nodes: Ints) -> tuple[Ints, Ints]:
         """Return the first position of the edges of each node, and the position behind its last one."""
@@ -196,11 +196,12 @@ class Edges(Frozen):
         return NOTHING if self.patch is None else self.patch.left_out
 
     def staying(self, indptr: Ints, positions: Ints, *columns: Ints) -> tuple[Ints, ...]:
-        """Return ``indptr``, ``positions`` and columns of edges without those that are left out."""
+        """Return ``indptr``, ``positions`` and columns of edges without those left out, as arrays of the form."""
         if self.patch is None:
             return indptr, positions, *columns
-        kept = np.flatnonzero(~COMPILED.contains(self.left_out, positions))
-        return np.searchsorted(kept, indptr), positions[kept], *(column[kept] for column in columns)
+        form = self.form
+        kept = form.indices(~form.contains(form.array(self.left_out), positions))
+        return form.search(kept, indptr), form.take(positions, kept), *(form.take(column, kept) for column in columns)
 
     def intact(self) -> Edges:
         """Return the same arrays without a ``patch``."""

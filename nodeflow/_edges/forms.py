@@ -74,6 +74,10 @@ class Form(ABC, Frozen):
         """Return the entries of an array at ``index``."""
 
     @abstractmethod
+    def indices(self, mask: Any) -> Any:
+        """Return where a mask is True, ascending."""
+
+    @abstractmethod
     def spread(self, values: Any, indptr: Any, size: int) -> Any:
         """Return the value of each row once for each of its entries, ``[size]``."""
 
@@ -142,6 +146,9 @@ class Compiled(Form):
 
     def take(self, values: Any, index: Any) -> Any:
         return values[index]
+
+    def indices(self, mask: Any) -> Any:
+        return np.flatnonzero(mask)
 
     def spread(self, values: Any, indptr: Any, size: int) -> Any:
         return np.repeat(values, np.diff(indptr))
@@ -214,6 +221,9 @@ class InTorch(Form):
 
     def take(self, values: Any, index: Any) -> Any:
         return values.index_select(0, index)
+
+    def indices(self, mask: Any) -> Any:
+        return mask.nonzero().view(-1)  # waits
 
     def spread(self, values: Any, indptr: Any, size: int) -> Any:
         return spread(values, indptr, size)

@@ -2,8 +2,8 @@
 
 Draws are integer arithmetic of a counter-based generator, so two forms of a loop give the same numbers. A few
 primitives, each tied to its compiled loop by a test in ``tests/tensors``, carry all draws: ``bits`` (the generator, and
-bounded integers), ``ragged`` (rows of several lengths), ``numbering`` (ids in order of first appearance). On them stand
-the draws, a file each with the name of the file of loops: ``uniform``.
+bounded integers), ``ragged`` (rows of several lengths), ``kept`` (edges that a rule keeps), ``numbering`` (ids in order
+of first appearance). On them stand the draws, a file each with the name of the file of loops, such as ``uniform``.
 
 Samplers do not choose between the forms: ``_edges/forms.py`` does, in one place, by where the edge arrays lie.
 

@@ -36,6 +36,11 @@ def stream(key: int, ident: Tensor) -> Tensor:
     return mix(mix(ident * GOLDEN + GOLDEN) ^ signed(key))
 
 
+def uniform(state: Tensor) -> Tensor:
+    """Return a number uniform in [0, 1) with 53 bits for each state, float64."""
+    return shifted(mix(state), 11).double().mul_(2.0**-53)
+
+
 def bounded(
     start: Tensor, row: Tensor, nth: Tensor, bound: Tensor, most: int, read: Tensor | None = None
 ) -> tuple[Tensor, int]:
@@ -51,25 +56,45 @@ def bounded(
         most: no bound is larger.
         read: an int64 without dimensions, at least 0, that the host needs; to read it here saves a wait.
     """
-    state = start.index_select(0, row).add_((nth + 1).mul_(GOLDEN))
-    number, low = _attempt(state, bound, most)
+    number, low = _attempt(_state(start, row, nth), bound, most)
     # a number below the bound there is rejected by few bounds, and such numbers are rare
-    doubt = (low < bound).any()
-    also, again = divmod(int(doubt if read is None else 2 * read + doubt), 2)  # waits
+    doubtful = low < bound
+    also, again = divmod(int(doubtful.any() if read is None else 2 * read + doubtful.any()), 2)  # waits
     if not again:
         return number, also
-    first = torch.arange(len(row), device=row.device).sub_(nth)
+    at = doubtful.nonzero().view(-1)  # waits
+    number_at, low_at, bound_at = (values.index_select(0, at) for values in (number, low, bound))
+    at = at.index_select(0, _is_rejected(number_at, low_at, bound_at, most).nonzero().view(-1))  # waits
+    if len(at):
+        draws_again = torch.zeros_like(start, dtype=torch.bool)
+        draws_again[row.index_select(0, at)] = True
+        at = draws_again.index_select(0, row).nonzero().view(-1)  # waits
+        number[at] = _redrawn(start, row.index_select(0, at), nth.index_select(0, at), bound.index_select(0, at), most)
+    return number, also
+
+
+def _redrawn(start: Tensor, row: Tensor, nth: Tensor, bound: Tensor, most: int) -> Tensor:
+    """Return the numbers of rows of which at least one was rejected."""
+    state, first = _state(start, row, nth), torch.arange(len(row), device=row.device).sub_(nth)
     while True:
-        rejected = low < ((1 << 32) - bound).remainder_(bound)
-        if most > LOW:
-            rejected = torch.where(bound > LOW, number >= bound, rejected)
+        number, low = _attempt(state, bound, most)
+        rejected = _is_rejected(number, low, bound, most)
         if not bool(rejected.any()):  # waits
-            return number, also
+            return number
         # a draw that is made again takes the next number of its stream, and all later draws of the row one further
         count = rejected.cumsum(0)
         before = (count - rejected.long()).index_select(0, first)
         state = torch.where(count > before, state + GOLDEN, state)
-        number, low = _attempt(state, bound, most)
+
+
+def _state(start: Tensor, row: Tensor, nth: Tensor) -> Tensor:
+    """Return the state of draw number ``nth`` of each row's stream."""
+    return start.index_select(0, row).add_((nth + 1).mul_(GOLDEN))
+
+
+def _is_rejected(number: Tensor, low: Tensor, bound: Tensor, most: int) -> Tensor:
+    rejected = low < ((1 << 32) - bound).remainder_(bound)
+    return rejected if most <= LOW else torch.where(bound > LOW, number >= bound, rejected)
 
 
 def _attempt(state: Tensor, bound: Tensor, most: int) -> tuple[Tensor, Tensor]:

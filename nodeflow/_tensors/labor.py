@@ -3,23 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import pairwise
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple
 
 import torch
 from torch import Tensor
 
-from nodeflow._tensors.ragged import ends_of, positions_of, spread, spread_integers
+from nodeflow._tensors.bits import GOLDEN, mix, shifted, stream
+from nodeflow._tensors.kept import Piece, kept
+from nodeflow._tensors.ragged import ends_of, places, positions_of, spread, spread_integers
+from nodeflow._tensors.uniform import number_drawn
 
-_PIECE: Final = 1 << 17  # edges looked at together, all in-edges of their rows: what is made of them stays in caches
 _WORDS: Final = 2.0**32
 
-Words: TypeAlias = tuple[int, int, int]
-"""The three words of 32 bits that are made of a key, see ``kernels.labor``."""
+
+class Key(NamedTuple):
+    """A key of 64 bits, and the three words of 32 bits that ``kernels.labor`` makes of it."""
+
+    bits: int
+    before: int
+    between: int
+    after: int
 
 
 def draw_poisson(
-    begin: Tensor, degree: Tensor, indices: Tensor, fanout: Tensor, keys: Sequence[Words], early: int
+    begin: Tensor, degree: Tensor, indices: Tensor, fanout: Tensor, keys: Sequence[Key], early: int
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Return ``(indptr [n + 1], positions [E], sources [E])`` of the edges that n rows keep, int64.
 
@@ -28,23 +35,71 @@ def draw_poisson(
     """
     # a number is compared less 2**31, in int32: the largest that is kept
     largest = (rates(fanout, degree) * _WORDS).ceil_().sub_(2**31 + 1).clamp_(min=-(2**31)).int()
-    out = ends_of(degree)
-    size, cuts = int(out[-1]), [0, len(degree)]  # waits
-    if size > _PIECE:
-        at = torch.searchsorted(out, torch.arange(_PIECE, size, _PIECE, device=out.device))
-        cuts = sorted({*cuts, *at.tolist()})  # waits
-    counts, kept, sources = torch.empty_like(degree), list[Tensor](), list[Tensor]()
-    for first, last in pairwise(cuts):
-        ends = ends_of(degree[first:last])
-        part = int(ends[-1]) if size > _PIECE else size  # waits
-        positions = positions_of(begin[first:last], ends, part)
-        source = indices.index_select(0, positions)
-        keep = hashed(source, keys, early) <= spread_integers(largest[first:last], ends, part)
-        chosen = keep.nonzero().view(-1)  # waits
-        counts[first:last] = torch.searchsorted(chosen, ends).diff()
-        kept.append(positions.index_select(0, chosen))
-        sources.append(source.index_select(0, chosen).long())
-    return ends_of(counts), torch.cat(kept), torch.cat(sources)
+
+    def rule(piece: Piece) -> tuple[Tensor]:
+        return (hashed(piece.sources, keys, early) <= piece.spread(largest),)
+
+    indptr, positions, sources = kept(begin, degree, indices, rule)
+    return indptr, positions, sources
+
+
+def draw_smallest(
+    begin: Tensor,
+    degree: Tensor,
+    indices: Tensor,
+    fanout: Tensor,
+    keys: Sequence[Key],
+    early: int,
+    again: Tensor,
+    copies: Tensor,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Return ``(indptr, positions, sources)`` of the edges of n rows whose sources have the smallest numbers.
+
+    They are as many as a draw without repeats has. ``again`` and ``copies`` see ``kernels.labor.draw_smallest``.
+    """
+    count = number_drawn(degree, fanout, replace=False)
+
+    def rule(piece: Piece) -> tuple[Tensor]:
+        number, size = hashed(piece.sources, keys, early), piece.indptr.diff()
+        if len(again):
+            first, last = (torch.searchsorted(again, piece.begin + by) for by in (0, size))
+            ends = ends_of(last - first)
+            which = positions_of(first, ends, int(ends[-1]))  # waits
+            at = again.index_select(0, which) - spread_integers(piece.begin - piece.indptr[:-1], ends, len(which))
+            number[at] = _of_copies(piece.sources.index_select(0, at), copies.index_select(0, which), keys, early)
+        return (_smallest(number, count[piece.rows], piece.indptr),)
+
+    indptr, positions, sources = kept(begin, degree, indices, rule)
+    return indptr, positions, sources
+
+
+def _smallest(number: Tensor, count: Tensor, indptr: Tensor) -> Tensor:
+    """Return which numbers are among the ``count`` smallest of their row, a bool each; of equal ones the first."""
+    share = _enough(count) / indptr.diff().clamp(min=1)
+    while True:  # numbers below a bound are sorted, and of rows that have too few of them more
+        bound = (share.clamp(max=1) * _WORDS).ceil_().sub_(2**31 + 1).int()
+        at = (number <= spread_integers(bound, indptr, len(number))).nonzero().view(-1)  # waits
+        ends = torch.searchsorted(at, indptr)
+        few = ends.diff() < count
+        if not bool(few.any()):  # waits
+            break
+        share = torch.where(few, 2 * share, share)
+    row, nth = places(ends, len(at))
+    order = (number.index_select(0, at).long().add_(2**31) + (row << 32)).sort(stable=True).indices
+    is_small = torch.zeros_like(number, dtype=torch.bool)
+    return is_small.scatter_(0, at.index_select(0, order), nth < count.index_select(0, row))
+
+
+def _enough(count: Tensor) -> Tensor:
+    """Return how many numbers to expect below a bound, so that most rows have ``count`` there, float64."""
+    return count + 4 * count.double().sqrt_() + 4
+
+
+def _of_copies(ids: Tensor, copies: Tensor, keys: Sequence[Key], early: int) -> Tensor:
+    """Return the numbers of later parallel edges, less 2**31, int32: those of ``kernels.labor``."""
+    numbers = [shifted(mix(stream(key.bits, ids.long()) + copies * GOLDEN), 32).sub_(2**31).int() for key in keys[:2]]
+    renewed = _hash(_folded(ids), keys[2]) < early - 2**31
+    return torch.where(renewed, numbers[1], numbers[0])
 
 
 def rates(fanout: Tensor, degree: Tensor) -> Tensor:
@@ -58,21 +113,25 @@ def inverses(fanout: Tensor, degree: Tensor, indptr: Tensor, size: int) -> Tenso
     return spread((rates(fanout, degree) * _WORDS).ceil_().reciprocal_().mul_(_WORDS), indptr, size)
 
 
-def hashed(ids: Tensor, keys: Sequence[Words], early: int) -> Tensor:
+def hashed(ids: Tensor, keys: Sequence[Key], early: int) -> Tensor:
     """Return the number of every id less 2**31, int32: that of ``kernels.labor.hash_block``.
 
     It is made under ``keys[0]``, or under ``keys[1]`` where a number made under ``keys[2]`` is below ``early``.
     """
-    # of an id beyond 32 bits, the upper ones are folded into the lower ones
-    low = ids if ids.dtype == torch.int32 else ids.int() ^ (ids >> 32).int().mul_(_signed(0x9E3779B9))
+    low = _folded(ids)
     number = _hash(low, keys[0])
     if early:
         number = torch.where(_hash(low, keys[2]) < early - 2**31, _hash(low, keys[1]), number)
     return number
 
 
-def _hash(ids: Tensor, key: Words) -> Tensor:
-    before, between, after = map(_signed, key)
+def _folded(ids: Tensor) -> Tensor:
+    """Return ids as int32; of one beyond 32 bits, the upper ones are folded into the lower ones."""
+    return ids if ids.dtype == torch.int32 else ids.int() ^ (ids >> 32).int().mul_(_signed(0x9E3779B9))
+
+
+def _hash(ids: Tensor, key: Key) -> Tensor:
+    _, before, between, after = map(_signed, key)
     x = _round(ids ^ before, 0x21F0AAAD, 0xD35A2D97)
     x = _round(x.bitwise_xor_(between), 0x7FEB352D, 0x846CA68B)
     return x.bitwise_xor_(after ^ -(2**31))  # the sign bit turned: as if 2**31 was taken off

@@ -23,18 +23,20 @@ class Numbering:
         pass  # no scratch memory is kept: torch's own allocators do that for devices
 
     def extend(self, ids: Tensor) -> Tensor:
-        """Number ``ids``, going on from ``nodes``; returns the numbers."""
-        every = torch.cat([self.nodes, ids])
-        ordered, order = every.to(self._sorted_as).sort(stable=True)
+        """Number ``ids``, going on from ``nodes``; returns the numbers, written over ``ids``."""
+        # of all memory that draws take, this function takes the most: nothing is kept for longer than it is needed
+        count = len(self.nodes)
+        ordered, order = torch.cat([self.nodes, ids]).to(self._sorted_as).sort(stable=True)
         is_first = torch.ones_like(order, dtype=torch.bool)
         torch.ne(ordered[1:], ordered[:-1], out=is_first[1:])
-        del ordered  # of all memory that draws take, this function takes the most
+        del ordered
         # the sort is stable: of equal ids the one that appears first is the first
-        number = torch.empty_like(is_first).scatter_(0, order, is_first).cumsum(0)
-        count, size = len(self.nodes), int(number[-1:].sum())  # waits
+        is_new = torch.empty_like(is_first).scatter_(0, order, is_first)
+        self.nodes = torch.cat([self.nodes, ids.index_select(0, is_new[count:].nonzero().view(-1))])  # waits
         group = is_first.cumsum(0).sub_(1)
-        appears = order.new_full((size,), len(every)).scatter_reduce_(0, group, order, "amin")
-        number = number.index_select(0, appears).sub_(1)
-        self.nodes = torch.empty_like(appears).scatter_(0, number, every.index_select(0, appears))
-        del every, appears
-        return torch.empty_like(order).scatter_(0, order, number.index_select(0, group))[count:]
+        appears = order.new_full(self.nodes.shape, len(order)).scatter_reduce_(0, group, order, "amin")
+        kind = torch.int32 if len(order) < 2**31 else torch.int64
+        number = is_new.cumsum(0, dtype=kind).index_select(0, appears).sub_(1)
+        del appears
+        number = number.index_select(0, group)
+        return ids.copy_(torch.empty_like(number).scatter_(0, order, number)[count:])

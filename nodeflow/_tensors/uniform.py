@@ -111,6 +111,7 @@ def _picks(
     count = len(degree)
     every = torch.arange(count, device=out.device).repeat_interleave(longest)
     pick, size = numbers(every, torch.arange(longest, device=out.device).repeat(count), out[-1])
+    del every
     row, nth = places(out, size)
     return row, nth, pick.index_select(0, row * longest + nth)
 
@@ -123,10 +124,10 @@ def _subsets(pick: Tensor, row: Tensor, nth: Tensor, before: Tensor, longest: in
     steps are followed back, twice as far in every round. Rows that keep all their edges have 0 in ``before``, and every
     step takes its ``last``.
     """
-    last = before + nth
     is_taken = repeated(pick, row, longest, most).logical_or_(before == 0)
-    step, link = pick - before, torch.arange(len(row), device=row.device)
-    link = torch.where((step >= 0) & (step < nth), link - nth + step, link)
+    last = before.add_(nth)
+    back = pick - last  # to the step whose ``last`` was picked; none in the row where it is further than that begins
+    link = back.masked_fill_(back < -nth, 0).add_(torch.arange(len(row), device=row.device))
     for _ in range((longest - 1).bit_length()):
         is_taken |= is_taken.index_select(0, link)
         link = link.index_select(0, link)

@@ -63,6 +63,8 @@ class ControlVariateSampler(NeighborSampler):
     (torch.Size([2, 3]), torch.Size([1, 3]), tensor([2.]))
     """
 
+    has_torch_form = True
+
     def __init__(
         self,
         graph: Graph,

@@ -12,14 +12,15 @@ from nodeflow import _kernels as kernels
 from nodeflow._base.checks import Ints, as_flag, as_int, check_one_of
 from nodeflow._base.types import Array, Fanouts, Floats
 from nodeflow._edges.edges import NOTHING, Edges
+from nodeflow._edges.forms import Placed
 from nodeflow._edges.numbering import Numbering
 from nodeflow._runtime.memory import copied_outside, outside
 from nodeflow.graph import Graph
 from nodeflow.random import derive_key
 from nodeflow.sampling._choice import Choice
 from nodeflow.sampling._kinds import check_fanouts
+from nodeflow.sampling._labor_draws import INVERSES, POISSON, SMALLEST, fanouts_of
 from nodeflow.sampling._options import RowOptions
-from nodeflow.sampling._poisson import INVERSES, POISSON, fanouts_of
 from nodeflow.sampling._rows import DrawingRows, Drawn, RowSampler
 from nodeflow.sampling._sampler import Step
 
@@ -144,36 +145,34 @@ class LaborSampler(RowSampler):
         # the parallel edges, which have a random number each
         if self.method == "sequential" and self.iterations == 0:
             edges, size = self.reader.edges, self.graph.num_nodes
-            self._repeats: tuple[Ints, Ints] = kernels.labor.find_repeats(edges.indptr, edges.indices, size)
+            self._repeats = Placed(*kernels.labor.find_repeats(edges.indptr, edges.indices, size))
 
     def _loops_only(self) -> str:
-        of = {"iterations": (self.iterations, 0), "method": (self.method, "poisson")}
-        of["estimator"] = self.estimator, "horvitz-thompson"
+        of = {"iterations": (self.iterations, 0), "estimator": (self.estimator, "horvitz-thompson")}
         other = [f"{name}={has!r}" for name, (has, needs) in of.items() if has != needs]
-        needs = "iterations=0, method='poisson' and estimator='horvitz-thompson'"
+        needs = "iterations=0 and estimator='horvitz-thompson'"
         return f"{other[0]} has no form in operations of torch; {needs} have" if other else ""
 
     def draw_rows(self, edges: Edges, rows: DrawingRows, step: Step) -> Drawn:
         numbers, counts, form = self._numbers(step), self._counts[step.flow], edges.form
-        if self.method == "poisson":
-            indptr, positions, src, fanout, degree = form.of(POISSON)(edges, rows, counts, numbers)
-            size = len(src)
+        if self.method == "sequential":
+            drawn = form.of(SMALLEST)(edges, rows, counts, numbers, self._repeats_of(edges))
+            indptr, positions, src, _, degree = drawn
+            return Drawn(indptr, positions, src, lambda: form.inverse_rate(degree, indptr, len(positions)), False)
+        indptr, positions, src, fanout, degree = form.of(POISSON)(edges, rows, counts, numbers)
 
-            def inverse() -> Any:
-                return self._scaled(form.of(INVERSES)(fanout, degree, indptr, size), indptr, degree)
+        def inverse() -> Any:
+            return self._scaled(form.of(INVERSES)(fanout, degree, indptr, len(positions)), indptr, degree)
 
-            return Drawn(indptr, positions, src, inverse, False)
-        indptr, begin, degree = kernels.uniform.plan(edges.indptr, rows.numbers, counts, rows.kinds, False, NOTHING)
-        _, degree = fanouts_of(counts, rows, degree)
+        return Drawn(indptr, positions, src, inverse, False)
+
+    def _repeats_of(self, edges: Edges) -> Placed:
+        """The parallel edges of the sampler's edges, or of a copy of few rows of them."""
         if edges is self.reader.edges:
-            again = self._repeats
-        else:  # of a few rows, at a cost that does not depend on the size of the graph
-            nodes, local = np.unique(edges.indices, return_inverse=True)
-            again = kernels.labor.find_repeats(edges.indptr, local, len(nodes))
-        positions, src = np.empty(indptr[-1], np.int64), np.empty(indptr[-1], np.int64)
-        kernels.labor.draw_smallest(begin, degree, edges.indices, *numbers, *again, indptr, positions, src)
-        size = len(src)
-        return Drawn(indptr, positions, src, lambda: form.inverse_rate(degree, indptr, size), False)
+            return self._repeats
+        # at a cost that does not depend on the size of the graph
+        nodes, local = np.unique(edges.indices, return_inverse=True)
+        return Placed(*kernels.labor.find_repeats(edges.indptr, local, len(nodes)))
 
     def choose(self, dst: Tensor, step: Step) -> Choice:
         if self.iterations == 0:

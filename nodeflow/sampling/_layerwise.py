@@ -13,17 +13,18 @@ from nodeflow import _kernels as kernels
 from nodeflow._base.checks import Ints, as_flag, as_int, check_one_of, describe
 from nodeflow._base.types import Array, Floats, PerFlow
 from nodeflow._edges.columns import check_edges
-from nodeflow._edges.edges import NOTHING
-from nodeflow._edges.forms import COMPILED
+from nodeflow._edges.edges import NOTHING, Edges
+from nodeflow._edges.forms import COMPILED, Placed
 from nodeflow.graph import Graph
 from nodeflow.random import derive_key
 from nodeflow.sampling import _pps as pps
-from nodeflow.sampling._bound import Reader
+from nodeflow.sampling._bound import Candidates, Reader
 from nodeflow.sampling._choice import Choice
 from nodeflow.sampling._distributed import norms_of_sources, squared_norms
 from nodeflow.sampling._kinds import by_kind, numbers_of
+from nodeflow.sampling._layer_draws import BY_CHANCE, DRAWN, EDGES_FROM, OF_DRAWN, PICK, joined
 from nodeflow.sampling._options import LayerOptions
-from nodeflow.sampling._pps import LayerCandidates, Picked, draw_columns, list_probabilities, read_scores
+from nodeflow.sampling._pps import LayerCandidates, Picked, Scores, draw_columns, list_probabilities, read_scores
 from nodeflow.sampling._reach import Numbers
 from nodeflow.sampling._sampler import Sampler, Step, check_draws, check_size
 
@@ -80,6 +81,7 @@ class LayerSampler(Sampler):
 
     draws_as = "layer"
     draws_together = True
+    has_torch_form = True
 
     def __init__(
         self,
@@ -122,43 +124,43 @@ class LayerSampler(Sampler):
         return other
 
     def choose(self, dst: Tensor, step: Step) -> Choice:
-        candidates = LayerCandidates(self.candidates(dst), self.graph.num_nodes)
-        values, scores = self._scores(candidates, step)
-        nid = candidates.nid.numpy()
-        picked, columns = self._picked(nid, values, scores, step)
-        index_among_drawn = np.full(len(nid), -1)
-        index_among_drawn[picked.places] = np.arange(len(picked.places))
-        source = index_among_drawn[candidates.structure.indices.numpy()]
-        kept = np.flatnonzero(source >= 0)
-        indptr = np.searchsorted(kept, candidates.structure.indptr.numpy())
-        rows, positions = self.reader.edges.rows_of(dst.numpy()), candidates.positions[kept]
-        return self._chosen(rows, indptr, positions, source[kept], nid[picked.places], picked, columns)
+        reader, form = self.reader, self.reader.edges.form
+        candidates = LayerCandidates(Candidates(reader, dst), self.graph.num_nodes)
+        ids = form.array(candidates.nid)
+        picked, columns = self._picked(ids, self._scores(candidates, step), step)
+        local, ends = form.array(candidates.structure.indices), form.array(candidates.structure.indptr)
+        indptr, index, source = form.of(OF_DRAWN)(local, ends, picked.places, len(ids))
+        rows, positions = reader.edges.rows_of(form.array(dst)), form.take(candidates.positions, index)
+        return self._chosen(rows, indptr, positions, source, form.take(ids, picked.places), picked, columns)
+
+    def _loops_only(self) -> str:
+        return "" if self.score is None else "draws with score have no form in operations of torch; others have"
 
     def estimand(self) -> Tensor:
         """Return the numbers of ``BoundSampler.estimand``, and 0 for edges from node types that no flow draws."""
-        number, edges = super().estimand(), self.reader.edges
+        number, edges = super().estimand(), self.reader.edges.in_form(COMPILED)
         unused = np.all([sizes == 0 for sizes in self._sizes], axis=0)
         if unused.any():
             number[edges.parent_eid(np.flatnonzero(unused[self.graph.schema.types_of(edges.indices)]))] = 0
         return number
 
-    def _picked(
-        self, nid: Ints, values: Floats, scores: Tensor | None, step: Step
-    ) -> tuple[Picked, dict[str, Tensor] | None]:
+    def _picked(self, nid: Ints, scores: Scores | None, step: Step) -> tuple[Picked, dict[str, Tensor] | None]:
         """The candidates that are drawn, type by type, and their columns."""
+        form = self.reader.edges.form
         parts: list[Picked] = []
         columns: list[dict[str, Tensor]] = []
         for _, key, ids, size in self._draws(step):
-            own = np.flatnonzero((nid >= ids.start) & (nid < ids.stop))
-            picked = pps.pick(values[own], nid[own], size, self.draw, key)
-            if self.score is not None:
-                own_scores = None if scores is None else scores[torch.from_numpy(own)]
-                columns.append(draw_columns(own_scores, values[own], picked, size, self.draw))
-            parts.append(picked._replace(places=own[picked.places]))
-        joined = _joined(parts)
+            own = form.indices((nid >= ids.start) & (nid < ids.stop))
+            values = None if scores is None else scores.numbers[own]
+            picked = form.of(PICK)(form.take(nid, own), values, size, self.draw, key)
+            if self.score is not None and scores is not None and values is not None:
+                tensor = None if scores.tensor is None else scores.tensor[torch.from_numpy(own)]
+                columns.append(draw_columns(tensor, values, picked, size, self.draw))
+            parts.append(picked._replace(places=form.take(own, form.array(picked.places))))
+        every = joined(form, parts)
         if self.score is None:
-            return joined, None
-        return joined, {name: torch.cat([each[name] for each in columns]) for name in ("log_prob", "draws")}
+            return every, None
+        return every, {name: torch.cat([each[name] for each in columns]) for name in ("log_prob", "draws")}
 
     def _draws(self, step: Step) -> Iterator[tuple[int, int, range, int]]:
         """Yield for each node type that is drawn its number, the random key, its ids, and the number of draws."""
@@ -167,10 +169,12 @@ class LayerSampler(Sampler):
             if size > 0:
                 yield i, key if i == 0 else derive_key(key, i), ids, size
 
-    def _scores(self, candidates: LayerCandidates, step: Step) -> tuple[Floats, Tensor | None]:
-        """The scores of the candidates as float64 numbers, and as the tensor that ``score`` returned."""
-        if self.score is None or len(candidates) == 0:
-            return np.ones(len(candidates)), None
+    def _scores(self, candidates: LayerCandidates, step: Step) -> Scores | None:
+        """The scores of the candidates; None: all are equal."""
+        if self.score is None:
+            return None
+        if not len(candidates):
+            return Scores(np.zeros(0), None)
         return read_scores(self.score(candidates, step), candidates.nid, step.flow)
 
     def _chosen(
@@ -184,10 +188,12 @@ class LayerSampler(Sampler):
         columns: Mapping[str, Tensor] | None = None,
     ) -> Choice:
         """The Choice of the edges at ``positions``, whose sources are ``ids[source]``."""
-        factor, needed = picked.times / picked.mean, self._needs_weight
-        weight = self._weight(rows, indptr, positions, lambda: factor[source])
-        nodes = None if columns is None else torch.from_numpy(ids)
-        return Choice.of_kernel(indptr, positions, ids[source], weight, needs_weight=needed, nodes=nodes, ndata=columns)
+        form, needed = self.reader.edges.form, self._needs_weight
+        factor = form.array(picked.times / picked.mean)
+        weight = self._weight(rows, indptr, positions, lambda: form.take(factor, source))
+        nodes = None if columns is None else form.tensor(ids)
+        src = form.take(ids, source)
+        return Choice.of_kernel(indptr, positions, src, weight, needs_weight=needed, nodes=nodes, ndata=columns)
 
     def _weight(self, rows: Ints, indptr: Ints, positions: Ints, factor: Callable[[], Floats]) -> Callable[[], Tensor]:
         reader = self.reader
@@ -205,11 +211,6 @@ class LayerSampler(Sampler):
 
 def _size(value: object, name: str, of_type: bool) -> int:
     return 0 if of_type and as_int(value, name) == 0 else check_size(value, name, every=False)
-
-
-def _joined(parts: Sequence[Picked]) -> Picked:
-    empty = Picked(NOTHING, NOTHING, np.zeros(0))
-    return Picked(*(np.concatenate(arrays) for arrays in zip(empty, *parts, strict=True)))
 
 
 class LadiesSampler(LayerSampler):
@@ -238,6 +239,7 @@ class LadiesSampler(LayerSampler):
     """
 
     draws_as = "ladies"
+    has_torch_form = True
 
     def __init__(
         self,
@@ -268,27 +270,37 @@ class LadiesSampler(LayerSampler):
             return super().choose(dst, step)
         # an edge in proportion to A^2, uniform over all edges of the destinations, has a source in proportion to the
         # sum over its edges: so no candidate needs to be known before, and one pass finds the edges and the sums
-        edges, column, left_out = self.reader.edges, self._column, self.reader.edges.left_out
+        edges, form = self.reader.edges, self.reader.edges.form
         rows = edges.rows_of(self._nodes_of(dst, step))
-        size, key, arrays = int(sizes[0]), np.uint64(step.random.key), (edges.indptr, edges.indices, rows)
-        if len(column):
-            norms = self._norms[rows]
-            if edges.patch is not None:
-                hit = COMPILED.contains(edges.patch.rows, rows)
-                norms[hit] = kernels.layerwise.row_sums(edges.indptr, rows[hit], column, left_out, True)
-            drawn, total = kernels.layerwise.draw_edges_weighted(*arrays, norms, column, left_out, size, key)
-        else:
-            drawn, total = kernels.layerwise.draw_edges(*arrays, left_out, size, key)
-        ids, times = np.unique(drawn, return_counts=True)
-        indptr, positions, source, norm = kernels.layerwise.edges_from(*arrays, ids, column, left_out)
-        mean = norm * (size / total) if total else norm
+        drawn = self._drawn_by_weight if len(self._column) else form.of(DRAWN)
+        ids, times, total = drawn(edges, rows, int(sizes[0]), step.random.key)
+        indptr, positions, source, norm = form.of(EDGES_FROM)(edges, rows, ids, self._column)
+        mean = norm * (int(sizes[0]) / total) if total else norm
         return self._chosen(rows, indptr, positions, source, ids, Picked(ids, times, mean))
+
+    def _drawn_by_weight(self, edges: Edges, rows: Ints, size: int, key: int) -> tuple[Ints, Ints, float]:
+        """Do what ``DRAWN`` does, in proportion to squared weights; the last result is their sum."""
+        norms, column, left_out = self._norms[rows], self._column, edges.left_out
+        if edges.patch is not None:
+            hit = COMPILED.contains(edges.patch.rows, rows)
+            norms[hit] = kernels.layerwise.row_sums(edges.indptr, rows[hit], column, left_out, True)
+        of_rows = edges.indptr, edges.indices, rows, norms, column, left_out
+        sources, total = kernels.layerwise.draw_edges_weighted(*of_rows, size, np.uint64(key))
+        ids, times = np.unique(sources, return_counts=True)
+        return ids, times, total
+
+    def _loops_only(self) -> str:
+        of = {"draw": (self.draw, "replacement"), "weight": (self.weight, None), "normalize": (self.normalize, False)}
+        other = [f"{name}={has!r}" for name, (has, needs) in of.items() if has != needs]
+        other += ["a graph of several node types"] if len(self.graph.schema.nodes) > 1 else []
+        needs = "draws with replacement, without weight and normalize, in a graph of one node type"
+        return f"{other[0]} has no form in operations of torch; {needs} have" if other else ""
 
     _needs_weight = True
 
-    def _scores(self, candidates: LayerCandidates, step: Step) -> tuple[Floats, Tensor | None]:
+    def _scores(self, candidates: LayerCandidates, step: Step) -> Scores:
         weights = self._column[candidates.positions] if len(self._column) else None
-        return squared_norms(candidates.structure.indices.numpy(), weights, len(candidates)), None
+        return Scores(squared_norms(candidates.structure.indices.numpy(), weights, len(candidates)), None)
 
     def _finished(self, rows: Ints, indptr: Ints, weight: Floats) -> Floats:
         if not self.normalize:
@@ -323,6 +335,7 @@ class FastGCNSampler(LayerSampler):
     """
 
     draws_as = "fastgcn"
+    has_torch_form = True
 
     def __init__(
         self, graph: Graph, layer_sizes: LayerSizes, *, draw: str = "replacement", **options: Unpack[LayerOptions]
@@ -351,19 +364,22 @@ class FastGCNSampler(LayerSampler):
                 self._prob[i, size] = list_probabilities(own, size)
                 if self.draw == "systematic":
                     self._lines[i, size] = pps.laid_out(self._prob[i, size], nodes, order)
+        # by the numbers of draws: the probability of every node
+        self._chances = {
+            numbers: Placed(np.concatenate([self._prob[each] for each in enumerate(numbers)]))
+            for numbers in {tuple(map(int, sizes)) for sizes in self._sizes if self.draw == "poisson"}
+        }
 
     def choose(self, dst: Tensor, step: Step) -> Choice:
-        edges = self.reader.edges
+        edges, form = self.reader.edges, self.reader.edges.form
         rows = edges.rows_of(self._nodes_of(dst, step))
-        arrays = edges.indptr, edges.indices, rows
         if self.draw == "poisson":
-            sizes = enumerate(self._sizes[step.flow].tolist())
-            prob = np.concatenate([self._prob[number, size] for number, size in sizes])
-            indptr, positions = kernels.layerwise.edges_by_chance(*arrays, prob, np.uint64(step.random.key))
-            indptr, positions = edges.staying(indptr, positions)
-            src = edges.indices[positions].astype(np.int64)
-            weight = self._weight(rows, indptr, positions, lambda: 1 / prob[edges.indices[positions]])
-            return Choice.of_kernel(indptr, positions, src, weight, needs_weight=True)
+            (prob,) = self._chances[tuple(map(int, self._sizes[step.flow]))].at(form)
+            indptr, positions = edges.staying(*form.of(BY_CHANCE)(edges, rows, prob, step.random.key))
+            src = form.take(edges.arrays.indices, positions)
+            weight = self._weight(rows, indptr, positions, lambda: 1 / form.take(prob, src))
+            # of a batch's sources an array of its own, which is overwritten
+            return Choice.of_kernel(indptr, positions, form.wide(src + 0), weight, needs_weight=True)
         parts = []
         for number, key, ids, size in self._draws(step):
             if self.draw == "systematic":
@@ -373,8 +389,7 @@ class FastGCNSampler(LayerSampler):
             else:
                 continue
             parts.append(picked._replace(places=picked.places + ids.start))
-        joined = _joined(parts)
-        indptr, positions, source, _ = kernels.layerwise.edges_from(
-            *arrays, joined.places, self._column, edges.left_out
-        )
-        return self._chosen(rows, indptr, positions, source, joined.places, joined)
+        picked = joined(form, parts)
+        # of norms over these edges nothing is read
+        indptr, positions, source, _ = form.of(EDGES_FROM)(edges, rows, picked.places, self._column[:0])
+        return self._chosen(rows, indptr, positions, source, picked.places, picked)

@@ -16,7 +16,6 @@ from nodeflow._base.frozen import Frozen, Lazy
 from nodeflow._base.types import Array, Floats, IdsLike, NumbersLike
 from nodeflow._edges.edges import Edges
 from nodeflow._edges.forms import Loop, Placed
-from nodeflow._edges.numbering import Numbering
 from nodeflow._edges.stored import integers
 from nodeflow._tensors import alias
 from nodeflow._tensors.ragged import spread
@@ -78,10 +77,13 @@ class Line(NamedTuple):
     size: int  # the sum of the probabilities of the others
 
 
-def laid_out(prob: Floats, ids: Ints, key: int) -> Line:
-    """Lay candidates with these probabilities (which add up to an integer) in the order that ``key`` gives ``ids``."""
+def laid_out(prob: Floats, ids: Ints, key: int | None) -> Line:
+    """Lay candidates with these probabilities (which add up to an integer) in the order that ``key`` gives ``ids``.
+
+    None: in the order in which they are given.
+    """
     certain, others = np.flatnonzero(prob >= 1), np.flatnonzero((prob > 0) & (prob < 1))
-    order = others[kernels.pps.hash_order(ids[others], np.uint64(key))]
+    order = others if key is None else others[kernels.pps.hash_order(ids[others], np.uint64(key))]
     ends = np.cumsum(prob[order])
     size = round(float(ends[-1])) if len(ends) else 0
     ends = np.minimum(ends, size)  # rounding may have gone slightly above
@@ -273,10 +275,11 @@ class LayerCandidates(Frozen):
     positions: Ints
 
     def __init__(self, edges: Candidates, num_nodes: int) -> None:
-        with Numbering(num_nodes) as numbering:
-            local = numbering.extend(edges.src.numpy())
-            nid = torch.from_numpy(np.array(numbering.nodes))
-        structure = Structure._trusted(edges.indptr, torch.from_numpy(local), len(nid))
+        form = edges.form
+        with form.numbering(num_nodes) as numbering:
+            local = form.tensor(numbering.extend(form.array(edges.src)))
+            nid = form.tensor(numbering.nodes)
+        structure = Structure._trusted(edges.indptr, local, len(nid))
         ends = Layer._trusted(len(nid), nid), Layer._trusted(len(edges.dst_nid), edges.dst_nid)
         eid, weight = Lazy(lambda: edges.eid), Lazy(lambda: edges.edge_weight.float())
         flow = Flow._trusted(structure, *ends, (0, 1), parent_eid=eid, weight=weight)
@@ -294,8 +297,15 @@ class LayerCandidates(Frozen):
         return self.flow.num_src
 
 
-def read_scores(value: object, nid: Tensor, flow: int) -> tuple[Floats, Tensor]:
-    """Return the scores of the candidates ``nid`` (at least one) as float64 ``[n]``, and as a tensor; checked."""
+class Scores(NamedTuple):
+    """The scores of n candidates, float64 ``[n]``, and the tensor that a user's ``score`` returned; None: no score."""
+
+    numbers: Floats
+    tensor: Tensor | None
+
+
+def read_scores(value: object, nid: Tensor, flow: int) -> Scores:
+    """Return what ``score`` returned for the candidates ``nid``, at least one, checked."""
     scores = torch.as_tensor(value) if isinstance(value, np.ndarray) and value.dtype.kind in "iuf" else value
     kinds = torch.bool, torch.complex64, torch.complex128, torch.complex32
     if not isinstance(scores, Tensor) or scores.layout != torch.strided or scores.dtype in kinds:
@@ -312,7 +322,7 @@ def read_scores(value: object, nid: Tensor, flow: int) -> tuple[Floats, Tensor]:
         )
     if not values.any():
         raise ValueError(f"score gives 0 to all {len(nid)} candidates of flow {flow}, so none of them can be drawn")
-    return values, scores
+    return Scores(values, scores)
 
 
 def draw_columns(scores: Tensor | None, values: Floats, picked: Picked, size: int, draw: str) -> dict[str, Tensor]:

@@ -118,8 +118,6 @@ class RowSampler(Sampler):
         """
 
     by_row = True
-    has_torch_form: ClassVar[bool] = False
-    """Whether this very class also draws in operations of torch; a class that derives from it may draw otherwise."""
     _is_ours: ClassVar[bool] = False
     kinds: Kinds
     """The kinds of edges, relations or types, of which each row has one."""
@@ -131,18 +129,6 @@ class RowSampler(Sampler):
     ) -> None:
         self.edge_type = edge_type
         super().__init__(graph, num_flows, **options)
-
-    def _lacks_torch(self) -> str:
-        if not vars(type(self)).get("has_torch_form", False):
-            return super()._lacks_torch()
-        several = self.graph.peers.size > 1
-        return (
-            "the graph lies on several processes; draws of one have a form in torch" if several else self._loops_only()
-        )
-
-    def _loops_only(self) -> str:
-        """Return why a class with a form in torch draws these settings in compiled loops only; "" where it does not."""
-        return ""
 
     def read_graph(self) -> None:
         super().read_graph()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, NamedTuple, Unpack
+from typing import Any, ClassVar, Final, NamedTuple, Unpack
 
 import numpy as np
 import torch
@@ -101,6 +101,8 @@ class Sampler(BoundSampler):
     """
 
     whole_only = False
+    has_torch_form: ClassVar[bool] = False
+    """Whether this very class also draws in operations of torch; a class that derives from it may draw otherwise."""
 
     def __init__(
         self,
@@ -119,6 +121,18 @@ class Sampler(BoundSampler):
     def read_graph(self) -> None:
         super().read_graph()
         self._types_checked = set[frozenset[int]]()
+
+    def _lacks_torch(self) -> str:
+        if not vars(type(self)).get("has_torch_form", False):
+            return super()._lacks_torch()
+        several = self.graph.peers.size > 1
+        return (
+            "the graph lies on several processes; draws of one have a form in torch" if several else self._loops_only()
+        )
+
+    def _loops_only(self) -> str:
+        """Return why a class with a form in torch draws these settings in compiled loops only; "" where it does not."""
+        return ""
 
     def _drawn_by_kind(self) -> Numbers | None:
         """Return how much every flow draws of each relation or node type; None where a sampler does not say so."""

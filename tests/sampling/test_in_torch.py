@@ -12,25 +12,31 @@ from _support.sampler_families import FAMILIES, call_of, fingerprint, graph_of_a
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from nodeflow import (
+    FastGCNSampler,
     FullSampler,
     Graph,
     LaborSampler,
+    LadiesSampler,
+    LayerSampler,
     LinkSampler,
     NeighborSampler,
     NodeFlowLoader,
     TemporalNeighborSampler,
 )
-from nodeflow._tensors import labor
+from nodeflow._tensors import kept, labor
 from nodeflow.testing import check_sampler
 from nodeflow.testing._repeat_checks import global_states
 
 WITH_FORM = [
     "full", "neighbor", "neighbor, replace", "neighbor, reuse", "neighbor, disjoint", "neighbor, filter",
-    "neighbor, types", "neighbor, prob, replace", "temporal", "temporal, recent", "labor", "labor, dependent layers",
+    "neighbor, types", "neighbor, prob, replace", "temporal", "temporal, recent",
+    "labor", "labor, sequential", "labor, dependent layers",
+    "layer", "fastgcn", "fastgcn, poisson", "ladies",
 ]  # fmt: skip
 OPTIONS = [{}, {"direction": "out"}, {"direction": "both"}, {"weight": "w"}, {"include_dst": False}]
 WITH_LINKS = [*WITH_FORM, "link"]  # whose negatives are drawn on the host
-CASES = [(name, o) for name in WITH_LINKS for o in OPTIONS if not (name == "neighbor, reuse" and "include_dst" in o)]
+WITHOUT = [("neighbor, reuse", "include_dst"), ("ladies", "weight")]  # options that these do not have, or not in torch
+CASES = [(name, o) for name in WITH_LINKS for o in OPTIONS if not any((name, option) in WITHOUT for option in o)]
 
 
 def both(sampler, seeds, **options):
@@ -52,12 +58,11 @@ def test_same_batches(name, options, device):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", WITH_LINKS)
-def test_same_batches_of_many_seeds(name):
+@pytest.mark.parametrize(("name", "options"), CASES, ids=str)
+def test_same_batches_of_many_seeds(name, options):
     graph = graph_of_all()
     for seed in range(1000):
-        options = {} if name == "full" else {"seed": seed}
-        compiled = FAMILIES[name](graph, **options)
+        compiled = FAMILIES[name](graph, **options, **({} if name == "full" else {"seed": seed}))
         seeds = np.random.default_rng(seed).integers(graph.num_nodes, size=seed % 23)
         more = {"times": seeds % 20} if compiled.takes_times else {}
         first, again = both(compiled, seeds, epoch=seed, **more)
@@ -106,10 +111,8 @@ def test_weighted(hubs, kind, options):
 FANOUTS = [[3, 2], [{"writes": 2, "cites": -1}, 1], [{"at": 1}, {"rev_at": 0, "cites": 3, "writes": 65}]]
 
 
-@pytest.mark.parametrize("options", [{}, {"replace": True}, {"reuse": True}, {"disjoint": True}], ids=str)
-@pytest.mark.parametrize("fanouts", FANOUTS, ids=str)
-def test_relations(fanouts, options):
-    graph = Graph.typed(
+def typed():
+    return Graph.typed(
         {"author": 40, "paper": 50, "venue": 3, "alone": 2},
         {
             relation: tuple(np.random.default_rng(i).integers(0, sizes, (400, 2)).T)
@@ -120,6 +123,12 @@ def test_relations(fanouts, options):
         },
         reverse=True,
     )  # fmt: skip
+
+
+@pytest.mark.parametrize("options", [{}, {"replace": True}, {"reuse": True}, {"disjoint": True}], ids=str)
+@pytest.mark.parametrize("fanouts", FANOUTS, ids=str)
+def test_relations(fanouts, options):
+    graph = typed()
     seeds = {"paper": range(0, 50, 3), "venue": [2], "author": [4, 1, 4], "alone": [0]}
     for sampler in (NeighborSampler(graph, fanouts, **options), NeighborSampler(graph, fanouts, weight=None)):
         in_torch = pickle.loads(pickle.dumps(sampler.in_torch()))
@@ -148,22 +157,64 @@ def test_times(options, floats):
 
 
 @pytest.mark.parametrize("piece", [None, 1, 1000])
+@pytest.mark.parametrize("method", ["poisson", "sequential"])
 @pytest.mark.parametrize(
     "options", [{}, {"batch_dependency": 3}, {"batch_dependency": None}, {"layer_dependency": True}], ids=str
 )
-def test_labor(hubs, options, piece, monkeypatch):
+def test_labor(hubs, options, method, piece, monkeypatch):
     """Also where rows are looked at in pieces, a hub larger than one."""
     if piece is not None:
-        monkeypatch.setattr(labor, "_PIECE", piece)
+        monkeypatch.setattr(kept, "_PIECE", piece)
     seeds = [0, 2, 1, 0, *range(6_000, 6_400 if piece is None else 6_010)]
     for fanouts in ([5, 40], [-1, 3]):
-        first, again = both(LaborSampler(hubs, fanouts, seed=3, **options), seeds, batch_number=4)
+        sampler = LaborSampler(hubs, fanouts, method=method, seed=3, **options)
+        first, again = both(sampler, seeds, batch_number=4)
+        assert first == again
+
+
+def test_labor_looks_at_more_numbers_where_too_few_are_small(hubs, monkeypatch):
+    monkeypatch.setattr(labor, "_enough", lambda count: 0.01 * count.double())
+    first, again = both(LaborSampler(hubs, [5, 300], method="sequential"), [0, 2, 1, *range(6_000, 6_300)])
+    assert first == again
+
+
+LAYERS = [
+    (kind, {"draw": draw})
+    for kind in (LayerSampler, FastGCNSampler)
+    for draw in ("replacement", "poisson", "systematic")
+]
+LAYERS += [(FastGCNSampler, {"draw": "poisson", "weight": "w"}), (FastGCNSampler, {"weight": "w"}), (LadiesSampler, {})]
+
+
+@pytest.mark.parametrize("piece", [None, 1, 1000])
+@pytest.mark.parametrize(("kind", "options"), LAYERS, ids=str)
+def test_layers(hubs, kind, options, piece, monkeypatch):
+    """Also where fewer nodes can be drawn than are wanted, and where the seeds have no edges."""
+    if piece is not None:
+        monkeypatch.setattr(kept, "_PIECE", piece)
+    graph = Graph(*hubs.csc()[:2], edge_ids=hubs.csc()[2])
+    graph.edata["w"] = torch.arange(graph.num_edges) % 7
+    sampler = kind(graph, [500, 60], seed=2, **options)
+    left_out = sampler.without_edges([*range(0, 70_000, 2), *graph.in_edges([1])[2].tolist()])
+    for seeds in ([0, 2, 1, 0, *range(6_000, 6_010)], [1], [2], []):
+        for each in (sampler, left_out):
+            first, again = both(each, seeds)
+            assert first == again
+
+
+@pytest.mark.parametrize("draw", ["replacement", "poisson", "systematic"])
+@pytest.mark.parametrize("kind", [LayerSampler, FastGCNSampler])
+def test_layers_of_several_node_types(kind, draw):
+    graph = typed()
+    sizes = [{"author": 5, "paper": 3}, {"paper": 6, "venue": 2}]
+    for epoch in range(5):
+        first, again = both(kind(graph, sizes, draw=draw), {"paper": [3, 7], "venue": [1]}, epoch=epoch)
         assert first == again
 
 
 @pytest.mark.parametrize("name", WITH_FORM)
 def test_edges_left_out_by_every_sampler(name):
-    sampler = FAMILIES[name](graph_of_all(), weight="w")
+    sampler = FAMILIES[name](graph_of_all(), weight=None if name == "ladies" else "w")
     for left_out in (range(0, sampler.graph.num_edges, 3), sampler.graph.in_edges([5])[2], []):
         expected = fingerprint(sampled(name, sampler.without_edges(left_out)))
         assert fingerprint(sampled(name, sampler.in_torch().without_edges(left_out))) == expected
@@ -222,8 +273,13 @@ def test_waits_per_flow(fanouts, options):
 
 
 def test_waits_of_other_samplers():
-    """Rows of several relations wait for their number, LABOR for the numbers of in-edges and of kept ones."""
-    for name, most in {"neighbor, types": 4, "temporal": 2, "temporal, recent": 2, "labor": 3}.items():
+    """Rows of several relations wait for their number, LABOR for the numbers of in-edges and of kept ones.
+
+    Layers wait for the numbers of in-edges, of candidates of each type, of nodes drawn, and of edges from these.
+    """
+    waits = {"neighbor, types": 4, "temporal": 2, "temporal, recent": 2, "labor": 3, "labor, sequential": 6}
+    waits |= {"layer": 5, "fastgcn": 3, "fastgcn, poisson": 3, "ladies": 6}
+    for name, most in waits.items():
         sampler = FAMILIES[name](graph_of_all()).in_torch()
         with Waits() as waits:
             sampled(name, sampler, batch_number=0)
@@ -238,7 +294,7 @@ def test_numbers_that_are_drawn_again(hubs):
         in_torch = sampler.in_torch()
         with Waits() as waits:
             batch = in_torch([0])
-        found.add(waits.counts["_local_scalar_dense"])
+        found.add(waits.counts.total())
         assert fingerprint(batch) == fingerprint(sampler([0]))
     assert min(found) == 4  # one for the seeds, three for a large fanout
     assert max(found) > 5
@@ -246,7 +302,7 @@ def test_numbers_that_are_drawn_again(hubs):
 
 @pytest.mark.parametrize("name", WITH_FORM)
 def test_nothing_is_read_on_the_host(name, monkeypatch):
-    sampler, expected = FAMILIES[name](graph_of_all(), weight="w"), {}
+    sampler, expected = FAMILIES[name](graph_of_all(), weight=None if name == "ladies" else "w"), {}
     expected = fingerprint(sampled(name, sampler))
     in_torch = sampler.in_torch()
 
@@ -321,7 +377,7 @@ def test_more_refusals():
     ):
         with pytest.raises(TypeError, match=r"draws with prob .*have no form in operations of torch; .* have"):
             sampler.in_torch()
-    for options in ({"iterations": 1}, {"method": "sequential"}, {"estimator": "hajek"}):
+    for options in ({"iterations": 1}, {"estimator": "hajek"}):
         ((name, value),) = options.items()
         with pytest.raises(TypeError, match=f"{name}={value!r} has no form in operations of torch; iterations=0"):
             LaborSampler(graph_of_all(), [2], **options).in_torch()

@@ -17,7 +17,7 @@ from nodeflow._edges.node_rows import NodeRows
 from nodeflow._edges.numbering import distinct_in_order
 from nodeflow._tensors import bits, labor, past, ragged, uniform
 from nodeflow._tensors.numbering import Numbering
-from nodeflow.sampling._poisson import words_of
+from nodeflow.sampling._labor_draws import key_of
 
 WORDS = st.integers(0, 2**64 - 1)
 IDS = st.lists(st.integers(0, 2**63 - 1) | st.integers(2**31 - 3, 2**31 + 3), min_size=1, max_size=20)
@@ -173,5 +173,5 @@ def test_numbers_of_sources(narrow: bool, keys: tuple[int, int, int], early: int
     array = np.array([i % 2**31 for i in ids], np.int32) if narrow else np.array(ids)
     expected = np.empty(len(ids), np.uint32)
     kernels.labor.hash_block(array, np.array(keys, np.uint64), np.uint32(early), expected)
-    found = labor.hashed(torch.from_numpy(array), [*map(words_of, keys)], early)
+    found = labor.hashed(torch.from_numpy(array), [*map(key_of, keys)], early)
     assert (found.long() + 2**31).tolist() == expected.tolist()

@@ -18,6 +18,8 @@ from nodeflow.training import Settings, Trainer
     [
         {}, {"sampler": "labor"}, {"validate": "full"}, {"direction": "out"}, {"storage": "file"},
         {"storage": "cached", "memory": "3 KB"}, {"storage": "lookahead", "memory": "3 KB"},
+        {"sampler": "labor", "sampler_options": {"method": "sequential"}}, {"sampler": "cv"}, {"sampler": "fastgcn"},
+        {"sampler": "ladies"},
     ],
     ids=str,
 )  # fmt: skip
@@ -38,12 +40,10 @@ def test_links(direction: str) -> None:
 
 
 def test_draws_without_a_form_in_torch_are_refused() -> None:
-    for change in ({"sampler": "shadow", "fanouts": (3,)}, {"sampler": "cv"}, {"task": "link", "model": "none"}):
+    for change in ({"sampler": "shadow", "fanouts": (3,)}, {"task": "link", "model": "none"}):
         with pytest.raises(ValueError, match=r"sample_on .* is read with"):
             Settings(sample_on="device", **change)
-    for option in ({"method": "sequential"}, {"iterations": 1}):
-        settings = FAST.replace(sampler="labor", sampler_options=option, sample_on="device")
-        with pytest.raises(
-            ValueError, match="sample_on 'device' is not possible: LaborSampler draws in compiled loops"
-        ):
+    for sampler, option in (("labor", {"iterations": 1}), ("ladies", {"draw": "poisson"})):
+        settings = FAST.replace(sampler=sampler, sampler_options=option, sample_on="device")
+        with pytest.raises(ValueError, match=r"sample_on 'device' is not possible: .*Sampler draws in compiled loops"):
             Trainer(planted(), settings)

@@ -1,0 +1,62 @@
+"""The edges of rows that a rule keeps, in tensors: loops over all in-edges, of which few are drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import pairwise
+from typing import Final, NamedTuple, TypeAlias
+
+import torch
+from torch import Tensor
+
+from nodeflow._tensors.ragged import ends_of, positions_of, spread_integers
+
+_PIECE: Final = 1 << 17  # edges looked at together, all in-edges of their rows: what is made of them stays in caches
+
+
+class Piece(NamedTuple):
+    """All edges of some rows, which are looked at together.
+
+    Attributes:
+        rows: which rows they are.
+        begin: the position of the first edge of each, int64.
+        indptr: where the edges of each begin among those of the piece, int64.
+        sources: the source of every edge, of the type of ``indices``.
+    """
+
+    rows: slice
+    begin: Tensor
+    indptr: Tensor
+    sources: Tensor
+
+    def spread(self, values: Tensor) -> Tensor:
+        """Return the integer of each edge's row, of integers of all rows."""
+        return spread_integers(values[self.rows], self.indptr, len(self.sources))
+
+
+Rule: TypeAlias = Callable[[Piece], tuple[Tensor, ...]]
+"""Says which edges of a piece are kept, a bool each; further tensors are columns of the edges."""
+
+
+def kept(begin: Tensor, degree: Tensor, indices: Tensor, rule: Rule) -> tuple[Tensor, ...]:
+    """Return ``(indptr [n + 1], positions [E], sources [E])`` of the edges of n rows that ``rule`` keeps, int64.
+
+    The columns of the rule follow, ``[E]`` each.
+    """
+    out = ends_of(degree)
+    size, cuts = int(out[-1]), [0, len(degree)]  # waits
+    if size > _PIECE:
+        at = torch.searchsorted(out, torch.arange(_PIECE, size, _PIECE, device=out.device))
+        cuts = sorted({*cuts, *at.tolist()})  # waits
+    counts, parts = torch.empty_like(degree), []
+    for first, last in pairwise(cuts):
+        rows = slice(first, last)
+        indptr = ends_of(degree[rows])
+        positions = positions_of(begin[rows], indptr, int(indptr[-1]) if size > _PIECE else size)  # waits
+        sources = indices.index_select(0, positions)
+        keep, *columns = rule(Piece(rows, begin[rows], indptr, sources))
+        chosen = keep.nonzero().view(-1)  # waits
+        counts[rows] = torch.searchsorted(chosen, indptr).diff()
+        parts.append([column.index_select(0, chosen) for column in (positions, sources, *columns)])
+    positions, sources, *columns = map(torch.cat, zip(*parts, strict=True))
+    return ends_of(counts), positions, sources.long(), *columns

@@ -1,0 +1,96 @@
+"""Draws of LABOR-0 in both forms: compiled loops, and operations of torch."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nodeflow import _kernels as kernels
+from nodeflow._base.checks import Ints
+from nodeflow._edges.edges import NOTHING, Edges
+from nodeflow._edges.forms import Loop, Placed
+from nodeflow._tensors import labor, ragged, uniform
+from nodeflow.random import GOLDEN, mix
+
+if TYPE_CHECKING:
+    from nodeflow.sampling._rows import DrawingRows
+
+Numbers = tuple[NDArray[np.uint64], np.uint32]
+"""The keys that the numbers of sources are made from, and the share of sources that use the second, times 2**32."""
+Result = tuple[Any, Any, Any, Any, Any]
+"""Where the edges of each row begin, positions, sources, fanouts of rows, and degrees, 0 where the fanout is 0."""
+_WORDS = 2**32
+
+
+def fanouts_of(counts: NDArray[Any], rows: DrawingRows, degree: Ints) -> tuple[Ints, Ints]:
+    """Return the fanout of every row, and its degree, which counts as 0 where the fanout is 0."""
+    fanout = counts[rows.kinds] if len(counts) > 1 else np.full(len(degree), counts[0])
+    return fanout, np.where(fanout == 0, 0, degree)
+
+
+def _compiled(edges: Edges, rows: DrawingRows, counts: NDArray[Any], numbers: Numbers) -> Result:
+    of_rows = edges.indptr, rows.numbers, counts, rows.kinds, False, NOTHING
+    indptr, begin, degree = kernels.uniform.plan(*of_rows)
+    fanout, degree = fanouts_of(counts, rows, degree)
+    expected = int(indptr[-1])
+    drawn = kernels.labor.draw_poisson(begin, degree, edges.indices, fanout, *numbers, expected)
+    return *drawn, fanout, degree
+
+
+def _in_torch(edges: Edges, rows: DrawingRows, counts: NDArray[Any], numbers: Numbers) -> Result:
+    keys, early = numbers
+    begin, degree, fanout = _rows_in_torch(edges, rows, counts)
+    how = [key_of(int(key)) for key in keys], int(early)
+    return *labor.draw_poisson(begin, degree, edges.arrays.indices, fanout, *how), fanout, degree
+
+
+def key_of(bits: int) -> labor.Key:
+    """Return a key of 64 bits and its words."""
+    first, second = (mix((bits + i * GOLDEN) % 2**64) for i in (1, 2))
+    return labor.Key(bits, first % _WORDS, first // _WORDS, second % _WORDS)
+
+
+def _rows_in_torch(edges: Edges, rows: DrawingRows, counts: NDArray[Any]) -> tuple[Any, Any, Any]:
+    """Where the edges of each row begin, degrees, 0 where the fanout is 0, and fanouts."""
+    of_rows: Any = rows.numbers, rows.kinds
+    begin, end = ragged.spans(edges.arrays.indptr, of_rows[0])
+    fanout = uniform.per_kind(counts.tolist(), of_rows[1], begin)
+    return begin, (end - begin).mul_(fanout != 0), fanout
+
+
+POISSON = Loop(_compiled, _in_torch)
+"""Which edges n rows keep, for ``counts`` by kind and the numbers of sources."""
+
+
+def _inverses(fanout: Ints, degree: Ints, indptr: Ints, size: int) -> NDArray[np.float64]:
+    inverse = _WORDS / np.ceil(kernels.labor.labor0_rates(fanout, degree) * _WORDS)
+    return np.repeat(inverse, np.diff(indptr))
+
+
+INVERSES = Loop(_inverses, labor.inverses)
+"""1 / p of every drawn edge, ``[size]``, where p is rounded up to a multiple of 2**-32, as in the draw."""
+
+
+def _smallest(edges: Edges, rows: DrawingRows, counts: NDArray[Any], numbers: Numbers, repeats: Placed) -> Result:
+    of_rows = edges.indptr, rows.numbers, counts, rows.kinds, False, NOTHING
+    indptr, begin, degree = kernels.uniform.plan(*of_rows)
+    fanout, degree = fanouts_of(counts, rows, degree)
+    positions, src = np.empty(indptr[-1], np.int64), np.empty(indptr[-1], np.int64)
+    repeated = repeats.at(edges.form)
+    kernels.labor.draw_smallest(begin, degree, edges.indices, *numbers, *repeated, indptr, positions, src)
+    return indptr, positions, src, fanout, degree
+
+
+def _smallest_in_torch(
+    edges: Edges, rows: DrawingRows, counts: NDArray[Any], numbers: Numbers, repeats: Placed
+) -> Result:
+    keys, early = numbers
+    begin, degree, fanout = _rows_in_torch(edges, rows, counts)
+    how = [key_of(int(key)) for key in keys], int(early), *repeats.at(edges.form)
+    return *labor.draw_smallest(begin, degree, edges.arrays.indices, fanout, *how), fanout, degree
+
+
+SMALLEST = Loop(_smallest, _smallest_in_torch)
+"""Which edges n rows keep: those whose sources have the smallest numbers; parallel edges are ``find_repeats``'s."""

@@ -1,0 +1,116 @@
+"""Draws of layer-wise samplers in both forms: compiled loops, and operations of torch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from nodeflow import _kernels as kernels
+from nodeflow._base.checks import Ints
+from nodeflow._base.types import Array, Floats
+from nodeflow._edges.edges import NOTHING, Edges
+from nodeflow._edges.forms import Form, Loop
+from nodeflow._tensors import layerwise
+from nodeflow.random import derive_key
+from nodeflow.sampling._pps import Picked, laid_out, list_probabilities, pick, pick_systematic
+
+
+def _drawn(edges: Edges, rows: Ints, size: int, key: int) -> tuple[Ints, Ints, int]:
+    arrays = edges.indptr, edges.indices, rows, edges.left_out
+    sources, total = kernels.layerwise.draw_edges(*arrays, size, np.uint64(key))
+    nodes, times = np.unique(sources, return_counts=True)
+    return nodes, times, total
+
+
+def _drawn_in_torch(edges: Edges, rows: Any, size: int, key: int) -> tuple[Any, Any, int]:
+    arrays = edges.arrays
+    return layerwise.draw_edges(arrays.indptr, arrays.indices, rows, edges.form.array(edges.left_out), size, key)
+
+
+DRAWN = Loop(_drawn, _drawn_in_torch)
+"""Sources of ``size`` edges of rows, drawn uniformly with replacement, how often each, and the number of all edges."""
+
+
+def _edges_from(edges: Edges, rows: Ints, nodes: Ints, column: Array) -> tuple[Ints, Ints, Ints, Floats]:
+    arrays = edges.indptr, edges.indices, rows, nodes, column, edges.left_out
+    found: tuple[Ints, Ints, Ints, Floats] = kernels.layerwise.edges_from(*arrays)
+    return found
+
+
+def _edges_from_in_torch(edges: Edges, rows: Any, nodes: Any, column: Array) -> tuple[Any, Any, Any, Any]:
+    assert not len(column)  # a sum of floats would depend on its order
+    arrays = edges.arrays
+    found: Any = layerwise.edges_from(arrays.indptr, arrays.indices, rows, nodes)
+    indptr, positions, source = edges.staying(*found)
+    count = nodes.new_zeros(len(nodes)).scatter_add_(0, source, nodes.new_ones(len(source)))
+    return indptr, positions, source, count.double()
+
+
+EDGES_FROM = Loop(_edges_from, _edges_from_in_torch)
+"""The edges of rows from the distinct ``nodes``, ascending: ``indptr``, positions, index of the source in ``nodes``.
+
+The fourth result is the sum of squared weights (``column``, by position; empty: 1) of these edges, for each node.
+"""
+
+
+def _edges_by_chance(edges: Edges, rows: Ints, prob: Floats, key: int) -> tuple[Ints, Ints]:
+    of_rows = edges.indptr, edges.indices, rows
+    indptr, positions = kernels.layerwise.edges_by_chance(*of_rows, prob, np.uint64(key))
+    return indptr, positions
+
+
+def _by_chance_in_torch(edges: Edges, rows: Any, prob: Any, key: int) -> tuple[Any, Any]:
+    return layerwise.edges_by_chance(edges.arrays.indptr, edges.arrays.indices, rows, prob, key)
+
+
+BY_CHANCE = Loop(_edges_by_chance, _by_chance_in_torch)
+"""``indptr`` and positions of the edges of rows from nodes that are drawn: node u with probability ``prob[u]``."""
+
+
+def _edges_of_drawn(local: Ints, indptr: Ints, places: Ints, size: int) -> tuple[Ints, Ints, Ints]:
+    number = np.full(size, -1)
+    number[places] = np.arange(len(places))
+    source = number[local]
+    index = np.flatnonzero(source >= 0)
+    return np.searchsorted(index, indptr), index, source[index]
+
+
+OF_DRAWN = Loop(_edges_of_drawn, layerwise.edges_of_drawn)
+"""``indptr``, indices and sources (numbered in their order) of the edges from the candidates at ``places``."""
+
+
+def _pick(ids: Ints, scores: Floats | None, size: int, draw: str, key: int) -> Picked:
+    return pick(np.ones(len(ids)) if scores is None else scores, ids, size, draw, key)
+
+
+def _pick_in_torch(ids: Any, scores: None, size: int, draw: str, key: int) -> Picked:
+    # candidates of equal scores are told apart by their ids only: all else is computed from their number
+    equal = np.ones(len(ids))
+    if draw == "replacement":
+        return pick(equal, NOTHING, size, draw, key)
+    prob = list_probabilities(equal, size)
+    if draw == "systematic":
+        line = laid_out(prob, np.arange(len(ids)), None)
+        picked = pick_systematic(line, prob, key)
+        order = layerwise.hash_order(ids, derive_key(key, 1))
+        places: Any = order.index_select(0, ids.new_tensor(picked.places)).sort().values
+        return picked._replace(places=places)
+    places = layerwise.is_below(ids, float(prob[:1].sum()), key).nonzero().view(-1)
+    return Picked(places, np.ones(len(places), np.int64), prob[: len(places)])
+
+
+PICK = Loop(_pick, _pick_in_torch)
+"""Draw ``size`` of the candidates ``ids`` in proportion to their scores, or equally; see ``pick``.
+
+In torch scores must be equal (None); ``places`` are an array of the form or of the host, ``times`` and ``mean`` of the
+host.
+"""
+
+
+def joined(form: Form, parts: Sequence[Picked]) -> Picked:
+    """Return what was picked of several lists together; ``places`` are an array of the form."""
+    places = form.joined([form.array(NOTHING), *(form.array(part.places) for part in parts)])
+    times = np.concatenate([NOTHING, *(part.times for part in parts)])
+    return Picked(places, times, np.concatenate([np.zeros(0), *(part.mean for part in parts)]))
