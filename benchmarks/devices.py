@@ -15,10 +15,11 @@ memory is that of the process (Linux with glibc).
 from __future__ import annotations
 
 import argparse
-import ctypes
+import json
 import os
 import platform
 import statistics
+import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
@@ -28,6 +29,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from child import figures_of
 from rmat import ensure
 
 from nodeflow import (
@@ -46,7 +48,6 @@ from nodeflow.nn import GraphSAGE
 
 HERE = Path(__file__).resolve().parent
 BATCHES, LAYER = 8, 4096
-_MMAP_THRESHOLD = -3  # a parameter of mallopt
 SAMPLERS: dict[str, Callable[[Graph, list[int]], Any]] = {
     "uniform": NeighborSampler,
     "replace": lambda graph, fanouts: NeighborSampler(graph, fanouts, replace=True),
@@ -82,11 +83,7 @@ class Device:
             before = torch.cuda.memory_allocated(self.device)
             call()
             return torch.cuda.max_memory_allocated(self.device) - before
-        with suppress(OSError, AttributeError):
-            # memory that is freed goes back to the system at once, and what was freed before serves no call unseen;
-            # this slows down all that follows
-            ctypes.CDLL(None).mallopt(_MMAP_THRESHOLD, 1 << 16)
-            ctypes.CDLL(None).malloc_trim(0)
+        with suppress(OSError):
             Path("/proc/self/clear_refs").write_text("5")
             before = _of_process("VmRSS")
             call()
@@ -115,6 +112,7 @@ def main() -> None:
     parser.add_argument("--scale", type=int, default=20, help="2**scale nodes")
     parser.add_argument("--edge-factor", type=int, default=16, help="about twice as many edges per node")
     parser.add_argument("--data", type=Path, default=HERE / "data", help="where graphs are kept")
+    parser.add_argument("--child", choices=list(SAMPLERS), help=argparse.SUPPRESS)
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     device = Device(torch.device(options.device))
@@ -125,6 +123,11 @@ def main() -> None:
     graph.ndata["label"] = torch.randint(0, 47, (graph.num_nodes,), generator=make)
     graph.ndata["feat"] = torch.randn(graph.num_nodes, options.width, generator=make)
     order = torch.from_numpy(np.random.default_rng(0).permutation(graph.num_nodes))
+    if options.child:
+        print(
+            json.dumps({"memory": memory_of(SAMPLERS[options.child](graph, options.fanouts), device, order, options)})
+        )
+        return
     where = torch.cuda.get_device_name(device.device) if device.device.type == "cuda" else "the processor"
     print(
         f"{where}; {platform.machine()}, {os.cpu_count()} cores, {options.threads} thread(s), torch "
@@ -139,27 +142,14 @@ def main() -> None:
 
 def rows(graph: Graph, device: Device, order: torch.Tensor, options: argparse.Namespace) -> Iterator[tuple[str, ...]]:
     parts = order[: options.batch_size * BATCHES].split(options.batch_size)
-    samplers = {name: SAMPLERS[name](graph, options.fanouts) for name in options.samplers}
-    on_device = {name: sampler.in_torch(device.device) for name, sampler in samplers.items()}
-    times = {}
-    for name, sampler in samplers.items():
-        draws = {
-            "cpu": partial(draw_all, sampler, parts, device),
-            "there": partial(draw_all, on_device[name], parts, device),
-        }
-        times[name] = in_turn(device, draws, options.rounds)
-    last = [*others(graph, device, order, parts, options)]
-    large = order[: options.largest]
-    for name, sampler in on_device.items():
-        edges = sum(draw(sampler, large, 0).flow_sizes)
-        most = device.memory(partial(draw, sampler, large, 0))
-        yield row_of(f"draw, {name}", times[name], most and f"{most / (16 * edges):.1f}")
-    yield from last
-
-
-def others(
-    graph: Graph, device: Device, order: torch.Tensor, parts: Sequence[torch.Tensor], options: argparse.Namespace
-) -> Iterator[tuple[str, ...]]:
+    for name in options.samplers:
+        compiled = SAMPLERS[name](graph, options.fanouts)
+        there = compiled.in_torch(device.device)
+        draws = {"cpu": partial(draw_all, compiled, parts, device), "there": partial(draw_all, there, parts, device)}
+        times = in_turn(device, draws, options.rounds)
+        # by a process of its own, which gives memory back when it is freed: that would slow down this one
+        memory = figures_of(__file__, name, *sys.argv[1:], MALLOC_MMAP_THRESHOLD_="65536")["memory"]
+        yield row_of(f"draw, {name}", times, memory and f"{memory:.1f}")
     sampler = NeighborSampler(graph, options.fanouts)
     nodes = [sampler(seeds, batch_number=i).layers[0].parent_nid for i, seeds in enumerate(parts)]
     held = graph.ndata["feat"].to(device.device)
@@ -172,6 +162,14 @@ def others(
     steps = {"cpu": training(graph, sampler, order, held, device, options)}
     steps["there"] = training(graph, sampler.in_torch(device.device), order, held, device, options)
     yield row_of("step", in_turn(device, steps, options.rounds))
+
+
+def memory_of(sampler: Any, device: Device, order: torch.Tensor, options: argparse.Namespace) -> float | None:
+    """The most memory that a large batch takes on the device, over 16 bytes for each of its edges."""
+    on_device, large = sampler.in_torch(device.device), order[: options.largest]
+    edges = sum(draw(on_device, large, 0).flow_sizes)
+    most = device.memory(partial(draw, on_device, large, 0))
+    return most and most / (16 * edges)
 
 
 def draw(sampler: Any, seeds: torch.Tensor, number: int) -> NodeFlow:

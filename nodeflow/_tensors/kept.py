@@ -11,7 +11,7 @@ from torch import Tensor
 
 from nodeflow._tensors.ragged import ends_of, positions_of, spread_integers
 
-_PIECE: Final = 1 << 17  # edges looked at together, all in-edges of their rows: what is made of them stays in caches
+_PIECE: Final = 1 << 18  # edges looked at together, all in-edges of their rows: what is made of them stays in caches
 
 
 class Piece(NamedTuple):
@@ -34,17 +34,20 @@ class Piece(NamedTuple):
         return spread_integers(values[self.rows], self.indptr, len(self.sources))
 
 
-Rule: TypeAlias = Callable[[Piece], tuple[Tensor, ...]]
-"""Says which edges of a piece are kept, a bool each; further tensors are columns of the edges."""
+Rule: TypeAlias = Callable[[Piece], Tensor]
+"""Says which edges of a piece are kept, a bool each."""
 
 
-def kept(begin: Tensor, degree: Tensor, indices: Tensor, rule: Rule) -> tuple[Tensor, ...]:
-    """Return ``(indptr [n + 1], positions [E], sources [E])`` of the edges of n rows that ``rule`` keeps, int64.
+def kept(
+    begin: Tensor, degree: Tensor, indices: Tensor, rule_for: Callable[[int], Rule]
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Return ``(indptr [n + 1], positions [E], sources [E])`` of the edges of n rows that a rule keeps, int64.
 
-    The columns of the rule follow, ``[E]`` each.
+    ``rule_for`` returns the rule for so many edges.
     """
     out = ends_of(degree)
     size, cuts = int(out[-1]), [0, len(degree)]  # waits
+    rule = rule_for(size)
     if size > _PIECE:
         at = torch.searchsorted(out, torch.arange(_PIECE, size, _PIECE, device=out.device))
         cuts = sorted({*cuts, *at.tolist()})  # waits
@@ -54,9 +57,21 @@ def kept(begin: Tensor, degree: Tensor, indices: Tensor, rule: Rule) -> tuple[Te
         indptr = ends_of(degree[rows])
         positions = positions_of(begin[rows], indptr, int(indptr[-1]) if size > _PIECE else size)  # waits
         sources = indices.index_select(0, positions)
-        keep, *columns = rule(Piece(rows, begin[rows], indptr, sources))
-        chosen = keep.nonzero().view(-1)  # waits
+        chosen = rule(Piece(rows, begin[rows], indptr, sources)).nonzero().view(-1)  # waits
         counts[rows] = torch.searchsorted(chosen, indptr).diff()
-        parts.append([column.index_select(0, chosen) for column in (positions, sources, *columns)])
-    positions, sources, *columns = map(torch.cat, zip(*parts, strict=True))
-    return ends_of(counts), positions, sources.long(), *columns
+        parts.append([column.index_select(0, chosen) for column in (positions, sources)])
+    positions, sources = map(torch.cat, zip(*parts, strict=True))
+    return ends_of(counts), positions, sources.long()
+
+
+def by_node(of_ids: Callable[[Tensor], Tensor], size: int, num_nodes: int, like: Tensor) -> Callable[[Tensor], Tensor]:
+    """Return a function that gives what ``of_ids`` does, from a table of all nodes where that is faster.
+
+    ``of_ids`` returns a number for each of some ids of nodes, which have the type of ``like``; ``size`` ids are asked
+    for in all.
+    """
+    if size < 2 * num_nodes:
+        return of_ids
+    every = torch.arange(num_nodes, dtype=like.dtype, device=like.device)
+    table = torch.cat([of_ids(ids) for ids in every.split(_PIECE)])
+    return lambda ids: table.index_select(0, ids)

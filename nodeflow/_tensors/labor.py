@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from nodeflow._tensors.bits import GOLDEN, mix, shifted, stream
-from nodeflow._tensors.kept import Piece, kept
+from nodeflow._tensors.kept import Piece, Rule, by_node, kept
 from nodeflow._tensors.ragged import ends_of, places, positions_of, spread, spread_integers
 from nodeflow._tensors.uniform import number_drawn
 
@@ -26,27 +26,28 @@ class Key(NamedTuple):
 
 
 def draw_poisson(
-    begin: Tensor, degree: Tensor, indices: Tensor, fanout: Tensor, keys: Sequence[Key], early: int
+    begin: Tensor, degree: Tensor, indices: Tensor, num_nodes: int, fanout: Tensor, keys: Sequence[Key], early: int
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Return ``(indptr [n + 1], positions [E], sources [E])`` of the edges that n rows keep, int64.
 
-    An edge is kept if the number of its source is below ``ceil(2**32 * p)``, see ``rates``; for ``keys`` and ``early``
-    see ``hashed``.
+    Sources are below ``num_nodes``. An edge is kept if the number of its source is below ``ceil(2**32 * p)``, see
+    ``rates``; for ``keys`` and ``early`` see ``hashed``.
     """
     # a number is compared less 2**31, in int32: the largest that is kept
     largest = (rates(fanout, degree) * _WORDS).ceil_().sub_(2**31 + 1).clamp_(min=-(2**31)).int()
 
-    def rule(piece: Piece) -> tuple[Tensor]:
-        return (hashed(piece.sources, keys, early) <= piece.spread(largest),)
+    def rule_for(size: int) -> Rule:
+        number_of = by_node(lambda ids: hashed(ids, keys, early), size, num_nodes, indices)
+        return lambda piece: number_of(piece.sources) <= piece.spread(largest)
 
-    indptr, positions, sources = kept(begin, degree, indices, rule)
-    return indptr, positions, sources
+    return kept(begin, degree, indices, rule_for)
 
 
 def draw_smallest(
     begin: Tensor,
     degree: Tensor,
     indices: Tensor,
+    num_nodes: int,
     fanout: Tensor,
     keys: Sequence[Key],
     early: int,
@@ -59,18 +60,22 @@ def draw_smallest(
     """
     count = number_drawn(degree, fanout, replace=False)
 
-    def rule(piece: Piece) -> tuple[Tensor]:
-        number, size = hashed(piece.sources, keys, early), piece.indptr.diff()
-        if len(again):
-            first, last = (torch.searchsorted(again, piece.begin + by) for by in (0, size))
-            ends = ends_of(last - first)
-            which = positions_of(first, ends, int(ends[-1]))  # waits
-            at = again.index_select(0, which) - spread_integers(piece.begin - piece.indptr[:-1], ends, len(which))
-            number[at] = _of_copies(piece.sources.index_select(0, at), copies.index_select(0, which), keys, early)
-        return (_smallest(number, count[piece.rows], piece.indptr),)
+    def rule_for(size: int) -> Rule:
+        number_of = by_node(lambda ids: hashed(ids, keys, early), size, num_nodes, indices)
 
-    indptr, positions, sources = kept(begin, degree, indices, rule)
-    return indptr, positions, sources
+        def rule(piece: Piece) -> Tensor:
+            number = number_of(piece.sources)
+            if len(again):
+                first, last = (torch.searchsorted(again, piece.begin + by) for by in (0, piece.indptr.diff()))
+                ends = ends_of(last - first)
+                which = positions_of(first, ends, int(ends[-1]))  # waits
+                at = again.index_select(0, which) - spread_integers(piece.begin - piece.indptr[:-1], ends, len(which))
+                number[at] = _of_copies(piece.sources.index_select(0, at), copies.index_select(0, which), keys, early)
+            return _smallest(number, count[piece.rows], piece.indptr)
+
+        return rule
+
+    return kept(begin, degree, indices, rule_for)
 
 
 def _smallest(number: Tensor, count: Tensor, indptr: Tensor) -> Tensor:

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from nodeflow._tensors.bits import GOLDEN, bounded, mix, stream, uniform
-from nodeflow._tensors.kept import Piece, kept
+from nodeflow._tensors.kept import Rule, by_node, kept
 from nodeflow._tensors.ragged import spans
 
 
@@ -35,21 +35,26 @@ def draw_edges(
     return nodes, times, total
 
 
-def edges_from(indptr: Tensor, indices: Tensor, rows: Tensor, nodes: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Find the edges of ``rows`` whose sources are among ``nodes``, ascending.
+def edges_from(
+    indptr: Tensor, indices: Tensor, num_nodes: int, rows: Tensor, nodes: Tensor
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Find the edges of ``rows`` whose sources, all below ``num_nodes``, are among ``nodes``, ascending.
 
     Returns ``(indptr [rows + 1], positions [E], index of the source in nodes [E])``.
     """
     begin, end = spans(indptr, rows)
     narrow = nodes.to(indices.dtype)
 
-    def is_drawn(piece: Piece) -> tuple[Tensor]:
-        source = piece.sources
+    def is_drawn(ids: Tensor) -> Tensor:
         if not len(narrow):
-            return (source != source,)
-        return (narrow.index_select(0, torch.searchsorted(narrow, source).clamp_(max=len(narrow) - 1)) == source,)
+            return ids != ids
+        return narrow.index_select(0, torch.searchsorted(narrow, ids).clamp_(max=len(narrow) - 1)) == ids
 
-    out, positions, source = kept(begin, end - begin, indices, is_drawn)
+    def rule_for(size: int) -> Rule:
+        among = by_node(is_drawn, size, num_nodes, indices)
+        return lambda piece: among(piece.sources)
+
+    out, positions, source = kept(begin, end - begin, indices, rule_for)
     return out, positions, torch.searchsorted(nodes, source)
 
 
@@ -57,11 +62,14 @@ def edges_by_chance(indptr: Tensor, indices: Tensor, rows: Tensor, prob: Tensor,
     """Find the edges of ``rows`` whose source is drawn; node u is drawn independently with probability ``prob[u]``."""
     begin, end = spans(indptr, rows)
 
-    def is_drawn(piece: Piece) -> tuple[Tensor]:
-        return (is_below(piece.sources.long(), prob.index_select(0, piece.sources), key),)
+    def is_drawn(ids: Tensor) -> Tensor:
+        return is_below(ids.long(), prob.index_select(0, ids), key)
 
-    out, positions, _ = kept(begin, end - begin, indices, is_drawn)
-    return out, positions
+    def rule_for(size: int) -> Rule:
+        among = by_node(is_drawn, size, len(prob), indices)
+        return lambda piece: among(piece.sources)
+
+    return kept(begin, end - begin, indices, rule_for)[:2]
 
 
 def is_below(ids: Tensor, prob: Tensor | float, key: int) -> Tensor:

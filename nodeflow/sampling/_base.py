@@ -133,9 +133,8 @@ class SamplerBase(ABC):
         on it, and only sizes come back. Seeds are checked on the CPU, and the graph keeps its columns where they are.
         On the CPU the compiled loops are faster.
 
-        ``FullSampler`` has this form, and so have ``NeighborSampler`` without ``prob`` or with ``replace``,
-        ``TemporalNeighborSampler`` without ``prob``, and ``LaborSampler`` with ``iterations=0``, Poisson draws and
-        Horvitz-Thompson weights, in a graph that lies on one process; and ``LinkSampler`` of these.
+        Samplers of neighbours, of past edges, LABOR, FastGCN, LADIES and layer-wise ones have this form with most of
+        their settings (docs/sampling.md lists them), in a graph that lies on one process; and ``LinkSampler`` of these.
 
         Raises TypeError for other samplers and settings, ValueError for a device that is not there, or that cannot hold
         the numbers (float64, which Apple's GPUs lack).
@@ -150,7 +149,8 @@ class SamplerBase(ABC):
     def _lacks_torch(self) -> str:
         """Return why there is no form in torch for these settings, and what has one; empty where there is one."""
         return (
-            "NeighborSampler, FullSampler, TemporalNeighborSampler and LaborSampler have a form in operations of torch"
+            "NeighborSampler, FullSampler, TemporalNeighborSampler, LaborSampler and the samplers of layers have a form "
+            "in operations of torch"
         )
 
     @property

@@ -154,12 +154,11 @@ class LaborSampler(RowSampler):
         return f"{other[0]} has no form in operations of torch; {needs} have" if other else ""
 
     def draw_rows(self, edges: Edges, rows: DrawingRows, step: Step) -> Drawn:
-        numbers, counts, form = self._numbers(step), self._counts[step.flow], edges.form
+        form, which = edges.form, (self._counts[step.flow], self._numbers(step), self.graph.num_nodes)
         if self.method == "sequential":
-            drawn = form.of(SMALLEST)(edges, rows, counts, numbers, self._repeats_of(edges))
-            indptr, positions, src, _, degree = drawn
+            indptr, positions, src, _, degree = form.of(SMALLEST)(edges, rows, *which, self._repeats_of(edges))
             return Drawn(indptr, positions, src, lambda: form.inverse_rate(degree, indptr, len(positions)), False)
-        indptr, positions, src, fanout, degree = form.of(POISSON)(edges, rows, counts, numbers)
+        indptr, positions, src, fanout, degree = form.of(POISSON)(edges, rows, *which)
 
         def inverse() -> Any:
             return self._scaled(form.of(INVERSES)(fanout, degree, indptr, len(positions)), indptr, degree)

@@ -30,7 +30,7 @@ def fanouts_of(counts: NDArray[Any], rows: DrawingRows, degree: Ints) -> tuple[I
     return fanout, np.where(fanout == 0, 0, degree)
 
 
-def _compiled(edges: Edges, rows: DrawingRows, counts: NDArray[Any], numbers: Numbers) -> Result:
+def _compiled(edges: Edges, rows: DrawingRows, counts: NDArray[Any], numbers: Numbers, num_nodes: int) -> Result:
     of_rows = edges.indptr, rows.numbers, counts, rows.kinds, False, NOTHING
     indptr, begin, degree = kernels.uniform.plan(*of_rows)
     fanout, degree = fanouts_of(counts, rows, degree)
@@ -39,11 +39,11 @@ def _compiled(edges: Edges, rows: DrawingRows, counts: NDArray[Any], numbers: Nu
     return *drawn, fanout, degree
 
 
-def _in_torch(edges: Edges, rows: DrawingRows, counts: NDArray[Any], numbers: Numbers) -> Result:
+def _in_torch(edges: Edges, rows: DrawingRows, counts: NDArray[Any], numbers: Numbers, num_nodes: int) -> Result:
     keys, early = numbers
     begin, degree, fanout = _rows_in_torch(edges, rows, counts)
-    how = [key_of(int(key)) for key in keys], int(early)
-    return *labor.draw_poisson(begin, degree, edges.arrays.indices, fanout, *how), fanout, degree
+    how = fanout, [key_of(int(key)) for key in keys], int(early)
+    return *labor.draw_poisson(begin, degree, edges.arrays.indices, num_nodes, *how), fanout, degree
 
 
 def key_of(bits: int) -> labor.Key:
@@ -61,7 +61,7 @@ def _rows_in_torch(edges: Edges, rows: DrawingRows, counts: NDArray[Any]) -> tup
 
 
 POISSON = Loop(_compiled, _in_torch)
-"""Which edges n rows keep, for ``counts`` by kind and the numbers of sources."""
+"""Which edges n rows keep, for ``counts`` by kind and the numbers of sources, which are below ``num_nodes``."""
 
 
 def _inverses(fanout: Ints, degree: Ints, indptr: Ints, size: int) -> NDArray[np.float64]:
@@ -73,7 +73,9 @@ INVERSES = Loop(_inverses, labor.inverses)
 """1 / p of every drawn edge, ``[size]``, where p is rounded up to a multiple of 2**-32, as in the draw."""
 
 
-def _smallest(edges: Edges, rows: DrawingRows, counts: NDArray[Any], numbers: Numbers, repeats: Placed) -> Result:
+def _smallest(
+    edges: Edges, rows: DrawingRows, counts: NDArray[Any], numbers: Numbers, num_nodes: int, repeats: Placed
+) -> Result:
     of_rows = edges.indptr, rows.numbers, counts, rows.kinds, False, NOTHING
     indptr, begin, degree = kernels.uniform.plan(*of_rows)
     fanout, degree = fanouts_of(counts, rows, degree)
@@ -84,12 +86,12 @@ def _smallest(edges: Edges, rows: DrawingRows, counts: NDArray[Any], numbers: Nu
 
 
 def _smallest_in_torch(
-    edges: Edges, rows: DrawingRows, counts: NDArray[Any], numbers: Numbers, repeats: Placed
+    edges: Edges, rows: DrawingRows, counts: NDArray[Any], numbers: Numbers, num_nodes: int, repeats: Placed
 ) -> Result:
     keys, early = numbers
     begin, degree, fanout = _rows_in_torch(edges, rows, counts)
-    how = [key_of(int(key)) for key in keys], int(early), *repeats.at(edges.form)
-    return *labor.draw_smallest(begin, degree, edges.arrays.indices, fanout, *how), fanout, degree
+    how = fanout, [key_of(int(key)) for key in keys], int(early), *repeats.at(edges.form)
+    return *labor.draw_smallest(begin, degree, edges.arrays.indices, num_nodes, *how), fanout, degree
 
 
 SMALLEST = Loop(_smallest, _smallest_in_torch)

@@ -42,7 +42,7 @@ def _edges_from(edges: Edges, rows: Ints, nodes: Ints, column: Array) -> tuple[I
 def _edges_from_in_torch(edges: Edges, rows: Any, nodes: Any, column: Array) -> tuple[Any, Any, Any, Any]:
     assert not len(column)  # a sum of floats would depend on its order
     arrays = edges.arrays
-    found: Any = layerwise.edges_from(arrays.indptr, arrays.indices, rows, nodes)
+    found: Any = layerwise.edges_from(arrays.indptr, arrays.indices, edges.whole.num_nodes, rows, nodes)
     indptr, positions, source = edges.staying(*found)
     count = nodes.new_zeros(len(nodes)).scatter_add_(0, source, nodes.new_ones(len(source)))
     return indptr, positions, source, count.double()
