@@ -149,8 +149,8 @@ class SamplerBase(ABC):
     def _lacks_torch(self) -> str:
         """Return why there is no form in torch for these settings, and what has one; empty where there is one."""
         return (
-            "NeighborSampler, FullSampler, TemporalNeighborSampler, LaborSampler and the samplers of layers have a form "
-            "in operations of torch"
+            "NeighborSampler, FullSampler, TemporalNeighborSampler, LaborSampler and samplers of layers have a form in "
+            "operations of torch"
         )
 
     @property
