@@ -3,12 +3,13 @@
 python benchmarks/compare.py sample --graphbolt PYTHON --pyg PYTHON
 python benchmarks/compare.py labor --graphbolt PYTHON
 python benchmarks/compare.py step --threads 2 --graphbolt PYTHON --pyg PYTHON
+python benchmarks/compare.py sample --device cuda --graphbolt PYTHON
 
 PYTHON is the interpreter of an environment that has the peer (see workers/*_worker.py for what to install); a peer
 without one is left out. "sample" draws 3-hop neighbourhoods (fanouts 15, 10, 5 from the seeds, 1,024 seeds, without
 replacement) on an RMAT graph; "labor" likewise with layer-neighbour sampling; "step" is a whole training step of a
 3-layer GraphSAGE on them: sampling, features (100 wide), forward, backward, optimiser; in float32, under autocast to
-bfloat16, and with features kept in bfloat16 too.
+bfloat16, and with features kept in bfloat16 too. With --device nodeflow and GraphBolt draw on that device.
 """
 
 from __future__ import annotations
@@ -37,6 +38,11 @@ VARIANTS = {
     "step": ["uniform", "bf16", "bf16, also features"],
 }
 """Samplers of nodeflow, or types of a step, that take part in a job; ratios refer to the first."""
+ON_DEVICE = {
+    "sample": ["uniform", "reuse", "replace", "weighted, replace"],
+    "labor": ["LABOR-0", "LABOR-0, sequential"],
+}
+"""The same where batches are drawn on a device."""
 
 
 class Worker:
@@ -89,6 +95,7 @@ def main() -> None:
     parser.add_argument("--before", type=Path, metavar="FOLDER", help="a checkout of another version, measured too")
     parser.add_argument("--graphbolt", metavar="PYTHON", help="interpreter with dgl 2.1")
     parser.add_argument("--pyg", metavar="PYTHON", help="interpreter with torch-geometric")
+    parser.add_argument("--device", default=Work.device, help="where to draw (sample, labor); devices.py has steps")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--hidden", type=int, default=Work.hidden, help="of the model of a step")
     parser.add_argument("--dropout", type=float, default=Work.dropout, help="likewise")
@@ -98,10 +105,14 @@ def main() -> None:
     parser.add_argument("--edge-factor", type=int, default=16, help="about twice as many edges per node")
     parser.add_argument("--data", type=Path, default=HERE / "data", help="where graphs are kept")
     options = parser.parse_args()
+    variants = (ON_DEVICE if options.device else VARIANTS).get(options.job)
+    if variants is None:
+        parser.error("--device goes with sample and labor")
     folder = ensure(options.data, options.scale, options.edge_factor)
     arguments, contestants = [str(folder), str(options.threads)], {}
     base = Work(options.job, hidden=options.hidden, dropout=options.dropout, fanouts_from_seeds=tuple(options.fanouts))
-    for variant in VARIANTS[options.job]:
+    base = replace(base, device=options.device)
+    for variant in variants:
         name = f"nodeflow, {variant}" if contestants else "nodeflow"
         worker = Worker(sys.executable, "nodeflow", arguments, options.threads)
         contestants[name] = Contestant(worker, replace(base, variant=variant))
@@ -109,7 +120,8 @@ def main() -> None:
             worker = Worker(sys.executable, "nodeflow", arguments, options.threads, options.before.resolve())
             contestants[f"before: {variant}"] = Contestant(worker, replace(base, variant=variant))
     for name in ("graphbolt", "pyg"):
-        if getattr(options, name) and (options.job, name) != ("labor", "pyg"):  # PyTorch Geometric has no LABOR
+        # PyTorch Geometric has no LABOR, and draws on the processor
+        if getattr(options, name) and (name != "pyg" or (options.job != "labor" and not options.device)):
             worker = Worker(getattr(options, name), name, arguments, options.threads)
             contestants[name] = Contestant(worker, base)
     for _ in range(options.rounds):
@@ -119,8 +131,9 @@ def main() -> None:
 
 
 def report(contestants: dict[str, Contestant], options: argparse.Namespace) -> None:
-    print(f"{options.job}, {options.threads} thread(s), RMAT scale {options.scale}, {options.rounds} rounds in turn of "
-          f"{BATCHES} batches; {platform.machine()}, {os.cpu_count()} cores")  # fmt: skip
+    where = f" on {options.device}" if options.device else ""
+    print(f"{options.job}{where}, {options.threads} thread(s), RMAT scale {options.scale}, {options.rounds} rounds in "
+          f"turn of {BATCHES} batches; {platform.machine()}, {os.cpu_count()} cores")  # fmt: skip
     if options.job == "step":
         print(f"hidden width {options.hidden}, dropout {options.dropout:g}, fanouts {list(options.fanouts)}\n")
     print("| | ms per batch (median) | min to max | edges per batch | M edges/s | time ratio | edge rate ratio |")

@@ -162,11 +162,19 @@ def _words(arguments: str, places: dict[str, Path]) -> list[str]:
     return [word.replace("_", " ") if "," in word or word.endswith("_MB") else word for word in words]
 
 
-@pytest.mark.parametrize(("job", "count"), [("sample", 6), ("labor", 3), ("step", 3)])
-def test_compare_prints_a_table(job: str, count: int, tmp_path: Path) -> None:
-    rows = rows_of(
-        run("compare.py", job, "--scale", 8, "--edge-factor", "4", "--rounds", 1, "--data", tmp_path), "| nodeflow"
-    )
+@pytest.mark.parametrize(
+    ("job", "more", "count"),
+    [
+        ("sample", [], 6),
+        ("labor", [], 3),
+        ("step", [], 3),
+        ("sample", ["--device", "cpu"], 4),
+        ("labor", ["--device", "cpu"], 2),
+    ],
+)
+def test_compare_prints_a_table(job: str, more: list[str], count: int, tmp_path: Path) -> None:
+    options = ["--scale", 8, "--edge-factor", "4", "--rounds", 1, "--data", tmp_path, *more]
+    rows = rows_of(run("compare.py", job, *options), "| nodeflow")
     assert len(rows) == count
     assert all(float(row[1]) > 0 for row in rows)
 

@@ -19,7 +19,7 @@ os.environ.setdefault("DGLBACKEND", "pytorch")
 import dgl.graphbolt as gb  # noqa: E402
 import torch  # noqa: E402
 from dgl.nn import SAGEConv  # noqa: E402
-from work import Work, data, load, seeds, serve  # noqa: E402
+from work import Work, data, load, seeds, serve, wait_for  # noqa: E402
 
 sys.stdout = answers
 
@@ -46,15 +46,18 @@ def prepare(folder: str) -> Callable[[Work], Callable[[int], dict[str, Any]]]:
     def make(work: Work) -> Callable[[int], dict[str, Any]]:
         batches = seeds(work, num_nodes)
         if work.job != "step":
-            draw = graph.sample_neighbors if work.job == "sample" else graph.sample_layer_neighbors
+            placed = graph.to(work.device) if work.device else graph
+            draw = placed.sample_neighbors if work.job == "sample" else placed.sample_layer_neighbors
 
             def sample(_: int) -> dict[str, Any]:
                 edges = 0
-                for nodes in batches.split(work.batch_size):
+                for part in batches.split(work.batch_size):
+                    nodes = part.to(work.device) if work.device else part
                     for fanout in work.fanouts_from_seeds:
                         drawn = draw(nodes, torch.tensor([fanout])).sampled_csc
                         nodes, compact = gb.unique_and_compact_csc_formats(drawn, nodes)
                         edges += len(compact.indices)
+                wait_for(work.device)
                 return {"edges": edges}
 
             return sample

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from work import Work, data, load, seeds, serve
+from work import Work, data, load, seeds, serve, wait_for
 
 from nodeflow import BernoulliSampler, Graph, LaborSampler, NeighborSampler, NodeFlowLoader, storage
 from nodeflow.nn import GraphSAGE
@@ -21,10 +21,6 @@ SAMPLERS: dict[str, Callable[[Graph, Any], Any]] = {
     "Bernoulli": BernoulliSampler,
     "LABOR-0": LaborSampler,
     "LABOR-0, sequential": lambda graph, fanouts: LaborSampler(graph, fanouts, method="sequential"),
-    "uniform, torch": lambda graph, fanouts: NeighborSampler(graph, fanouts).in_torch(),
-    "reuse, torch": lambda graph, fanouts: NeighborSampler(graph, fanouts, reuse=True).in_torch(),
-    "replace, torch": lambda graph, fanouts: NeighborSampler(graph, fanouts, replace=True).in_torch(),
-    "LABOR-0, torch": lambda graph, fanouts: LaborSampler(graph, fanouts).in_torch(),
     "LABOR-1": lambda graph, fanouts: LaborSampler(graph, fanouts, iterations=1),
 }
 
@@ -39,6 +35,8 @@ def prepare(folder: str) -> Callable[[Work], Callable[[int], dict[str, Any]]]:
 def sample(graph: Graph, work: Work) -> Callable[[int], dict[str, Any]]:
     # fanouts of ours are in flow order, the seeds' last
     sampler = SAMPLERS[work.variant](graph, work.fanouts_from_seeds[::-1])
+    if work.device:
+        sampler = sampler.in_torch(work.device)
     batches = seeds(work, graph.num_nodes)
 
     def run(number: int) -> dict[str, Any]:
@@ -46,6 +44,7 @@ def sample(graph: Graph, work: Work) -> Callable[[int], dict[str, Any]]:
         for i, part in enumerate(batches.split(work.batch_size)):
             sizes = sampler(part, epoch=number, batch_number=i).flow_sizes
             edges += sizes[0] if work.variant == "reuse" else sum(sizes)  # reused edges were drawn once
+        wait_for(work.device)
         return {"edges": edges}
 
     return run

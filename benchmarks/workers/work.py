@@ -31,6 +31,8 @@ class Work:
     classes: int = 47
     batch_size: int = 1024
     fanouts_from_seeds: tuple[int, ...] = (15, 10, 5)
+    device: str = ""
+    """Where the graph lies and batches are drawn; empty: on the processor, in the usual way."""
 
     @property
     def widths(self) -> list[tuple[int, int]]:
@@ -54,6 +56,12 @@ def data(work: Work, num_nodes: int) -> tuple[torch.Tensor, torch.Tensor]:
 def seeds(work: Work, num_nodes: int) -> torch.Tensor:
     """Return the seeds of one round."""
     return torch.from_numpy(np.random.default_rng(0).permutation(num_nodes))[: work.batch_size * BATCHES]
+
+
+def wait_for(device: str) -> None:
+    """Wait until a device has done what it was given."""
+    if device.startswith("cuda"):
+        torch.cuda.synchronize(device)
 
 
 def serve(prepare: Callable[[str], Callable[[Work], Callable[[int], dict[str, Any]]]]) -> None:

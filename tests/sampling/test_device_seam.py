@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 import runpy
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -64,6 +67,29 @@ def test_a_sampler_on_a_device(device):
         found, mean = batch.flows[0].aggregate(x, "mean"), whole.flows[0].aggregate(own, "mean")
         assert found.device.type == device
         torch.testing.assert_close(found[batch.seed_index].cpu(), mean[whole.seed_index])
+
+
+def test_too_little_memory() -> None:
+    """The message has the bytes that were asked for, and nothing half-made stays: a smaller batch is drawn as ever."""
+    if not Path("/proc/self/status").exists():
+        pytest.skip("the size of a process is read from /proc")
+    program = """
+import resource, torch
+from nodeflow import Graph, NeighborSampler
+ring = Graph.from_edges(range(64), [*range(1, 64), 0])
+sampler = NeighborSampler(ring, [2**20], replace=True).in_torch()
+before = sampler([3]).flows[0].parent_eid.sum()
+held = 1024 * int(open("/proc/self/status").read().split("VmSize:")[1].split()[0])
+resource.setrlimit(resource.RLIMIT_AS, (held + 2**28, held + 2**28))
+try:
+    sampler(range(64))
+except RuntimeError as error:
+    print(str(error).splitlines()[0])
+assert sampler([3]).flows[0].parent_eid.sum() == before
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert re.search(r"allocate.* [0-9]+ bytes", done.stdout)
 
 
 HERE = Path(__file__).parent

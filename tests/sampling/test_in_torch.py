@@ -319,7 +319,9 @@ def test_nothing_is_read_on_the_host(name, monkeypatch):
 
 def test_nothing_else_decides(hubs):
     """Neither global generators, nor the number of threads, nor operations that are not deterministic."""
-    samplers = [NeighborSampler(hubs, [40, 40, 3]).in_torch(), LaborSampler(hubs, [40, 3]).in_torch()]
+    several = [NeighborSampler(hubs, [40, 40, 3]), LaborSampler(hubs, [40, 3]), FastGCNSampler(hubs, [400, 300])]
+    several += [LaborSampler(hubs, [40, 3], method="sequential"), LadiesSampler(hubs, [400, 300])]
+    samplers = [sampler.in_torch() for sampler in several]
     before, threads = global_states(), torch.get_num_threads()
     expected = [fingerprint(sampler(range(2000))) for sampler in samplers]
     torch.use_deterministic_algorithms(True)
