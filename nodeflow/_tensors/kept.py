@@ -11,7 +11,10 @@ from torch import Tensor
 
 from nodeflow._tensors.ragged import ends_of, positions_of, spread_integers
 
-_PIECE: Final = 1 << 18  # edges looked at together, all in-edges of their rows: what is made of them stays in caches
+# edges looked at together, all in-edges of their rows: on a processor what is made of them stays in caches, and on a
+# device large pieces make few waits
+_PIECE: Final = 1 << 17
+_LARGE_PIECE: Final = 1 << 22
 
 
 class Piece(NamedTuple):
@@ -48,14 +51,15 @@ def kept(
     out = ends_of(degree)
     size, cuts = int(out[-1]), [0, len(degree)]  # waits
     rule = rule_for(size)
-    if size > _PIECE:
-        at = torch.searchsorted(out, torch.arange(_PIECE, size, _PIECE, device=out.device))
+    most = _PIECE if out.device.type == "cpu" else _LARGE_PIECE
+    if size > most:
+        at = torch.searchsorted(out, torch.arange(most, size, most, device=out.device))
         cuts = sorted({*cuts, *at.tolist()})  # waits
     counts, parts = torch.empty_like(degree), []
     for first, last in pairwise(cuts):
         rows = slice(first, last)
         indptr = ends_of(degree[rows])
-        positions = positions_of(begin[rows], indptr, int(indptr[-1]) if size > _PIECE else size)  # waits
+        positions = positions_of(begin[rows], indptr, int(indptr[-1]) if size > most else size)  # waits
         sources = indices.index_select(0, positions)
         chosen = rule(Piece(rows, begin[rows], indptr, sources)).nonzero().view(-1)  # waits
         counts[rows] = torch.searchsorted(chosen, indptr).diff()
