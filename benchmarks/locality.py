@@ -20,7 +20,7 @@ import statistics
 import time
 
 import torch
-from node_tasks import run, settings_of
+from node_tasks import difference, settings_of, test_scores
 
 from nodeflow import Graph, NeighborSampler, NodeFlowLoader, transform
 from nodeflow.datasets import Dataset, debian, read_folder
@@ -100,12 +100,10 @@ def accuracy(dataset: Dataset, options: argparse.Namespace) -> None:
     first: list[float] = []
     for mix in (0, *options.mix):
         local = settings.replace(groups=options.groups, mix=mix) if mix else settings
-        scores = [100 * run(dataset, local, "neighbor", seed).test_score for seed in range(options.accuracy)]
+        scores = test_scores(dataset, local, "neighbor", options.accuracy)
         first = first or scores
-        pairs = [score - other for score, other in zip(scores, first, strict=True)]
-        spread = statistics.stdev(pairs) / len(pairs) ** 0.5 if len(pairs) > 1 else 0.0
-        difference = f"{statistics.mean(pairs):+.2f}±{spread:.2f}" if mix else ""
-        print(f"| {dataset.name} | {mix or 'all'} | {statistics.mean(scores):.2f} | {difference} |", flush=True)
+        beside = difference(scores, first) if mix else ""
+        print(f"| {dataset.name} | {mix or 'all'} | {statistics.mean(scores):.2f} | {beside} |", flush=True)
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ from dataclasses import replace
 
 import scipy.sparse.linalg
 import torch
-from node_tasks import run, settings_of
+from node_tasks import difference, settings_of, test_scores
 from torch import Tensor
 
 from nodeflow import storage
@@ -51,13 +51,11 @@ def main() -> None:
             column: Tensor | Rows = x if width == "float32" else storage.narrow(x, width, limit=options.limit)
             error = 100 * float(column.error.mean.mean()) if isinstance(column, storage.NarrowRows) else 0.0
             data = with_features(dataset, column)
-            scores = [100 * run(data, settings, options.sampler, seed).test_score for seed in range(options.seeds)]
+            scores = test_scores(data, settings, options.sampler, options.seeds)
             first = first or scores
-            pairs = [score - other for score, other in zip(scores, first, strict=True)]
-            spread = statistics.stdev(pairs) / len(pairs) ** 0.5 if len(pairs) > 1 else 0.0
-            difference = "" if width == "float32" else f"{statistics.mean(pairs):+.2f}±{spread:.2f}"
+            beside = "" if width == "float32" else difference(scores, first)
             mean = statistics.mean(scores)
-            print(f"| {dataset.name} | {x.shape[1]} | {width} | {error:.2f} | {mean:.2f} | {difference} |", flush=True)
+            print(f"| {dataset.name} | {x.shape[1]} | {width} | {error:.2f} | {mean:.2f} | {beside} |", flush=True)
 
 
 def dense(x: Tensor, components: int) -> Tensor:

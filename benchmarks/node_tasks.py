@@ -96,6 +96,18 @@ def print_table(dataset: Dataset, settings: Settings, samplers: tuple[str, ...],
     print("\nseconds and edges: of all training epochs of a run, without validation; means over the seeds")
 
 
+def test_scores(dataset: Dataset, settings: Settings, sampler: str, seeds: int) -> list[float]:
+    """Train with the seeds 0, 1, ...; return the test scores in points."""
+    return [100 * run(dataset, settings, sampler, seed).test_score for seed in range(seeds)]
+
+
+def difference(scores: list[float], others: list[float]) -> str:
+    """Return the mean difference of scores with the same seeds, and its standard error."""
+    pairs = [score - other for score, other in zip(scores, others, strict=True)]
+    error = statistics.stdev(pairs) / len(pairs) ** 0.5 if len(pairs) > 1 else 0.0
+    return f"{statistics.mean(pairs):+.2f}±{error:.2f}"
+
+
 def run(dataset: Dataset, settings: Settings, sampler: str, seed: int) -> Result:
     """Train once."""
     groups = settings.to_dict()

@@ -102,6 +102,11 @@ TABLES: dict[str, tuple[str, list[str]]] = {
         "--data {tmp} --scale 12 --memory 10",
         [f"10 %|{dependency}|{window}" for dependency in (1, 4, 16) for window in (5, 20)],
     ),
+    "dependent.py": (
+        "--data {data}/small --dependency 2 8 --epochs 1 --seeds 2",
+        ["small|1", "small|2", "small|8"],
+    ),
+    "defaults.py": ("--data {data}/small --tries 2 --seeds 2 --epochs 1", ["small"]),
     "building.py": (
         f"{RMAT} --memory 50_MB",
         ["build_graph|50 MB", "write_partitions|", "partition_graph, in|", "partition_graph, grid|",

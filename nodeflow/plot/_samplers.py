@@ -60,7 +60,8 @@ def plot_samplers(
     number = as_count(draws, "draws", 1)
     sizes = {}
     for name, sampler in samplers.items():
-        batches = (sampler(seeds, epoch=epoch, **call) for epoch in range(number))
+        own = {"batch_number": 0, **call} if sampler.numbered else call
+        batches = (sampler(seeds, epoch=epoch, **own) for epoch in range(number))
         sizes[name] = np.array([b.layer_sizes if count == "nodes" else b.flow_sizes for b in batches], float)
     axis = axes_for(ax, (6, 3.4))
     most = max((counts.shape[1] for counts in sizes.values()), default=0)
@@ -168,8 +169,9 @@ def plot_inclusion(
     number = as_count(draws, "draws", 1)
     size = sampler.graph.num_edges
     times, stated, value = np.zeros(size), np.zeros(size), sampler.estimand().numpy()
+    own = {"batch_number": 0, **call} if sampler.numbered else call
     for epoch in range(number):
-        flow = sampler(seeds, epoch=epoch, **call).flows[-1]
+        flow = sampler(seeds, epoch=epoch, **own).flows[-1]
         edges, weight = flow.parent_eid.numpy(), flow.weight.double().numpy()
         some = (edges >= 0) & (weight != 0)
         times += np.bincount(edges[some], minlength=size)

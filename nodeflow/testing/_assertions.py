@@ -22,6 +22,7 @@ from nodeflow.graph import Frame
 from nodeflow.random import Random
 from nodeflow.sampling import Sampler
 from nodeflow.sampling.base import SamplerBase, SubgraphSampler
+from nodeflow.testing._sampler_case import first_of_epoch
 
 _ORDER = int.from_bytes(b"order", "big")  # the choice of seeds is independent of the numbers of the nodes
 _LEAST = 100  # minimum number of draws with a node, so that their mean is about normal
@@ -91,7 +92,7 @@ def assert_reproducible(sampler: SamplerBase, seeds: SeedsLike, *, times: Number
     >>> sampler = NeighborSampler(Graph.from_edges([1, 2, 3], [0, 0, 0]), [2])
     >>> assert_reproducible(sampler, [0])
     """
-    options: dict[str, Any] = {} if times is None else {"times": times}
+    options = first_of_epoch(sampler, {} if times is None else {"times": times})
     call: Callable[..., NodeFlow] = partial(sampler, lasting(seeds), **options)
     with ThreadPoolExecutor(1) as thread, _global_random_state() as change:
         change(0)
@@ -287,7 +288,7 @@ class _Sums(NamedTuple):
 
 
 def _at_seeds(sampler: Sampler, x: Tensor, seeds: SeedsLike, times: NumbersLike | None, draws: int) -> _Sums:
-    options: dict[str, Any] = {} if times is None else {"times": times}
+    options = first_of_epoch(sampler, {} if times is None else {"times": times})
     first: NodeFlow = sampler(seeds, **options)
     nodes = first.seeds
     if times is None:
@@ -318,7 +319,7 @@ def _at_nodes(
 
     def drawn(epoch: int) -> list[tuple[int, Flow, Tensor]]:
         chosen = seeds if batch_size is None else seeds[Random(_ORDER + epoch).permutation(len(seeds))[:size]]
-        flows = sampler(chosen, epoch=epoch).flows
+        flows = sampler(chosen, **first_of_epoch(sampler, {"epoch": epoch})).flows
         last = len(flows) - 1  # all flows of a subgraph are one
         return [(last, flows[last], flows[last].dst_layer.rows_of(tested))] if flows[last].num_dst else []
 

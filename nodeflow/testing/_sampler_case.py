@@ -27,6 +27,11 @@ STAGES = (100, 500)  # numbers of calls after which a test is made: what is far 
 _PROBE = 7  # seed of the numbers that make small graphs
 
 
+def first_of_epoch(sampler: SamplerBase, call: dict[str, Any]) -> dict[str, Any]:
+    """Return the arguments of a call, with the number 0 of its batch where the sampler needs one."""
+    return {"batch_number": 0, **call} if sampler.numbered else call
+
+
 class SamplerCase:
     """A sampler, the seeds of its calls, and how to make the same sampler of another graph.
 
@@ -66,10 +71,10 @@ class SamplerCase:
     ) -> NodeFlow:
         """Return the batch of ``seeds`` (None: all of the case), of another sampler if one is passed."""
         self.draws += 1
-        ids = self.seeds if seeds is None else seeds
-        if (sampler or self.sampler).takes_times:
+        ids, drawing = self.seeds if seeds is None else seeds, sampler or self.sampler
+        if drawing.takes_times:
             which["times"] = torch.as_tensor([self.times[int(i)] for i in ids])
-        return (sampler or self.sampler)(ids, **which)
+        return drawing(ids, **first_of_epoch(drawing, which))
 
     def other(self, graph: Graph, seeds: Sequence[int], **parts: Any) -> SamplerCase:
         """Return the case of the same sampler on another graph; raises Skipped where it cannot be made."""

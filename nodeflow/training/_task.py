@@ -178,7 +178,7 @@ class Task(ABC):
 
     def _has_weights(self) -> bool:
         sampler = self.method.sampler(self.settings.run.seed)
-        batch = sampler(self.method.seeds(self.trained_nodes(), sampler)[: self.method.batch_size])
+        batch = sampler(self.method.seeds(self.trained_nodes(), sampler)[: self.method.batch_size], batch_number=0)
         return any(flow.needs_weight for flow in batch.flows)
 
     def _check_shared(self) -> None:

@@ -10,7 +10,15 @@ import torch
 from _support.sampler_families import graph_of_all
 from _support.sampler_reference import random_graph
 
-from nodeflow import FullSampler, Graph, History, LadiesSampler, NeighborSampler, TemporalNeighborSampler
+from nodeflow import (
+    FullSampler,
+    Graph,
+    History,
+    LaborSampler,
+    LadiesSampler,
+    NeighborSampler,
+    TemporalNeighborSampler,
+)
 from nodeflow.plot import (
     plot_degrees,
     plot_history_ages,
@@ -54,6 +62,9 @@ def test_samplers_are_compared_by_mean_and_deviation() -> None:
     assert plot_samplers({}, [5], ax=axes()).get_ylabel() == "nodes per batch"
     timed = {"timed": TemporalNeighborSampler(graph, [2])}
     assert legend(plot_samplers(timed, [5], draws=2, times=[10], ax=axes())) == ["timed"]
+    numbered = LaborSampler(graph, [2], batch_dependency=3)
+    assert legend(plot_samplers({"numbered": numbered}, [5], draws=2, ax=axes())) == ["numbered"]
+    assert plot_inclusion(numbered, [5], draws=2, ax=axes()).collections
 
 
 def test_growth_is_that_of_estimates() -> None:

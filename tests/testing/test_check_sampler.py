@@ -15,8 +15,17 @@ from _support.planted_samplers import SAMPLERS, NotInverse, Plain, Window
 from _support.sampler_families import FAMILIES, call_of, graph_of_all
 
 import nodeflow
-from nodeflow import BernoulliSampler, ClusterSampler, FullSampler, Graph, NeighborSampler, SaintSampler, ShadowSampler
-from nodeflow.testing import CheckError, check_sampler, parametrize_with_checks
+from nodeflow import (
+    BernoulliSampler,
+    ClusterSampler,
+    FullSampler,
+    Graph,
+    LaborSampler,
+    NeighborSampler,
+    SaintSampler,
+    ShadowSampler,
+)
+from nodeflow.testing import CheckError, assert_unbiased, check_sampler, parametrize_with_checks
 from nodeflow.testing._check_sampler import SAMPLER_CHECKS
 from nodeflow.testing._law_checks import Draws, _means, uniform_pairs
 
@@ -265,6 +274,15 @@ def test_more_faults_are_found_and_shown(name: str, sampler: Any, words: str) ->
 )
 def test_more_right_samplers_pass(name: str, sampler: Any, graph: Graph | None) -> None:
     assert check_sampler(sampler, graph=graph, checks=[name]).passed == [name]
+
+
+@pytest.mark.parametrize("period", [4, None])
+def test_samplers_whose_batches_are_numbered(period: int | None) -> None:
+    sampler = LaborSampler(graph_of_all(), [2, 3], batch_dependency=period)
+    report = check_sampler(sampler, [5, 11, 5, 30])
+    assert not report.failed
+    assert {"reproducible", "threads", "pickles", "marginals", "epochs"} <= set(report.passed)
+    assert_unbiased(sampler, [5, 11], draws=200)
 
 
 class BySource(Plain):

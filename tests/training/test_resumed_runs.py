@@ -30,6 +30,7 @@ from nodeflow.training._checkpoints import STATE, read_state, write_state, write
 RUNS = {
     "plain": FAST,
     "history": FAST.replace(sampler="cv"),
+    "dependent": FAST.replace(sampler="labor", sampler_options={"batch_dependency": 3}, batch_size=16),
     "subgraphs": FAST.replace(sampler="saint", model="gcn"),
     "schedule": FAST.replace(
         accumulate=3, schedule="cosine", warmup=1.0, clip=1.0, optimizer="adamw", batch_size=16, norm="batch"

@@ -53,6 +53,7 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     [
         ("float32", {}),
         ("float64", {"sampler": "labor", "memory": "400 B"}),
+        ("narrow", {"sampler": "labor", "sampler_options": {"batch_dependency": 4}, "memory": "1 KB"}),
         ("narrow", {"memory": "400 B"}),
         slow("half", {"class_weights": "seeds", "memory": "60 B"}),
         slow("float32", {"precision": "bf16"}),
