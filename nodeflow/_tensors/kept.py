@@ -24,12 +24,14 @@ class Piece(NamedTuple):
         rows: which rows they are.
         begin: the position of the first edge of each, int64.
         indptr: where the edges of each begin among those of the piece, int64.
+        positions: the position of every edge, int64.
         sources: the source of every edge, of the type of ``indices``.
     """
 
     rows: slice
     begin: Tensor
     indptr: Tensor
+    positions: Tensor
     sources: Tensor
 
     def spread(self, values: Tensor) -> Tensor:
@@ -61,7 +63,7 @@ def kept(
         indptr = ends_of(degree[rows])
         positions = positions_of(begin[rows], indptr, int(indptr[-1]) if size > most else size)  # waits
         sources = indices.index_select(0, positions)
-        chosen = rule(Piece(rows, begin[rows], indptr, sources)).nonzero().view(-1)  # waits
+        chosen = rule(Piece(rows, begin[rows], indptr, positions, sources)).nonzero().view(-1)  # waits
         counts[rows] = torch.searchsorted(chosen, indptr).diff()
         parts.append([column.index_select(0, chosen) for column in (positions, sources)])
     positions, sources = map(torch.cat, zip(*parts, strict=True))

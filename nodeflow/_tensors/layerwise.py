@@ -10,8 +10,9 @@ import torch
 from torch import Tensor
 
 from nodeflow._tensors.bits import GOLDEN, bounded, mix, stream, uniform
-from nodeflow._tensors.kept import Rule, by_node, kept
-from nodeflow._tensors.ragged import spans
+from nodeflow._tensors.kept import Piece, Rule, by_node, kept
+from nodeflow._tensors.numbering import Numbering
+from nodeflow._tensors.ragged import ends_of, is_among, positions_of, spans
 
 
 def draw_edges(
@@ -35,27 +36,58 @@ def draw_edges(
     return nodes, times, total
 
 
+def sources_of(indptr: Tensor, indices: Tensor, num_nodes: int, rows: Tensor, left_out: Tensor) -> Tensor:
+    """Return the distinct sources of the edges of ``rows``, in order of first appearance, int64.
+
+    They are below ``num_nodes``; the edges at the positions ``left_out``, ascending, do not count.
+    """
+    begin, end = spans(indptr, rows)
+    out = ends_of(end - begin)
+    if 8 * (number_of_edges := int(out[-1])) < num_nodes:  # waits
+        # a table of all nodes would take longer
+        positions = positions_of(begin, out, number_of_edges)
+        if len(left_out):
+            positions = positions.index_select(0, (~is_among(left_out, positions)).nonzero().view(-1))  # waits
+        numbering = Numbering(num_nodes, rows.device)
+        numbering.extend(indices.index_select(0, positions).long())
+        return numbering.nodes
+
+    def rule_for(size: int) -> Rule:
+        kind = torch.int32 if size < 2**31 else torch.int64
+        first = torch.full((num_nodes,), size, dtype=kind, device=rows.device)  # the number of each node's first edge
+        before = 0
+
+        def is_first(piece: Piece) -> Tensor:
+            nonlocal before
+            source = piece.sources.long()
+            number = torch.arange(before, before + len(source), dtype=kind, device=rows.device)
+            before += len(source)
+            counted = torch.where(is_among(left_out, piece.positions), size, number) if len(left_out) else number
+            first.scatter_reduce_(0, source, counted, "amin")
+            return first.index_select(0, source) == number
+
+        return is_first
+
+    return kept(begin, end - begin, indices, rule_for)[2]
+
+
 def edges_from(
     indptr: Tensor, indices: Tensor, num_nodes: int, rows: Tensor, nodes: Tensor
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Find the edges of ``rows`` whose sources, all below ``num_nodes``, are among ``nodes``, ascending.
+    """Find the edges of ``rows`` whose sources, all below ``num_nodes``, are among the distinct ``nodes``.
 
     Returns ``(indptr [rows + 1], positions [E], index of the source in nodes [E])``.
     """
     begin, end = spans(indptr, rows)
-    narrow = nodes.to(indices.dtype)
-
-    def is_drawn(ids: Tensor) -> Tensor:
-        if not len(narrow):
-            return ids != ids
-        return narrow.index_select(0, torch.searchsorted(narrow, ids).clamp_(max=len(narrow) - 1)) == ids
+    ascending, order = nodes.sort()
+    narrow = ascending.to(indices.dtype)
 
     def rule_for(size: int) -> Rule:
-        among = by_node(is_drawn, size, num_nodes, indices)
+        among = by_node(lambda ids: is_among(narrow, ids), size, num_nodes, indices)
         return lambda piece: among(piece.sources)
 
     out, positions, source = kept(begin, end - begin, indices, rule_for)
-    return out, positions, torch.searchsorted(nodes, source)
+    return out, positions, order.index_select(0, torch.searchsorted(ascending, source))
 
 
 def edges_by_chance(indptr: Tensor, indices: Tensor, rows: Tensor, prob: Tensor, key: int) -> tuple[Tensor, Tensor]:
@@ -81,15 +113,3 @@ def hash_order(ids: Tensor, key: int) -> Tensor:
     """Return the indices of distinct ``ids`` in a random order of the ids, as ``kernels.pps.hash_order`` does."""
     # the sign bit turned: unsigned numbers in the order of signed ones; no two ids have the same number
     return (mix(stream(key, ids) + GOLDEN) ^ -(2**63)).argsort()
-
-
-def edges_of_drawn(local: Tensor, indptr: Tensor, places: Tensor, size: int) -> tuple[Tensor, Tensor, Tensor]:
-    """Return ``indptr``, indices and sources of the edges from the candidates at ``places``, numbered in their order.
-
-    ``local`` ``[E]`` are the sources of all edges, candidates below ``size``.
-    """
-    number = torch.full((size,), -1, dtype=torch.int64, device=local.device)
-    number.scatter_(0, places, torch.arange(len(places), device=local.device))
-    source = number.index_select(0, local)
-    index = (source >= 0).nonzero().view(-1)  # waits
-    return torch.searchsorted(index, indptr), index, source.index_select(0, index)

@@ -83,3 +83,11 @@ def repeated(values: Tensor, row: Tensor, most: int, upper: int) -> Tensor:
         return again
     ordered, order = entries.sort(stable=True)
     return again.scatter_(0, order[1:], ordered[1:] == ordered[:-1])
+
+
+def is_among(ascending: Tensor, values: Tensor) -> Tensor:
+    """Return for each of ``values`` whether it is among ``ascending``, bool."""
+    if not len(ascending):
+        return torch.zeros_like(values, dtype=torch.bool)
+    at = torch.searchsorted(ascending, values).clamp_(max=len(ascending) - 1)
+    return ascending.index_select(0, at) == values

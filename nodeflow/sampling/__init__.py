@@ -48,9 +48,10 @@ from nodeflow.sampling._call import StepSeeds as StepSeeds
 from nodeflow.sampling._cluster import ClusterSampler, partition
 from nodeflow.sampling._cluster import links as links
 from nodeflow.sampling._estimate import Estimate
+from nodeflow.sampling._fastgcn import FastGCNSampler
 from nodeflow.sampling._kinds import check_fanouts as check_fanouts
 from nodeflow.sampling._labor import LaborSampler
-from nodeflow.sampling._layerwise import FastGCNSampler, LadiesSampler, LayerSampler
+from nodeflow.sampling._layerwise import LadiesSampler, LayerSampler
 from nodeflow.sampling._link import LinkSampler
 from nodeflow.sampling._link_parts import LinkChunk
 from nodeflow.sampling._neighbor import FullSampler, NeighborSampler

@@ -10,12 +10,13 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from nodeflow import _kernels as kernels
 from nodeflow._base.checks import Ints, as_array, as_count, as_device, as_ids
 from nodeflow._base.frozen import Frozen, Lazy
 from nodeflow._base.types import Array, EdgeFilter, IdsLike, MaskLike
 from nodeflow._edges.columns import EdgeMask, edge_mask, edge_numbers, is_float64
 from nodeflow._edges.edges import Edges, edges_along
-from nodeflow._edges.forms import COMPILED, ENTRIES, Form, InTorch, Placed
+from nodeflow._edges.forms import COMPILED, Form, InTorch, Placed
 from nodeflow._peers.held import Held, together
 from nodeflow.flow import FlowParts
 from nodeflow.graph import Graph
@@ -69,9 +70,9 @@ class Reader(NamedTuple):
 
     def weighted(self, positions: Ints, factor: Array | None = None) -> Array:
         """Return the weights of the edges at ``positions`` times ``factor``, ``[E]`` each (None: 1)."""
-        form = self.edges.form
         if self.column is None:
-            return form.array(np.ones(len(positions))) if factor is None else factor
+            return np.ones(len(positions)) if factor is None else factor
+        form = self.edges.form
         weights: Array = form.take(self.column.at(form)[0], self.edges.ids(positions))
         return weights if factor is None else weights * factor
 
@@ -115,11 +116,10 @@ class Candidates(Frozen):
     dst_nid: Tensor
 
     def __init__(self, reader: Reader, dst_nid: Tensor) -> None:
-        edges, form = reader.edges, reader.edges.form
-        rows, _, begins = edges.node_rows.of(edges.whole.rows_of(form.array(dst_nid)), form)
-        indptr, positions = form.of(ENTRIES)(edges.arrays.indptr, rows)
-        indptr = indptr if edges.node_rows.is_plain else form.take(indptr, begins)
-        indptr, positions = edges.staying(indptr, positions)
+        edges = reader.edges
+        first, end = edges.spans_of(dst_nid.numpy())
+        indptr, positions = kernels.csr.csr_rows(edges.indptr, edges.rows_of(dst_nid.numpy()))
+        indptr, positions = edges.staying(np.concatenate([[0], np.cumsum(end - first)]), positions)
         self._set(_indptr=indptr, _reader=reader, positions=positions, dst_nid=dst_nid)
 
     def __repr__(self) -> str:
@@ -128,35 +128,27 @@ class Candidates(Frozen):
     @property
     def indptr(self) -> Tensor:
         """Begin and end of the edges of each destination, int64 ``[num_dst + 1]``."""
-        return self.form.tensor(self._indptr)
+        return torch.from_numpy(self._indptr)
 
     @property
     def degrees(self) -> Tensor:
         """Number of candidate edges of each destination, int64 ``[num_dst]``."""
-        return self.indptr.diff()
+        return torch.from_numpy(np.diff(self._indptr))
 
     @property
     def rows(self) -> Tensor:
         """Index of each edge's destination, from 0 to ``num_dst - 1``, int64 ``[E]``."""
-        return self._per_edge(torch.arange(len(self.dst_nid), device=self.dst_nid.device))
+        return torch.from_numpy(np.repeat(np.arange(len(self.dst_nid)), np.diff(self._indptr)))
 
     @property
     def src(self) -> Tensor:
         """Parent id of the neighbour, int64 ``[E]``."""
-        return self.form.tensor(self.form.take(self._reader.edges.arrays.indices, self.positions)).long()
+        return torch.from_numpy(self._reader.edges.indices[self.positions].astype(np.int64))
 
     @property
     def dst(self) -> Tensor:
         """Parent id of the destination, int64 ``[E]``."""
-        return self._per_edge(self.dst_nid)
-
-    def _per_edge(self, values: Tensor) -> Tensor:
-        return self.form.tensor(self.form.spread(self.form.array(values), self._indptr, len(self)))
-
-    @property
-    def form(self) -> Form:
-        """The form in which the sampler draws: that of ``positions``."""
-        return self._reader.edges.form
+        return torch.from_numpy(np.repeat(self.dst_nid.numpy(), np.diff(self._indptr)))
 
     @property
     def eid(self) -> Tensor:
@@ -169,7 +161,7 @@ class Candidates(Frozen):
 
         The sampler's ``weight`` column; 1 where the sampler has none.
         """
-        return self.form.tensor(self._reader.weighted(self.positions)).double()
+        return torch.from_numpy(self._reader.weighted(self.positions)).double()
 
     def select(
         self, keep: IdsLike | MaskLike, weight: Tensor | float | None = None, *, prob: Tensor | float | None = None

@@ -12,6 +12,7 @@ from nodeflow._base.checks import Ints
 from nodeflow._base.types import Array, Floats
 from nodeflow._edges.edges import NOTHING, Edges
 from nodeflow._edges.forms import Form, Loop
+from nodeflow._edges.numbering import Numbering
 from nodeflow._tensors import layerwise
 from nodeflow.random import derive_key
 from nodeflow.sampling._pps import Picked, laid_out, list_probabilities, pick, pick_systematic
@@ -33,23 +34,27 @@ DRAWN = Loop(_drawn, _drawn_in_torch)
 """Sources of ``size`` edges of rows, drawn uniformly with replacement, how often each, and the number of all edges."""
 
 
-def _edges_from(edges: Edges, rows: Ints, nodes: Ints, column: Array) -> tuple[Ints, Ints, Ints, Floats]:
+def _edges_from(
+    edges: Edges, rows: Ints, num_nodes: int, nodes: Ints, column: Array
+) -> tuple[Ints, Ints, Ints, Floats]:
     arrays = edges.indptr, edges.indices, rows, nodes, column, edges.left_out
     found: tuple[Ints, Ints, Ints, Floats] = kernels.layerwise.edges_from(*arrays)
     return found
 
 
-def _edges_from_in_torch(edges: Edges, rows: Any, nodes: Any, column: Array) -> tuple[Any, Any, Any, Any]:
+def _edges_from_in_torch(
+    edges: Edges, rows: Any, num_nodes: int, nodes: Any, column: Array
+) -> tuple[Any, Any, Any, Any]:
     assert not len(column)  # a sum of floats would depend on its order
     arrays = edges.arrays
-    found: Any = layerwise.edges_from(arrays.indptr, arrays.indices, edges.whole.num_nodes, rows, nodes)
+    found: Any = layerwise.edges_from(arrays.indptr, arrays.indices, num_nodes, rows, nodes)
     indptr, positions, source = edges.staying(*found)
     count = nodes.new_zeros(len(nodes)).scatter_add_(0, source, nodes.new_ones(len(source)))
     return indptr, positions, source, count.double()
 
 
 EDGES_FROM = Loop(_edges_from, _edges_from_in_torch)
-"""The edges of rows from the distinct ``nodes``, ascending: ``indptr``, positions, index of the source in ``nodes``.
+"""The edges of rows from the distinct ``nodes``: ``indptr``, positions, index of the source in ``nodes``.
 
 The fourth result is the sum of squared weights (``column``, by position; empty: 1) of these edges, for each node.
 """
@@ -69,16 +74,20 @@ BY_CHANCE = Loop(_edges_by_chance, _by_chance_in_torch)
 """``indptr`` and positions of the edges of rows from nodes that are drawn: node u with probability ``prob[u]``."""
 
 
-def _edges_of_drawn(local: Ints, indptr: Ints, places: Ints, size: int) -> tuple[Ints, Ints, Ints]:
-    number = np.full(size, -1)
-    number[places] = np.arange(len(places))
-    source = number[local]
-    index = np.flatnonzero(source >= 0)
-    return np.searchsorted(index, indptr), index, source[index]
+def _sources(edges: Edges, rows: Ints, num_nodes: int) -> Ints:
+    _, positions = edges.staying(*kernels.csr.csr_rows(edges.indptr, rows))
+    with Numbering(num_nodes) as numbering:
+        numbering.extend(edges.indices[positions].astype(np.int64, copy=False))
+        return numbering.nodes
 
 
-OF_DRAWN = Loop(_edges_of_drawn, layerwise.edges_of_drawn)
-"""``indptr``, indices and sources (numbered in their order) of the edges from the candidates at ``places``."""
+def _sources_in_torch(edges: Edges, rows: Any, num_nodes: int) -> Any:
+    arrays, left_out = edges.arrays, edges.form.array(edges.left_out)
+    return layerwise.sources_of(arrays.indptr, arrays.indices, num_nodes, rows, left_out)
+
+
+SOURCES = Loop(_sources, _sources_in_torch)
+"""The distinct sources of the edges of rows, below ``num_nodes``, in order of first appearance."""
 
 
 def _pick(ids: Ints, scores: Floats | None, size: int, draw: str, key: int) -> Picked:

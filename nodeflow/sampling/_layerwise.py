@@ -14,17 +14,16 @@ from nodeflow._base.checks import Ints, as_flag, as_int, check_one_of, describe
 from nodeflow._base.types import Array, Floats, PerFlow
 from nodeflow._edges.columns import check_edges
 from nodeflow._edges.edges import NOTHING, Edges
-from nodeflow._edges.forms import COMPILED, Placed
+from nodeflow._edges.forms import COMPILED
 from nodeflow.graph import Graph
 from nodeflow.random import derive_key
-from nodeflow.sampling import _pps as pps
-from nodeflow.sampling._bound import Candidates, Reader
+from nodeflow.sampling._bound import Reader
 from nodeflow.sampling._choice import Choice
-from nodeflow.sampling._distributed import norms_of_sources, squared_norms
+from nodeflow.sampling._distributed import squared_norms
 from nodeflow.sampling._kinds import by_kind, numbers_of
-from nodeflow.sampling._layer_draws import BY_CHANCE, DRAWN, EDGES_FROM, OF_DRAWN, PICK, joined
+from nodeflow.sampling._layer_draws import DRAWN, EDGES_FROM, PICK, SOURCES, joined
 from nodeflow.sampling._options import LayerOptions
-from nodeflow.sampling._pps import LayerCandidates, Picked, Scores, draw_columns, list_probabilities, read_scores
+from nodeflow.sampling._pps import LayerCandidates, Picked, Scores, draw_columns, read_scores
 from nodeflow.sampling._reach import Numbers
 from nodeflow.sampling._sampler import Sampler, Step, check_draws, check_size
 
@@ -124,14 +123,28 @@ class LayerSampler(Sampler):
         return other
 
     def choose(self, dst: Tensor, step: Step) -> Choice:
-        reader, form = self.reader, self.reader.edges.form
-        candidates = LayerCandidates(Candidates(reader, dst), self.graph.num_nodes)
-        ids = form.array(candidates.nid)
-        picked, columns = self._picked(ids, self._scores(candidates, step), step)
-        local, ends = form.array(candidates.structure.indices), form.array(candidates.structure.indptr)
-        indptr, index, source = form.of(OF_DRAWN)(local, ends, picked.places, len(ids))
-        rows, positions = reader.edges.rows_of(form.array(dst)), form.take(candidates.positions, index)
-        return self._chosen(rows, indptr, positions, source, form.take(ids, picked.places), picked, columns)
+        edges, form = self.reader.edges, self.reader.edges.form
+        rows = edges.rows_of(self._nodes_of(dst, step))
+        ids, picked, columns = self._drawn(dst, rows, step)
+        # of weights nothing is asked here: the means are known
+        found = form.of(EDGES_FROM)(edges, rows, self.graph.num_nodes, ids, self._column[:0])
+        indptr, positions, source, _ = found
+        return self._chosen(rows, indptr, positions, source, ids, picked, columns)
+
+    def _drawn(self, dst: Tensor, rows: Ints, step: Step) -> tuple[Ints, Picked, dict[str, Tensor] | None]:
+        """The ids of the nodes that are drawn, how often and how often in the mean, and their columns."""
+        form, scores = self.reader.edges.form, None
+        if self._has_scores:
+            candidates = LayerCandidates(self.candidates(dst), self.graph.num_nodes)
+            nid, scores = candidates.nid.numpy(), self._scores(candidates, step)
+        else:
+            nid = form.of(SOURCES)(self.reader.edges, rows, self.graph.num_nodes)
+        picked, columns = self._picked(nid, scores, step)
+        return form.take(nid, picked.places), picked, columns
+
+    @property
+    def _has_scores(self) -> bool:
+        return self.score is not None
 
     def _loops_only(self) -> str:
         return "" if self.score is None else "draws with score have no form in operations of torch; others have"
@@ -169,11 +182,9 @@ class LayerSampler(Sampler):
             if size > 0:
                 yield i, key if i == 0 else derive_key(key, i), ids, size
 
-    def _scores(self, candidates: LayerCandidates, step: Step) -> Scores | None:
-        """The scores of the candidates; None: all are equal."""
-        if self.score is None:
-            return None
-        if not len(candidates):
+    def _scores(self, candidates: LayerCandidates, step: Step) -> Scores:
+        """The scores of the candidates."""
+        if self.score is None or not len(candidates):
             return Scores(np.zeros(0), None)
         return read_scores(self.score(candidates, step), candidates.nid, step.flow)
 
@@ -274,7 +285,7 @@ class LadiesSampler(LayerSampler):
         rows = edges.rows_of(self._nodes_of(dst, step))
         drawn = self._drawn_by_weight if len(self._column) else form.of(DRAWN)
         ids, times, total = drawn(edges, rows, int(sizes[0]), step.random.key)
-        indptr, positions, source, norm = form.of(EDGES_FROM)(edges, rows, ids, self._column)
+        indptr, positions, source, norm = form.of(EDGES_FROM)(edges, rows, self.graph.num_nodes, ids, self._column)
         mean = norm * (int(sizes[0]) / total) if total else norm
         return self._chosen(rows, indptr, positions, source, ids, Picked(ids, times, mean))
 
@@ -297,6 +308,7 @@ class LadiesSampler(LayerSampler):
         return f"{other[0]} has no form in operations of torch; {needs} have" if other else ""
 
     _needs_weight = True
+    _has_scores = True
 
     def _scores(self, candidates: LayerCandidates, step: Step) -> Scores:
         weights = self._column[candidates.positions] if len(self._column) else None
@@ -311,85 +323,3 @@ class LadiesSampler(LayerSampler):
         scale = np.divide(wanted, sums, out=np.zeros(len(rows)), where=sums > 0)
         scaled: Floats = weight * np.repeat(scale, np.diff(indptr))
         return scaled
-
-
-class FastGCNSampler(LayerSampler):
-    """FastGCN: every layer is drawn among all nodes of the graph, in proportion to their squared weights.
-
-    Node u has the probability q_u in proportion to the sum of A_e^2 over all its edges in the graph (Chen, Ma, Xiao
-    2018, algorithm 2), after the edge filter. These are computed when the sampler is made. Estimator weights
-    are ``A_e * times / mean`` and unbiased, as for ``LayerSampler``. A drawn node without an edge to the destinations
-    is not in the layer. So on sparse graphs few drawn nodes may be used, and many destinations get no edges.
-
-    Args:
-        graph, layer_sizes, direction, include_dst, edge_filter, weight, seed: see ``LayerSampler``.
-        draw: see there. The order of "systematic" is fixed by ``seed``, one for all draws.
-
-    A node whose edges all have A = 0 is never drawn. ``without_edges`` does not change q.
-
-    Cost of a call: one pass over the edges of the destinations, and the draws; of making one: a pass over all edges.
-
-    >>> graph = Graph.from_edges([0, 1, 2, 3, 0, 1], [4, 4, 4, 4, 5, 5])
-    >>> FastGCNSampler(graph, [2], draw="systematic", seed=1)([4, 5])
-    NodeFlow(4 -> 2 nodes, 4 edges)
-    """
-
-    draws_as = "fastgcn"
-    has_torch_form = True
-
-    def __init__(
-        self, graph: Graph, layer_sizes: LayerSizes, *, draw: str = "replacement", **options: Unpack[LayerOptions]
-    ) -> None:
-        super().__init__(graph, layer_sizes, draw=draw, **options)
-
-    _needs_weight = True
-    draws_together = False  # a set is drawn from all nodes, whatever the destinations
-
-    def read_graph(self) -> None:
-        super().read_graph()
-        weights = None if self.reader.weights is None else self._column
-        norms = norms_of_sources(self.graph, self.reader.edges, weights)
-        if weights is None and norms.max(initial=0) < 2**24 and self.draw == "replacement":
-            norms = norms.astype(np.float32)  # exactly the same numbers: of edges
-        types, order = list(self.graph.schema.nodes.values()), self._key(0)
-        # by the number of the type, and of its draws: what the draws need
-        self._prob: dict[tuple[int, int], Floats] = {}
-        self._lines: dict[tuple[int, int], pps.Line] = {}
-        self._steps: dict[int, pps.Ladder] = {}
-        for i, ids in enumerate(types):
-            own, nodes = norms[ids.start : ids.stop], np.arange(ids.start, ids.stop)
-            if self.draw == "replacement" and own.any():
-                self._steps[i] = pps.ladder(own, max(len(own).bit_length() - 2, 0))
-            for size in {int(sizes[i]) for sizes in self._sizes if self.draw != "replacement"}:
-                self._prob[i, size] = list_probabilities(own, size)
-                if self.draw == "systematic":
-                    self._lines[i, size] = pps.laid_out(self._prob[i, size], nodes, order)
-        # by the numbers of draws: the probability of every node
-        self._chances = {
-            numbers: Placed(np.concatenate([self._prob[each] for each in enumerate(numbers)]))
-            for numbers in {tuple(map(int, sizes)) for sizes in self._sizes if self.draw == "poisson"}
-        }
-
-    def choose(self, dst: Tensor, step: Step) -> Choice:
-        edges, form = self.reader.edges, self.reader.edges.form
-        rows = edges.rows_of(self._nodes_of(dst, step))
-        if self.draw == "poisson":
-            (prob,) = self._chances[tuple(map(int, self._sizes[step.flow]))].at(form)
-            indptr, positions = edges.staying(*form.of(BY_CHANCE)(edges, rows, prob, step.random.key))
-            src = form.take(edges.arrays.indices, positions)
-            weight = self._weight(rows, indptr, positions, lambda: 1 / form.take(prob, src))
-            # of a batch's sources an array of its own, which is overwritten
-            return Choice.of_kernel(indptr, positions, form.wide(src + 0), weight, needs_weight=True)
-        parts = []
-        for number, key, ids, size in self._draws(step):
-            if self.draw == "systematic":
-                picked = pps.pick_systematic(self._lines[number, size], self._prob[number, size], key)
-            elif number in self._steps:
-                picked = pps.pick_with_replacement(self._steps[number], size, key)
-            else:
-                continue
-            parts.append(picked._replace(places=picked.places + ids.start))
-        picked = joined(form, parts)
-        # of norms over these edges nothing is read
-        indptr, positions, source, _ = form.of(EDGES_FROM)(edges, rows, picked.places, self._column[:0])
-        return self._chosen(rows, indptr, positions, source, picked.places, picked)

@@ -16,6 +16,7 @@ from nodeflow._base.frozen import Frozen, Lazy
 from nodeflow._base.types import Array, Floats, IdsLike, NumbersLike
 from nodeflow._edges.edges import Edges
 from nodeflow._edges.forms import Loop, Placed
+from nodeflow._edges.numbering import Numbering
 from nodeflow._edges.stored import integers
 from nodeflow._tensors import alias
 from nodeflow._tensors.ragged import spread
@@ -275,11 +276,10 @@ class LayerCandidates(Frozen):
     positions: Ints
 
     def __init__(self, edges: Candidates, num_nodes: int) -> None:
-        form = edges.form
-        with form.numbering(num_nodes) as numbering:
-            local = form.tensor(numbering.extend(form.array(edges.src)))
-            nid = form.tensor(numbering.nodes)
-        structure = Structure._trusted(edges.indptr, local, len(nid))
+        with Numbering(num_nodes) as numbering:
+            local = numbering.extend(edges.src.numpy())
+            nid = torch.from_numpy(np.array(numbering.nodes))
+        structure = Structure._trusted(edges.indptr, torch.from_numpy(local), len(nid))
         ends = Layer._trusted(len(nid), nid), Layer._trusted(len(edges.dst_nid), edges.dst_nid)
         eid, weight = Lazy(lambda: edges.eid), Lazy(lambda: edges.edge_weight.float())
         flow = Flow._trusted(structure, *ends, (0, 1), parent_eid=eid, weight=weight)
