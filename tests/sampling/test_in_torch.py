@@ -278,7 +278,7 @@ def test_waits_of_other_samplers():
     Layers wait for the numbers of in-edges, of candidates of each type, of nodes drawn, and of edges from these.
     """
     waits = {"neighbor, types": 4, "temporal": 2, "temporal, recent": 2, "labor": 3, "labor, sequential": 6}
-    waits |= {"layer": 6, "fastgcn": 3, "fastgcn, poisson": 3, "ladies": 6}
+    waits |= {"layer": 7, "fastgcn": 3, "fastgcn, poisson": 3, "ladies": 6}
     for name, most in waits.items():
         sampler = FAMILIES[name](graph_of_all()).in_torch()
         with Waits() as waits:
