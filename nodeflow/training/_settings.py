@@ -59,6 +59,10 @@ class LossSettings(Group):
     )
 
 
+def _by_task(nodes: int, links: int) -> ComputedDefault:
+    return ComputedDefault(f"{nodes}; {links} with task link", lambda group: links if group.task == "link" else nodes)
+
+
 @dataclass(frozen=True, kw_only=True)
 class RunSettings(Group):
     """The task, the epochs, and their validation."""
@@ -72,8 +76,8 @@ class RunSettings(Group):
         "", "the node type whose labels are learned, or the relation whose links are; empty: the only one that has any"
     )
     seed: int = setting(0, "the same seed gives the same result", as_int, type=int, metavar="N")
-    epochs: int = count(15, "passes over the training seeds", least=1)
-    patience: int = count(0, "stop after so many epochs without a better validation score; 0: never")
+    epochs: int = count(_by_task(30, 15), "passes over the training seeds", least=1)
+    patience: int = count(_by_task(6, 0), "stop after so many epochs without a better validation score; 0: never")
     validate_every: int = count(1, "epochs between two validations", least=1)
     validate: str = one_of(
         "auto sampled full",
