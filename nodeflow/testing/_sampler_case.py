@@ -28,8 +28,8 @@ _PROBE = 7  # seed of the numbers that make small graphs
 
 
 def first_of_epoch(sampler: SamplerBase, call: dict[str, Any]) -> dict[str, Any]:
-    """Return the arguments of a call, with the number 0 of its batch where the sampler needs one."""
-    return {"batch_number": 0, **call} if sampler.numbered else call
+    """Return the arguments of a call, with the number 0 of its batch where the sampler (or a function) needs one."""
+    return {"batch_number": 0, **call} if getattr(sampler, "numbered", False) else call
 
 
 class SamplerCase:
