@@ -15,9 +15,7 @@ import platform
 import statistics
 
 import torch
-from node_tasks import difference, settings_of, test_scores
-
-from nodeflow.datasets import debian, read_folder
+from node_tasks import difference, opened, test_scores
 
 
 def main() -> None:
@@ -30,11 +28,7 @@ def main() -> None:
     torch.set_num_threads(1)
     print(f"one thread, {options.seeds} seeds; {platform.machine()}, {os.cpu_count()} cores\n")
     print("| data | dependency | test score | difference, points |\n|---|---|---|---|")
-    for name in options.data:
-        dataset = debian() if name == "debian" else read_folder(name)
-        settings = settings_of(dataset)
-        if options.epochs is not None:
-            settings = settings.replace(epochs=options.epochs)
+    for dataset, settings in opened(options.data, options.epochs):
         first: list[float] = []
         for dependency in (1, *options.dependency):
             own = settings.replace(sampler="labor", sampler_options={"batch_dependency": dependency})

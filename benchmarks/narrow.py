@@ -18,11 +18,11 @@ from dataclasses import replace
 
 import scipy.sparse.linalg
 import torch
-from node_tasks import difference, settings_of, test_scores
+from node_tasks import difference, opened, test_scores
 from torch import Tensor
 
 from nodeflow import storage
-from nodeflow.datasets import Dataset, debian, read_folder
+from nodeflow.datasets import Dataset
 from nodeflow.graph import with_frames
 from nodeflow.storage import Rows
 
@@ -40,11 +40,7 @@ def main() -> None:
     torch.set_num_threads(1)
     print(f"one thread, {options.seeds} seeds; {platform.machine()}, {os.cpu_count()} cores\n")
     print("| data | columns | stored as | error, % | test score | difference, points |\n|---|---|---|---|---|---|")
-    for name in options.data:
-        dataset = debian() if name == "debian" else read_folder(name)
-        settings = settings_of(dataset)
-        if options.epochs is not None:
-            settings = settings.replace(epochs=options.epochs)
+    for dataset, settings in opened(options.data, options.epochs):
         x = dense(dataset.graph.ndata["feat"], options.components)
         first: list[float] = []
         for width in ("float32", *options.widths):

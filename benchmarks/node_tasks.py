@@ -16,6 +16,7 @@ import platform
 import statistics
 import sys
 import tomllib
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -59,12 +60,16 @@ def main() -> None:
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     print(f"{options.threads} thread(s), {options.seeds} seeds; {platform.machine()}, {os.cpu_count()} cores")
-    for name in options.data:
+    for dataset, settings in opened(options.data, options.epochs):
+        print_table(dataset, settings, options.samplers, options.seeds)
+
+
+def opened(names: list[str], epochs: int | None) -> Iterator[tuple[Dataset, Settings]]:
+    """Yield data sets, "debian" or folders, and their settings, with other ``epochs`` if they are given."""
+    for name in names:
         dataset = debian() if name == "debian" else read_folder(name)
         settings = settings_of(dataset)
-        if options.epochs is not None:
-            settings = settings.replace(epochs=options.epochs)
-        print_table(dataset, settings, options.samplers, options.seeds)
+        yield dataset, settings if epochs is None else settings.replace(epochs=epochs)
 
 
 def settings_of(dataset: Dataset) -> Settings:

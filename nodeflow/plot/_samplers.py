@@ -13,7 +13,7 @@ from nodeflow._base.types import SeedsLike
 from nodeflow._display.axes import axes_for, small_legend, whole_ticks
 from nodeflow.flow import NamesLike
 from nodeflow.graph import Graph
-from nodeflow.sampling import NeighborSampler
+from nodeflow.sampling import NeighborSampler, first_of_epoch
 from nodeflow.sampling.base import BoundSampler, SamplerBase
 
 if TYPE_CHECKING:
@@ -60,8 +60,7 @@ def plot_samplers(
     number = as_count(draws, "draws", 1)
     sizes = {}
     for name, sampler in samplers.items():
-        own = {"batch_number": 0, **call} if sampler.numbered else call
-        batches = (sampler(seeds, epoch=epoch, **own) for epoch in range(number))
+        batches = (sampler(seeds, **first_of_epoch(sampler, {"epoch": epoch, **call})) for epoch in range(number))
         sizes[name] = np.array([b.layer_sizes if count == "nodes" else b.flow_sizes for b in batches], float)
     axis = axes_for(ax, (6, 3.4))
     most = max((counts.shape[1] for counts in sizes.values()), default=0)
@@ -169,9 +168,8 @@ def plot_inclusion(
     number = as_count(draws, "draws", 1)
     size = sampler.graph.num_edges
     times, stated, value = np.zeros(size), np.zeros(size), sampler.estimand().numpy()
-    own = {"batch_number": 0, **call} if sampler.numbered else call
     for epoch in range(number):
-        flow = sampler(seeds, epoch=epoch, **own).flows[-1]
+        flow = sampler(seeds, **first_of_epoch(sampler, {"epoch": epoch, **call})).flows[-1]
         edges, weight = flow.parent_eid.numpy(), flow.weight.double().numpy()
         some = (edges >= 0) & (weight != 0)
         times += np.bincount(edges[some], minlength=size)

@@ -45,6 +45,7 @@ from nodeflow.sampling._bernoulli import BernoulliSampler
 from nodeflow.sampling._call import Call as Call
 from nodeflow.sampling._call import Draw as Draw
 from nodeflow.sampling._call import StepSeeds as StepSeeds
+from nodeflow.sampling._call import first_of_epoch as first_of_epoch
 from nodeflow.sampling._cluster import ClusterSampler, partition
 from nodeflow.sampling._cluster import links as links
 from nodeflow.sampling._estimate import Estimate

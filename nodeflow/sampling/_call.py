@@ -39,3 +39,11 @@ class Draw(NamedTuple):
     epoch_key: int  # all batches of the epoch share it
     batch_number: int | None  # None where a hash of the seeds tells batches apart
     contexts: Ints | None = None
+
+
+def first_of_epoch(sampler: Any, call: dict[str, Any]) -> dict[str, Any]:
+    """Return the arguments of a call, with the number 0 of its batch where the sampler needs a number.
+
+    Instead of a sampler it may be a function that calls one.
+    """
+    return {"batch_number": 0, **call} if getattr(sampler, "numbered", False) else call

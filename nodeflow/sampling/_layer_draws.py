@@ -38,8 +38,8 @@ def _edges_from(
     edges: Edges, rows: Ints, num_nodes: int, nodes: Ints, column: Array
 ) -> tuple[Ints, Ints, Ints, Floats]:
     arrays = edges.indptr, edges.indices, rows, nodes, column, edges.left_out
-    found: tuple[Ints, Ints, Ints, Floats] = kernels.layerwise.edges_from(*arrays)
-    return found
+    indptr, positions, source, norm = kernels.layerwise.edges_from(*arrays)
+    return indptr, positions, source, norm
 
 
 def _edges_from_in_torch(
@@ -47,8 +47,8 @@ def _edges_from_in_torch(
 ) -> tuple[Any, Any, Any, Any]:
     assert not len(column)  # a sum of floats would depend on its order
     arrays = edges.arrays
-    found: Any = layerwise.edges_from(arrays.indptr, arrays.indices, num_nodes, rows, nodes)
-    indptr, positions, source = edges.staying(*found)
+    every_edge: Any = layerwise.edges_from(arrays.indptr, arrays.indices, num_nodes, rows, nodes)
+    indptr, positions, source = edges.staying(*every_edge)
     count = nodes.new_zeros(len(nodes)).scatter_add_(0, source, nodes.new_ones(len(source)))
     return indptr, positions, source, count.double()
 
@@ -95,7 +95,7 @@ def _pick(ids: Ints, scores: Floats | None, size: int, draw: str, key: int) -> P
 
 
 def _pick_in_torch(ids: Any, scores: None, size: int, draw: str, key: int) -> Picked:
-    # candidates of equal scores are told apart by their ids only: all else is computed from their number
+    # candidates of equal scores differ by their ids only: which places are drawn depends on their number alone
     equal = np.ones(len(ids))
     if draw == "replacement":
         return pick(equal, NOTHING, size, draw, key)

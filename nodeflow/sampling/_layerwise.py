@@ -126,9 +126,8 @@ class LayerSampler(Sampler):
         edges, form = self.reader.edges, self.reader.edges.form
         rows = edges.rows_of(self._nodes_of(dst, step))
         ids, picked, columns = self._drawn(dst, rows, step)
-        # of weights nothing is asked here: the means are known
-        found = form.of(EDGES_FROM)(edges, rows, self.graph.num_nodes, ids, self._column[:0])
-        indptr, positions, source, _ = found
+        unweighted = self._column[:0]  # the means are known, so no squared weights are added up
+        indptr, positions, source, _ = form.of(EDGES_FROM)(edges, rows, self.graph.num_nodes, ids, unweighted)
         return self._chosen(rows, indptr, positions, source, ids, picked, columns)
 
     def _drawn(self, dst: Tensor, rows: Ints, step: Step) -> tuple[Ints, Picked, dict[str, Tensor] | None]:

@@ -20,9 +20,8 @@ from nodeflow._base.types import Array, IdsLike, NumbersLike, SeedsLike
 from nodeflow.flow import Flow, NodeFlow, rows_between
 from nodeflow.graph import Frame
 from nodeflow.random import Random
-from nodeflow.sampling import Sampler
+from nodeflow.sampling import Sampler, first_of_epoch
 from nodeflow.sampling.base import SamplerBase, SubgraphSampler
-from nodeflow.testing._sampler_case import first_of_epoch
 
 _ORDER = int.from_bytes(b"order", "big")  # the choice of seeds is independent of the numbers of the nodes
 _LEAST = 100  # minimum number of draws with a node, so that their mean is about normal

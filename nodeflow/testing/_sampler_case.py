@@ -14,7 +14,7 @@ from nodeflow._base.checks import Ints, as_array, check_type
 from nodeflow._base.types import NumbersLike, SeedsLike
 from nodeflow.flow import NodeFlow
 from nodeflow.graph import Graph
-from nodeflow.sampling import BernoulliSampler, NeighborSampler, TemporalNeighborSampler, arguments
+from nodeflow.sampling import BernoulliSampler, NeighborSampler, TemporalNeighborSampler, arguments, first_of_epoch
 from nodeflow.sampling.base import BoundSampler, SamplerBase
 from nodeflow.testing._foreign import ForeignSampler
 from nodeflow.testing._run import Skipped
@@ -25,11 +25,6 @@ FILTER = "edge_filter"  # the column that holds the filter of a sampler which wa
 COPIES = 8  # of a small graph, so that one call draws several times
 STAGES = (100, 500)  # numbers of calls after which a test is made: what is far off is found at the first
 _PROBE = 7  # seed of the numbers that make small graphs
-
-
-def first_of_epoch(sampler: SamplerBase, call: dict[str, Any]) -> dict[str, Any]:
-    """Return the arguments of a call, with the number 0 of its batch where the sampler (or a function) needs one."""
-    return {"batch_number": 0, **call} if getattr(sampler, "numbered", False) else call
 
 
 class SamplerCase:

@@ -15,7 +15,7 @@ from nodeflow import _kernels as kernels
 from nodeflow._edges.forms import InTorch
 from nodeflow._edges.node_rows import NodeRows
 from nodeflow._edges.numbering import distinct_in_order
-from nodeflow._tensors import bits, labor, past, ragged, uniform
+from nodeflow._tensors import bits, labor, layerwise, past, ragged, uniform
 from nodeflow._tensors.numbering import Numbering
 from nodeflow.sampling._labor_draws import key_of
 
@@ -175,3 +175,35 @@ def test_numbers_of_sources(narrow: bool, keys: tuple[int, int, int], early: int
     kernels.labor.hash_block(array, np.array(keys, np.uint64), np.uint32(early), expected)
     found = labor.hashed(torch.from_numpy(array), [*map(key_of, keys)], early)
     assert (found.long() + 2**31).tolist() == expected.tolist()
+
+
+@pytest.mark.parametrize("num_nodes", [12, 2000])
+@given(st.lists(st.lists(st.integers(0, 11), max_size=9), min_size=1, max_size=6), WORDS, st.data())
+def test_draws_of_layers(num_nodes: int, sources: list[list[int]], key: int, data: st.DataObject) -> None:
+    """With tables of all nodes and without them."""
+    indptr = np.cumsum([0, *map(len, sources)])
+    indices = np.array([u for row in sources for u in row], np.int32)
+    rows = np.array(data.draw(st.lists(st.integers(0, len(sources) - 1), max_size=8, unique=True)), np.int64)
+    nodes = np.array(data.draw(st.lists(st.integers(0, 11), max_size=6, unique=True)), np.int64)
+    left_out = np.array(sorted(data.draw(st.sets(st.integers(0, max(len(indices) - 1, 0)), max_size=9))), np.int64)
+    left_out, loops = left_out[left_out < len(indices)], kernels.layerwise
+    ends, near, some, drawn, less = map(torch.from_numpy, (indptr, indices, rows, nodes, left_out))
+
+    _, positions = kernels.csr.csr_rows(indptr, rows)
+    distinct, _ = distinct_in_order(indices[positions[~np.isin(positions, left_out)]].astype(np.int64))
+    assert layerwise.sources_of(ends, near, num_nodes, some, less).tolist() == distinct.tolist()
+
+    expected = loops.edges_from(indptr, indices, rows, nodes, np.zeros(0, np.float32), left_out[:0])
+    found = layerwise.edges_from(ends, near, num_nodes, some, drawn)
+    assert [values.tolist() for values in found] == [values.tolist() for values in expected[:3]]
+
+    prob = np.linspace(0, 1, num_nodes)
+    expected = loops.edges_by_chance(indptr, indices, rows, prob, np.uint64(key))
+    found = layerwise.edges_by_chance(ends, near, some, torch.from_numpy(prob), key)
+    assert [values.tolist() for values in found] == [values.tolist() for values in expected]
+
+    src, total = loops.draw_edges(indptr, indices, rows, left_out, 7, np.uint64(key))
+    ids, times, number = layerwise.draw_edges(ends, near, some, less, 7, key)
+    assert (number, ids.repeat_interleave(times).tolist()) == (total, sorted(src.tolist()))
+
+    assert layerwise.hash_order(drawn, key).tolist() == kernels.pps.hash_order(nodes, np.uint64(key)).tolist()
