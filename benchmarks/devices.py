@@ -4,9 +4,9 @@ python benchmarks/devices.py [--device cuda] [--rounds 5] [--threads 1]
 
 "draw": batches by the compiled loops, with their move to the device, and by operations of torch there; they are the
 same. Memory is the most that the second takes on the device, over 16 bytes for each drawn edge (its position and its
-source). Samplers of layers draw 4,096 nodes for each. "rows": the features of the input layers, from columns in the
-memory of the host and of the device. "step": a step of training, GraphSAGE with three layers of width 128, on batches
-drawn in either way; features lie on the device.
+source). Samplers of layers draw four nodes per seed for each. "rows": the features of the input layers, from columns in
+the memory of the host and of the device. "step": a step of training, GraphSAGE with three layers of width 128, on
+batches drawn in either way; features lie on the device.
 
 Times are medians in ms per batch of a clock that waits for the device. On the processor both forms run there, and
 memory is that of the process (Linux with glibc).
@@ -47,19 +47,21 @@ from nodeflow import (
 from nodeflow.nn import GraphSAGE
 
 HERE = Path(__file__).resolve().parent
-BATCHES, LAYER = 8, 4096
-SAMPLERS: dict[str, Callable[[Graph, list[int]], Any]] = {
-    "uniform": NeighborSampler,
-    "replace": lambda graph, fanouts: NeighborSampler(graph, fanouts, replace=True),
-    "reuse": lambda graph, fanouts: NeighborSampler(graph, fanouts, reuse=True),
-    "disjoint": lambda graph, fanouts: NeighborSampler(graph, fanouts, disjoint=True),
-    "full, 1 flow": lambda graph, _: FullSampler(graph, 1),
-    "temporal": TemporalNeighborSampler,
-    "LABOR-0": LaborSampler,
-    "LABOR-0, sequential": lambda graph, fanouts: LaborSampler(graph, fanouts, method="sequential"),
-    "layer-wise": lambda graph, fanouts: LayerSampler(graph, [LAYER] * len(fanouts)),
-    "LADIES": lambda graph, fanouts: LadiesSampler(graph, [LAYER] * len(fanouts)),
-    "FastGCN": lambda graph, fanouts: FastGCNSampler(graph, [LAYER] * len(fanouts)),
+BATCHES = 8
+DRAWN_PER_SEED = 4
+"""Nodes that samplers of layers draw for each layer, per seed of the batch."""
+SAMPLERS: dict[str, Callable[[Graph, list[int], int], Any]] = {
+    "uniform": lambda graph, fanouts, _: NeighborSampler(graph, fanouts),
+    "replace": lambda graph, fanouts, _: NeighborSampler(graph, fanouts, replace=True),
+    "reuse": lambda graph, fanouts, _: NeighborSampler(graph, fanouts, reuse=True),
+    "disjoint": lambda graph, fanouts, _: NeighborSampler(graph, fanouts, disjoint=True),
+    "full, 1 flow": lambda graph, *_: FullSampler(graph, 1),
+    "temporal": lambda graph, fanouts, _: TemporalNeighborSampler(graph, fanouts),
+    "LABOR-0": lambda graph, fanouts, _: LaborSampler(graph, fanouts),
+    "LABOR-0, sequential": lambda graph, fanouts, _: LaborSampler(graph, fanouts, method="sequential"),
+    "layer-wise": lambda graph, fanouts, size: LayerSampler(graph, [size] * len(fanouts)),
+    "LADIES": lambda graph, fanouts, size: LadiesSampler(graph, [size] * len(fanouts)),
+    "FastGCN": lambda graph, fanouts, size: FastGCNSampler(graph, [size] * len(fanouts)),
 }
 
 
@@ -124,9 +126,8 @@ def main() -> None:
     graph.ndata["feat"] = torch.randn(graph.num_nodes, options.width, generator=make)
     order = torch.from_numpy(np.random.default_rng(0).permutation(graph.num_nodes))
     if options.child:
-        print(
-            json.dumps({"memory": memory_of(SAMPLERS[options.child](graph, options.fanouts), device, order, options)})
-        )
+        memory = memory_of(options.child, graph, device, order[: options.largest], options.fanouts)
+        print(json.dumps({"memory": memory}))
         return
     where = torch.cuda.get_device_name(device.device) if device.device.type == "cuda" else "the processor"
     print(
@@ -143,7 +144,7 @@ def main() -> None:
 def rows(graph: Graph, device: Device, order: torch.Tensor, options: argparse.Namespace) -> Iterator[tuple[str, ...]]:
     parts = order[: options.batch_size * BATCHES].split(options.batch_size)
     for name in options.samplers:
-        compiled = SAMPLERS[name](graph, options.fanouts)
+        compiled = SAMPLERS[name](graph, options.fanouts, DRAWN_PER_SEED * options.batch_size)
         there = compiled.in_torch(device.device)
         draws = {"cpu": partial(draw_all, compiled, parts, device), "there": partial(draw_all, there, parts, device)}
         times = in_turn(device, draws, options.rounds)
@@ -164,11 +165,11 @@ def rows(graph: Graph, device: Device, order: torch.Tensor, options: argparse.Na
     yield row_of("step", in_turn(device, steps, options.rounds))
 
 
-def memory_of(sampler: Any, device: Device, order: torch.Tensor, options: argparse.Namespace) -> float | None:
-    """The most memory that a large batch takes on the device, over 16 bytes for each of its edges."""
-    on_device, large = sampler.in_torch(device.device), order[: options.largest]
-    edges = sum(draw(on_device, large, 0).flow_sizes)
-    most = device.memory(partial(draw, on_device, large, 0))
+def memory_of(name: str, graph: Graph, device: Device, seeds: torch.Tensor, fanouts: Sequence[int]) -> float | None:
+    """The most memory that a batch of these seeds takes on the device, over 16 bytes for each of its edges."""
+    sampler = SAMPLERS[name](graph, list(fanouts), DRAWN_PER_SEED * len(seeds)).in_torch(device.device)
+    edges = sum(draw(sampler, seeds, 0).flow_sizes)
+    most = device.memory(partial(draw, sampler, seeds, 0))
     return most and most / (16 * edges)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from itertools import pairwise
 from typing import Final, NamedTuple, TypeAlias
 
@@ -51,23 +51,27 @@ def kept(
     ``rule_for`` returns the rule for so many edges.
     """
     out = ends_of(degree)
-    size, cuts = int(out[-1]), [0, len(degree)]  # waits
+    size = int(out[-1])  # waits
     rule = rule_for(size)
-    most = _PIECE if out.device.type == "cpu" else _LARGE_PIECE
-    if size > most:
-        at = torch.searchsorted(out, torch.arange(most, size, most, device=out.device))
-        cuts = sorted({*cuts, *at.tolist()})  # waits
     counts, parts = torch.empty_like(degree), []
-    for first, last in pairwise(cuts):
-        rows = slice(first, last)
-        indptr = ends_of(degree[rows])
-        positions = positions_of(begin[rows], indptr, int(indptr[-1]) if size > most else size)  # waits
-        sources = indices.index_select(0, positions)
-        chosen = rule(Piece(rows, begin[rows], indptr, positions, sources)).nonzero().view(-1)  # waits
-        counts[rows] = torch.searchsorted(chosen, indptr).diff()
-        parts.append([column.index_select(0, chosen) for column in (positions, sources)])
+    for piece in pieces(begin, out, size, indices):
+        chosen = rule(piece).nonzero().view(-1)  # waits
+        counts[piece.rows] = torch.searchsorted(chosen, piece.indptr).diff()
+        parts.append([column.index_select(0, chosen) for column in (piece.positions, piece.sources)])
     positions, sources = map(torch.cat, zip(*parts, strict=True))
     return ends_of(counts), positions, sources.long()
+
+
+def pieces(begin: Tensor, indptr: Tensor, size: int, indices: Tensor) -> Iterator[Piece]:
+    """Yield all edges of rows that begin at ``begin``, piece by piece; ``size`` is the last of ``indptr [n + 1]``."""
+    most, cuts = _PIECE if indptr.device.type == "cpu" else _LARGE_PIECE, [0, len(begin)]
+    if size > most:
+        at = torch.searchsorted(indptr, torch.arange(most, size, most, device=indptr.device))
+        cuts = sorted({*cuts, *at.tolist()})  # waits
+    for first, last in pairwise(cuts):
+        own = indptr[first : last + 1] - indptr[first]
+        positions = positions_of(begin[first:last], own, int(own[-1]) if size > most else size)  # waits
+        yield Piece(slice(first, last), begin[first:last], own, positions, indices.index_select(0, positions))
 
 
 def by_node(of_ids: Callable[[Tensor], Tensor], size: int, num_nodes: int, like: Tensor) -> Callable[[Tensor], Tensor]:

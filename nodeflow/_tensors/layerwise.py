@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from nodeflow._tensors.bits import GOLDEN, bounded, mix, stream, uniform
-from nodeflow._tensors.kept import Piece, Rule, by_node, kept
+from nodeflow._tensors.kept import Rule, by_node, kept, pieces
 from nodeflow._tensors.numbering import Numbering
 from nodeflow._tensors.ragged import ends_of, is_among, positions_of, spans
 
@@ -43,32 +43,26 @@ def sources_of(indptr: Tensor, indices: Tensor, num_nodes: int, rows: Tensor, le
     """
     begin, end = spans(indptr, rows)
     out = ends_of(end - begin)
-    if 8 * (number_of_edges := int(out[-1])) < num_nodes:  # waits
-        # a table of all nodes would take longer
-        positions = positions_of(begin, out, number_of_edges)
+    size = int(out[-1])  # waits
+    if 8 * size < num_nodes:  # a table of all nodes would take longer
+        positions = positions_of(begin, out, size)
         if len(left_out):
             positions = positions.index_select(0, (~is_among(left_out, positions)).nonzero().view(-1))  # waits
         numbering = Numbering(num_nodes, rows.device)
         numbering.extend(indices.index_select(0, positions).long())
         return numbering.nodes
-
-    def rule_for(size: int) -> Rule:
-        kind = torch.int32 if size < 2**31 else torch.int64
-        first = torch.full((num_nodes,), size, dtype=kind, device=rows.device)  # the number of each node's first edge
-        before = 0
-
-        def is_first(piece: Piece) -> Tensor:
-            nonlocal before
-            source = piece.sources.long()
-            number = torch.arange(before, before + len(source), dtype=kind, device=rows.device)
-            before += len(source)
-            counted = torch.where(is_among(left_out, piece.positions), size, number) if len(left_out) else number
-            first.scatter_reduce_(0, source, counted, "amin")
-            return first.index_select(0, source) == number
-
-        return is_first
-
-    return kept(begin, end - begin, indices, rule_for)[2]
+    kind = torch.int32 if size < 2**31 else torch.int64
+    first = torch.full((num_nodes,), size, dtype=kind, device=rows.device)  # the number of each node's first edge
+    before, parts = 0, []
+    for piece in pieces(begin, out, size, indices):
+        source = piece.sources.long()
+        number = torch.arange(before, before + len(source), dtype=kind, device=rows.device)
+        before += len(source)
+        counted = torch.where(is_among(left_out, piece.positions), size, number) if len(left_out) else number
+        first.scatter_reduce_(0, source, counted, "amin")
+        is_first = first.index_select(0, source) == number
+        parts.append(piece.sources.index_select(0, is_first.nonzero().view(-1)))  # waits
+    return torch.cat(parts).long()
 
 
 def edges_from(
