@@ -16,19 +16,25 @@ def rmat(scale: int, edge_factor: int, seed: int = 1) -> scipy.sparse.csr_matrix
     """Return the adjacency of 2**scale nodes, from edge_factor * 2**scale edges drawn with a, b, c = .57, .19, .19."""
     a, b, c = 0.57, 0.19, 0.19
     num_nodes, num_edges, rng = 1 << scale, edge_factor << scale, np.random.default_rng(seed)
-    src, dst = np.zeros(num_edges, np.int64), np.zeros(num_edges, np.int64)
+    src, dst = np.zeros(num_edges, np.int32), np.zeros(num_edges, np.int32)
     for bit in range(scale):
         quadrant = rng.random(num_edges, dtype=np.float32)
-        src |= (quadrant >= a + b).astype(np.int64) << bit
-        dst |= (((quadrant >= a) & (quadrant < a + b)) | (quadrant >= a + b + c)).astype(np.int64) << bit
-    names = rng.permutation(num_nodes)
-    ones = np.ones(num_edges, np.int8)
-    adjacency = scipy.sparse.coo_matrix((ones, (names[dst], names[src])), shape=(num_nodes, num_nodes)).tocsr()
-    adjacency = (adjacency + adjacency.T).tocsr()
-    adjacency.setdiag(0)
-    adjacency.eliminate_zeros()
-    adjacency.sort_indices()
-    return adjacency
+        src |= (quadrant >= a + b).astype(np.int32) << bit
+        dst |= (((quadrant >= a) & (quadrant < a + b)) | (quadrant >= a + b + c)).astype(np.int32) << bit
+    names = rng.permutation(num_nodes).astype(np.int32)
+    is_loop = src == dst
+    src, dst = names[src[~is_loop]], names[dst[~is_loop]]
+    # row and column in one number, sorted in place: adding scipy's matrices takes more memory
+    entries = np.concatenate([src, dst]).astype(np.int64)
+    entries <<= scale
+    entries |= np.concatenate([dst, src])
+    del src, dst, is_loop
+    entries.sort()
+    entries = entries[np.diff(entries, prepend=-1) != 0]
+    indptr = np.searchsorted(entries, np.arange(num_nodes + 1) << scale)
+    entries &= num_nodes - 1
+    ones = np.ones(len(entries), np.int8)
+    return scipy.sparse.csr_matrix((ones, entries, indptr), shape=(num_nodes, num_nodes))
 
 
 def ensure(folder: Path, scale: int, edge_factor: int) -> Path:

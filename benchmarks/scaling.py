@@ -3,9 +3,10 @@
 python benchmarks/scaling.py [--plot FILE.png]
 
 Draws 3-hop neighbourhoods (fanouts 15, 10, 5 from 1,024 seeds) on RMAT graphs of several scales, in turn, and prints a
-table of medians. What two workers of a loader gain over one stands beside what two processes gain that share nothing,
-each with half of the batches: the machine gives no more. The graphs are made on first use (scale 22 takes about two
-minutes and 6 GB of memory). For systems that can fork processes.
+table of medians. Beside them stand bare reads: of the drawn neighbours alone, whose places are known. What two workers
+of a loader gain over one stands beside what two processes gain that share nothing, each with half of the batches: the
+machine gives no more. The graphs are made on first use (scale 22 takes 20 seconds and 4 GB of memory, scale 24 two
+minutes and 14 GB). For systems that can fork processes.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import multiprocessing
 import os
 import statistics
 import time
+from operator import attrgetter
 from pathlib import Path
 
 import numpy as np
@@ -37,7 +39,10 @@ class Case:
         self.sampler = NeighborSampler(self.graph, FANOUTS)
         order = np.random.default_rng(0).permutation(self.graph.num_nodes)
         self.seeds = torch.from_numpy(order[: BATCH_SIZE * BATCHES])
+        batches = [self.sampler(part) for part in self.seeds.split(BATCH_SIZE)[:20]]
+        self.drawn = torch.cat([flow.parent_eid for batch in batches for flow in batch.flows[::-1]]).numpy()
         self.per_edge: list[float] = []
+        self.per_read: list[float] = []
         self.per_batch: dict[int, list[float]] = {1: [], 2: []}
         self.gains: list[float] = []
 
@@ -47,6 +52,12 @@ class Case:
         took = time.perf_counter() - start
         self.per_edge.append(1e9 * took / edges)
         self.gains.append(took / self.in_processes(epoch))
+
+    def read(self) -> None:
+        """Read the neighbours of 20 batches; time per edge in nanoseconds."""
+        start = time.perf_counter()
+        self.graph.indices.take(self.drawn)
+        self.per_read.append(1e9 * (time.perf_counter() - start) / len(self.drawn))
 
     def sample(self, epoch: int, first: int = 0, step: int = 1) -> int:
         """Sample the batches from ``first`` in steps of ``step``; their edges."""
@@ -94,27 +105,30 @@ def main() -> None:
     for number in range(options.rounds + 1):
         for case in cases.values():
             case.alone(number)
+            case.read()
             case.with_workers(1)
             case.with_workers(2)
     for case in cases.values():
-        for times in (case.per_edge, case.gains, *case.per_batch.values()):
+        for times in (case.per_edge, case.per_read, case.gains, *case.per_batch.values()):
             del times[0]  # compilation and caches
     print(f"{options.rounds} rounds in turn of {BATCHES} batches, medians; {os.cpu_count()} cores")
-    print("| scale | nodes | edges | ns per sampled edge | min to max | ms per batch, 1 worker | 2 workers | ratio "
-          "| two processes |")  # fmt: skip
-    print("|---|---|---|---|---|---|---|---|---|")
-    medians = {}
+    print("| scale | nodes | edges | ns per sampled edge | min to max | bare reads, ns | ms per batch, 1 worker "
+          "| 2 workers | ratio | two processes |")  # fmt: skip
+    print("|---|---|---|---|---|---|---|---|---|---|")
     for scale, case in cases.items():
-        medians[scale] = statistics.median(case.per_edge)
         one, two = (statistics.median(case.per_batch[n]) for n in (1, 2))
         apart = statistics.median(case.gains)
         print(
-            f"| {scale} | {case.graph.num_nodes:,} | {case.graph.num_edges:,} | {medians[scale]:.1f} "
-            f"| {min(case.per_edge):.1f} to {max(case.per_edge):.1f} "
+            f"| {scale} | {case.graph.num_nodes:,} | {case.graph.num_edges:,} | {statistics.median(case.per_edge):.1f} "
+            f"| {min(case.per_edge):.1f} to {max(case.per_edge):.1f} | {statistics.median(case.per_read):.1f} "
             f"| {one:.2f} | {two:.2f} | {one / two:.2f} | {apart:.2f} |"
         )
     first, last = options.scales[0], options.scales[-1]
-    print(f"\ntime per edge at scale {last} over that at scale {first}: {medians[last] / medians[first]:.2f}")
+    sampling, reads = (
+        statistics.median(of(cases[last])) / statistics.median(of(cases[first]))
+        for of in (attrgetter("per_edge"), attrgetter("per_read"))
+    )
+    print(f"\ntime per edge at scale {last} over that at scale {first}: {sampling:.2f}, of bare reads {reads:.2f}")
     if options.plot:
         options.plot.parent.mkdir(parents=True, exist_ok=True)
         plot(cases, options.plot)
