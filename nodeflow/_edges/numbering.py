@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Final
 
 import numpy as np
 
@@ -10,19 +11,23 @@ from nodeflow import _kernels as kernels
 from nodeflow._base.checks import Ints
 from nodeflow._runtime.memory import leave_scratch, take_scratch
 
+_IDS_PER_SLOT: Final = 2
+"""Ids of which a direct table is as large as a slot of a hash table. One that is no larger is faster."""
+
 
 class Numbering:
     """Numbers parent ids 0, 1, 2, ... in order of first appearance; ``nodes`` are the ids numbered so far, in order.
 
-    Use it in a ``with`` block: at its end the scratch memory (a hash table, and space for ids that all may be new) is
-    left to the next numbering.
+    Use it in a ``with`` block: at its end the scratch memory (a table, and space for ids that all may be new) is left
+    to the next numbering.
     """
 
     def __init__(self, num_nodes: int) -> None:
         self.nodes: Ints = np.zeros(0, np.int64)
-        self._packed = num_nodes <= kernels.relabel.MAX_ID + 1
+        self._num_nodes, self._packed = num_nodes, num_nodes <= kernels.relabel.MAX_ID
         self._slots, self._ids = take_scratch()
         self._table: Ints = self._slots[:0]
+        self._relabel = kernels.relabel.relabel
 
     def __enter__(self) -> Numbering:
         return self
@@ -45,7 +50,7 @@ class Numbering:
         # ``relabel`` stops when the table is full enough: a larger one is filled with the ids so far, and goes on
         done = 0
         while True:
-            more, count = kernels.relabel.relabel(self._table, ids[done:], self._ids, count)
+            more, count = self._relabel(self._table, ids[done:], self._ids, count)
             done += more
             if done == len(ids):
                 break
@@ -54,12 +59,23 @@ class Numbering:
         return ids
 
     def _renew(self, size: int, count: int) -> None:
-        """Take a table of ``size`` slots that holds the first ``count`` ids."""
+        """Take a table that holds the first ``count`` ids: a direct one, or a hash table of ``size`` slots."""
+        ids = self._ids[:count]
+        if self._num_nodes <= _IDS_PER_SLOT * size:
+            self._table = self._empty(_power_of_two(max(self._num_nodes - 1, 0) // _IDS_PER_SLOT)).view(np.int32)
+            self._table[ids] = np.arange(count)
+            self._relabel = kernels.relabel.direct
+        else:
+            self._table = self._empty(size)
+            kernels.relabel.insert(self._table, ids)
+
+    def _empty(self, size: int) -> Ints:
+        """Return a table of ``size`` empty slots, a power of two."""
         if len(self._slots) < size:
             self._slots = np.empty(size, np.int64)
-        self._table = self._slots[:size]
-        self._table.fill(-1)
-        kernels.relabel.insert(self._table, self._ids[:count])
+        table = self._slots[:size]
+        table.fill(-1)
+        return table
 
     def _extend_wide(self, ids: Ints) -> Ints:
         # ids beyond 31 bits do not fit the packed entries; such graphs are rare and pay with a sort

@@ -36,9 +36,9 @@ def test_the_largest_packed_ids() -> None:
         assert numbering.nodes.tolist() == [2**31 - 1, 0, 2**31 - 2]
 
 
-@pytest.mark.parametrize("num_nodes", [10**6, 2**31, 2**31 + 1, 2**40])
+@pytest.mark.parametrize("num_nodes", [501, 20_000, 10**6, 2**31, 2**31 + 1, 2**40])
 def test_numbering_in_order_of_first_appearance(num_nodes):
-    """Packed entries up to 2**31 ids, a sort beyond: the same numbers, also at the largest ids and after growing."""
+    """All ids in a table, few of many, a sort beyond 2**31: the same numbers, at the largest ids and after growing."""
     rng = np.random.default_rng(0)
     ids = np.concatenate([rng.integers(num_nodes - 500, num_nodes, size=900), rng.integers(num_nodes, size=3000)])
     ids = np.concatenate([ids, (ids + num_nodes // 2) % num_nodes, [num_nodes - 1, 0]])
