@@ -217,7 +217,12 @@ def _pair_rates(draws: Draws, stage: int) -> float | None:
     """Test the rates of pairs in the last flow after ``stage`` draws."""
     law, replace = draws.case.law, getattr(draws.case.sampler, "replace", False)
     counts, weights = draws.counts[:stage, -1], draws.weights[:stage, -1]
+    # weights of edges where they are drawn, over their exact numbers: so the size of a product is known of pairs that
+    # were never drawn together too
+    total = weights.sum(0) * draws.exact
+    sizes = np.divide((weights**2).sum(0), total, out=np.zeros_like(total), where=total != 0)
     of_pair: dict[tuple[int, int], list[Array]] = {}
+    typical_of: dict[tuple[int, int], float] = {}
     for row in range(int(draws.row.max()) + 1):
         # what a seed of a time does not see counts 0
         alive = (draws.row == row) & ((draws.exact != 0) | (not draws.case.times))
@@ -226,15 +231,15 @@ def _pair_rates(draws: Draws, stage: int) -> float | None:
         for a in range(len(own)):
             for b in range(a):
                 i, j = own[b], own[a]
+                pair = int(draws.group[i]), int(draws.group[j])
                 if law == "uniform":
                     products, expected = counts[:, i] * counts[:, j], uniform_pairs(degree, drawn, replace)
+                    typical = 1.0
                 else:
-                    products, expected = (
-                        weights[:, i] * weights[:, j] / (draws.exact[i] * draws.exact[j]),
-                        np.ones(stage),
-                    )
-                pair = int(draws.group[i]), int(draws.group[j])
+                    products = weights[:, i] * weights[:, j] / (draws.exact[i] * draws.exact[j])
+                    expected, typical = np.ones(stage), float(sizes[i] * sizes[j])
                 of_pair.setdefault(pair, []).append(np.stack([products, expected]))
+                typical_of[pair] = max(typical, typical_of.get(pair, 0.0))
     if not of_pair:
         raise Skipped("no seed has two edges")
     limit = NormalDist().inv_cdf(1 - FALSE_ALARM / (2 * _TESTS * _CASES * len(of_pair)))
@@ -244,12 +249,11 @@ def _pair_rates(draws: Draws, stage: int) -> float | None:
         error, wanted = products - expected, expected.mean()
         size = len(several) * stage
         # variance of a pair that occurs as often as the law says, of the size that its products have
-        mass = products.sum()
-        typical = (
-            float((np.array(several)[:, 0] ** 2).sum() / (mass * len(several)))
-            if mass
-            else float(several[0][0].max()) or 1
-        )
+        mass, typical = products.sum(), typical_of[a, b]
+        if mass:
+            typical = max(typical, float((np.array(several)[:, 0] ** 2).sum() / (mass * len(several))))
+        if typical == 0:
+            continue  # one of the two is never drawn
         by_law = max(wanted * typical - wanted**2, 0) / size
         deviation = float(np.sqrt(max(error.var() / stage, by_law)))
         if wanted * size < _RARE * max(1.0, typical):

@@ -13,6 +13,7 @@ import pytest
 import torch
 from _support.planted_samplers import SAMPLERS, NotInverse, Plain, Window
 from _support.sampler_families import FAMILIES, call_of, graph_of_all
+from torch import Tensor
 
 import nodeflow
 from nodeflow import (
@@ -25,6 +26,8 @@ from nodeflow import (
     SaintSampler,
     ShadowSampler,
 )
+from nodeflow.sampling import Sampler
+from nodeflow.sampling.base import Choice, Step
 from nodeflow.testing import CheckError, assert_unbiased, check_sampler, parametrize_with_checks
 from nodeflow.testing._check_sampler import SAMPLER_CHECKS
 from nodeflow.testing._law_checks import Draws, _means, uniform_pairs
@@ -67,8 +70,11 @@ def test_no_false_alarm_of_quick_checks(name: str) -> None:
     assert "structure" in report.passed
 
 
-# with seed 18, ten draws at a hub have equal sums by chance
-@pytest.mark.parametrize(("name", "seed"), [("neighbor", 3), ("ladies", 4), ("labor", 5), ("neighbor, types", 18)])
+# with seed 18, ten draws at a hub have equal sums by chance; with 843 two edges are never drawn together in 100 draws
+@pytest.mark.parametrize(
+    ("name", "seed"),
+    [("neighbor", 3), ("ladies", 4), ("labor", 5), ("neighbor, types", 18), ("bernoulli", 843), ("bernoulli", 933)],
+)
 def test_no_false_alarm_of_statistical_checks(name: str, seed: int) -> None:
     assert "marginals" in check(name, ["marginals", "pairs", "hubs"], seed=seed).passed
 
@@ -241,6 +247,21 @@ def test_a_check_that_does_not_apply_says_why(name: str, sampler: Any, options: 
     (outcome,) = error.value.report.outcomes
     assert note in outcome.note
     assert repr(outcome) == f"{name}: skipped"
+
+
+class Either(Sampler):
+    """Keeps the even edges of a node or the odd ones."""
+
+    def choose(self, dst: Tensor, step: Step) -> Choice:
+        edges = self.candidates(dst)
+        is_even = step.random.uniform(dst)[edges.rows] < 0.5
+        return edges.select(is_even == (edges.eid % 2 == 0), prob=0.5)
+
+
+def test_edges_that_are_never_drawn_together_are_found() -> None:
+    sampler = Either(Graph.from_edges([0, 1], [2, 2]), 1)
+    with pytest.raises(CheckError, match="at a rate of 0, which should be 1"):
+        check_sampler(sampler, [2], checks=["pairs"], pairs="independent")
 
 
 class Broken(ClusterSampler):
