@@ -94,6 +94,7 @@ TABLES: dict[str, tuple[str, list[str]]] = {
         "--vary decoder distmult complex",
         ["fb15k237-complex, distmult", "fb15k237-complex, complex"],
     ),
+    "knowledge.py": ("--data {data}/edges --epochs 1 --batch-size 50", ["nodeflow", "plain loop"]),
     "larger_than_memory.py": (
         "--data {tmp} --scale 13 --edge-factor 4 --width 16 --batches 2 --epochs 1",
         ["nothing", "LRU", "random", "degree", "reach (analytic)", "presample", "lookahead", "packed"],

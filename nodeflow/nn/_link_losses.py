@@ -144,7 +144,9 @@ def one_vs_all_loss(
     if scores.ndim == 0:
         raise ValueError("scores must have shape [..., N], got a number")
     as_number(label_smoothing, "label_smoothing", least=0, below=1)
-    sums, counts = _true(scores, answers)
+    # log_softmax reads a row once, where logsumexp makes several passes over all scores
+    targets = scores if binary else scores.log_softmax(-1)
+    sums, counts = _true(targets, answers)
     if not binary and bool((counts == 0).any()):
         raise ValueError("answers must have a true answer in every row, but one has none; use binary=True")
     size: Tensor | float = 1.0
@@ -153,11 +155,10 @@ def one_vs_all_loss(
         size = counted.sum(-1).clamp(min=1)
     target = sums if binary else sums / counts
     if label_smoothing:
-        every = scores.masked_fill(~counted, 0.0).sum(-1) / size
+        every = targets.masked_fill(~counted, 0.0).sum(-1) / size
         target = (1 - label_smoothing) * target + label_smoothing * every
-    if not binary:
-        return _reduced(scores.logsumexp(-1) - target, weight, reduction)
-    return _reduced((-F.logsigmoid(-scores).sum(-1) - target) / size, weight, reduction)
+    losses = (-F.logsigmoid(-scores).sum(-1) - target) / size if binary else -target
+    return _reduced(losses, weight, reduction)
 
 
 def _true(scores: Tensor, answers: Tensor | tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:

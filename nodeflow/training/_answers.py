@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 from torch import Tensor
+from torch.nn import functional as F
 
 from nodeflow import _kernels as kernels
 from nodeflow._base.types import Array
@@ -16,6 +17,13 @@ from nodeflow.graph import Graph
 from nodeflow.loader import Epochs
 from nodeflow.nn import one_vs_all_loss
 from nodeflow.random import Random, derive_key
+
+MOST_ANSWERS = 16
+"""Answers of a query in one batch, where the loss is a mean over answers.
+
+The loss of a batch is a mean over its answers. A query of thousands would be most of its batch: each of its answers
+would weigh less than those of other batches, and after one gradient so large Adagrad takes small steps.
+"""
 
 
 class AnswerBatch(NamedTuple):
@@ -43,30 +51,35 @@ class AnswerBatch(NamedTuple):
         The mean of this loss over the processes is the loss of the step.
         """
         loss = cubes = table[:0].sum()
+        # one look-up of all rows: each has a gradient as large as the table
+        rows = F.embedding(torch.cat([self.node, self.answer]).to(table.device), table)
+        nodes, answers = rows.split([len(self.node), len(self.answer)])
         for number, side in enumerate(SIDES):
             queries = (self.side == number).nonzero().flatten()
             if not len(queries):
                 continue
             relation = None if self.relation is None else self.relation[queries].to(table.device)
-            nodes, place = table[self.node[queries].to(table.device)], torch.full_like(self.node, -1)
+            place = torch.full_like(self.node, -1)
             place[queries] = torch.arange(len(queries))
-            mine = place[self.query] >= 0
-            query, answer = place[self.query[mine]].to(table.device), self.answer[mine].to(table.device)
-            scores = decoder.score_all(nodes, relation, table, side=side)
+            of_side = (place[self.query] >= 0).nonzero().flatten()
+            query, answer = place[self.query[of_side]].to(table.device), self.answer[of_side].to(table.device)
+            query_rows = nodes[queries.to(table.device)]
+            scores = decoder.score_all(query_rows, relation, table, side=side)
             options: Any = {"weight": self.weight[queries].to(table.device), "reduction": "sum"}
             loss = loss + one_vs_all_loss(scores, (query, answer), label_smoothing=label_smoothing, **options)
             if n3:
                 kinds = None if relation is None else relation[query]
-                cubes = cubes + decoder.n3(nodes[query], kinds, table[answer], side=side).sum()
+                cubes = cubes + decoder.n3(query_rows[query], kinds, answers[of_side.to(table.device)], side=side).sum()
         return loss / self.total + n3 * (cubes / self.num_answers)
 
 
 class Answers(Epochs):
-    """Batches of the queries of triples, each with all its answers; every iteration is one epoch in a new order.
+    """Batches of the queries of triples with their answers; every iteration is one epoch in a new order.
 
     Triples are ``[n, 3]`` of (source, relation, destination), or ``[n, 2]``. ``batch_size`` counts the queries of a
     process; ``rank`` and ``size`` are the number of this process, and of those that share each step. ``by_answer``:
-    a query weighs as much in the loss as it has answers, so the loss is a mean over triples and sides; else 1.
+    a query weighs as much in the loss as it has answers, so the loss is a mean over triples and sides, and a query of
+    more than ``MOST_ANSWERS`` is several, with a part of the answers each. Else every query weighs 1, with all of them.
     """
 
     def __init__(
@@ -92,6 +105,9 @@ class Answers(Epochs):
         order = np.lexsort(np.concatenate([answer[None], keys[::-1]]))
         keys, answer = keys[:, order], answer[order]
         new = np.concatenate([[True], (keys[:, 1:] != keys[:, :-1]).any(0)])
+        if by_answer:
+            position = np.arange(len(answer))
+            new |= (position - np.maximum.accumulate(np.where(new, position, 0))) % MOST_ANSWERS == 0
         self._first = np.append(np.flatnonzero(new), len(answer))
         self._side, kinds, self._node = keys[:, new]
         self._relation = kinds if rows.shape[1] == 3 else None

@@ -250,6 +250,17 @@ def test_answers_are_all_of_a_query_and_every_query_is_there_once(relations: int
     assert [batch.node.tolist() for batch in batches] != first
 
 
+@pytest.mark.parametrize(("by_answer", "wanted"), [(True, [7, 16, 16]), (False, [39])])
+def test_answers_of_a_query_of_many_are_in_several_batches(by_answer: bool, wanted: list[int]) -> None:
+    hub = torch.stack([torch.zeros(39, dtype=torch.int64), torch.ones(39, dtype=torch.int64), torch.arange(1, 40)], 1)
+    few = torch.tensor([[0, 0, leaf] for leaf in range(1, 17)])  # another relation, as many answers as one batch takes
+    batches = list(Answers(wheel().graph, torch.cat([few, hub]), 1, 5, by_answer=by_answer))
+    parts = [batch.answer.tolist() for batch in batches if batch.side == 0 and batch.relation == 1]
+    assert sorted(len(part) for part in parts) == wanted
+    assert sorted(answer for part in parts for answer in part) == list(range(1, 40))
+    assert sum(bool(batch.side == 0 and batch.relation == 0) for batch in batches) == 1
+
+
 @pytest.mark.parametrize("ranks", [1, 2])
 @pytest.mark.parametrize("by_answer", [True, False])
 def test_losses_over_all_nodes_are_means_of_triples_or_of_queries(by_answer: bool, ranks: int) -> None:
@@ -257,6 +268,8 @@ def test_losses_over_all_nodes_are_means_of_triples_or_of_queries(by_answer: boo
     torch.manual_seed(3)
     triples = Trainer(wheel(), LINKS).task.triples["train"].clone()
     triples[:, 1] %= 2
+    hub = torch.stack([torch.full((40,), 7), torch.ones(40, dtype=torch.int64), torch.arange(20, 60)], 1)
+    triples = torch.cat([triples, hub]).unique(dim=0)
     decoder, table, graph = ComplEx(4, 2).double(), torch.randn(60, 4).double(), wheel().graph
     batches = [next(iter(Answers(graph, triples, 1000, 5, rank, ranks, by_answer=by_answer))) for rank in range(ranks)]
     loss = sum(batch.loss(decoder, table, 0.1, 0.2) for batch in batches) / ranks

@@ -11,13 +11,14 @@ import torch
 from _support.cli_tools import Cli
 from test_links import wheel
 
+from nodeflow import Graph
 from nodeflow.datasets import Dataset
 from nodeflow.nn import ComplEx, GraphSAGE
 from nodeflow.training import Settings, Trainer
 from nodeflow.training._folder import Run
-from nodeflow.training._recipes import RECIPES
+from nodeflow.training._recipes import RECIPES, Recipe
 
-KNOWLEDGE = RECIPES[0]
+LARGE, KNOWLEDGE = RECIPES
 SMALL: dict[str, Any] = {"task": "link", "epochs": 1, "embedding": 8}
 
 
@@ -36,6 +37,16 @@ def test_links_of_relations_without_features_take_the_recipe() -> None:
     # what it took is chosen now, and nothing is left to a recipe
     again = Trainer(wheel(), trainer.settings)
     assert (again.settings, again.recipe) == (trainer.settings, "")
+
+
+@pytest.mark.parametrize(("num_nodes", "recipe"), [(999, KNOWLEDGE), (1000, LARGE)])
+def test_weights_of_regularisation_are_those_for_the_size(num_nodes: int, recipe: Recipe) -> None:
+    small = wheel()
+    graph = Graph.from_edges(*small.graph.edges(), num_nodes=num_nodes, edata=dict(small.graph.edata))
+    trainer = Trainer(replace(small, graph=graph), Settings(**SMALL))
+    assert trainer.recipe == recipe.name
+    assert trainer.settings.link.n3 == recipe.rest["n3"]
+    assert trainer.settings.sampler.batch_size == recipe.rest["batch_size"]
 
 
 @pytest.mark.parametrize(
@@ -99,7 +110,7 @@ def test_the_command_says_so_and_writes_what_it_took(tmp_path: Path, cli: Cli) -
     settings = Run.read(tmp_path / "run").settings
     assert settings.link.loss == "one-vs-all"
     assert settings.optimizer.name == "adagrad"
-    assert settings.chosen.items() >= {**KNOWLEDGE.core, "n3": 0.05, "epochs": 2}.items()
+    assert settings.chosen.items() >= {**KNOWLEDGE.core, "n3": 0.01, "epochs": 2}.items()
     assert "settings that were left open" not in cli("train", "--resume", tmp_path / "run")
     assert "mrr" in cli("evaluate", tmp_path / "run")
     assert "settings that were left open" not in cli("train", tmp_path / "data", *words, "--model", "sage")
