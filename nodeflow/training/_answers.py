@@ -21,8 +21,8 @@ from nodeflow.random import Random, derive_key
 MOST_ANSWERS = 16
 """Answers of a query in one batch, where the loss is a mean over answers.
 
-The loss of a batch is a mean over its answers. A query of thousands would be most of its batch: each of its answers
-would weigh less than those of other batches, and after one gradient so large Adagrad takes small steps.
+The loss of a batch is a mean over its answers, so if one query had thousands of them there, each would weigh less than
+the answers in other batches, and after one gradient so large Adagrad takes small steps. A query with more is several.
 """
 
 

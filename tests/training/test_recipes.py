@@ -18,7 +18,7 @@ from nodeflow.training import Settings, Trainer
 from nodeflow.training._folder import Run
 from nodeflow.training._recipes import RECIPES, Recipe
 
-LARGE, KNOWLEDGE = RECIPES
+MANY, FEW = RECIPES  # by the number of nodes
 SMALL: dict[str, Any] = {"task": "link", "epochs": 1, "embedding": 8}
 
 
@@ -30,8 +30,8 @@ def taken(data: Dataset, **chosen: Any) -> Settings | None:
 
 def test_links_of_relations_without_features_take_the_recipe() -> None:
     trainer = Trainer(wheel(), Settings(**SMALL))
-    assert trainer.recipe == KNOWLEDGE.name
-    assert trainer.settings.by_name().items() >= {**KNOWLEDGE.core, **KNOWLEDGE.rest, **SMALL}.items()
+    assert trainer.recipe == FEW.name
+    assert trainer.settings.by_name().items() >= {**FEW.core, **FEW.rest, **SMALL}.items()
     assert isinstance(trainer.task.decoder, ComplEx)
     assert trainer.task.num_relations == 3
     # what it took is chosen now, and nothing is left to a recipe
@@ -39,7 +39,7 @@ def test_links_of_relations_without_features_take_the_recipe() -> None:
     assert (again.settings, again.recipe) == (trainer.settings, "")
 
 
-@pytest.mark.parametrize(("num_nodes", "recipe"), [(999, KNOWLEDGE), (1000, LARGE)])
+@pytest.mark.parametrize(("num_nodes", "recipe"), [(999, FEW), (1000, MANY)])
 def test_weights_of_regularisation_are_those_for_the_size(num_nodes: int, recipe: Recipe) -> None:
     small = wheel()
     graph = Graph.from_edges(*small.graph.edges(), num_nodes=num_nodes, edata=dict(small.graph.edata))
@@ -106,11 +106,11 @@ def test_the_command_says_so_and_writes_what_it_took(tmp_path: Path, cli: Cli) -
     wheel().save(tmp_path / "data")
     words = ["--task", "link", "--epochs", "2", "--embedding", "8", "--output", tmp_path / "run"]
     shown = cli("train", tmp_path / "data", *words)
-    assert f"settings that were left open: {KNOWLEDGE.name}" in shown
+    assert f"settings that were left open: {FEW.name}" in shown
     settings = Run.read(tmp_path / "run").settings
     assert settings.link.loss == "one-vs-all"
     assert settings.optimizer.name == "adagrad"
-    assert settings.chosen.items() >= {**KNOWLEDGE.core, "n3": 0.01, "epochs": 2}.items()
+    assert settings.chosen.items() >= {**FEW.core, "n3": 0.01, "epochs": 2}.items()
     assert "settings that were left open" not in cli("train", "--resume", tmp_path / "run")
     assert "mrr" in cli("evaluate", tmp_path / "run")
     assert "settings that were left open" not in cli("train", tmp_path / "data", *words, "--model", "sage")
