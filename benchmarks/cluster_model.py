@@ -22,9 +22,10 @@ Time of a step:
 
 - Compute is ``--compute-ms`` for 1,000 rows of input, in proportion to the rows. When left out it is measured:
   sampling, forward and backward pass and the update of a GraphSAGE 128 wide, one thread.
-- There are two exchanges per flow and two for the features, each of two rounds in which a rank sends to all others. A
-  round takes ``--latency-us``, and ``--message-us`` for each other rank. The bytes take their share of the bandwidth,
-  which a rank has to itself in both directions. Copies into parcels and out of them are not counted.
+- There are two exchanges per flow and two for the features, each of two rounds in which a rank sends to all others (of
+  one, in truth, where parcels are small). A round takes ``--latency-us``, and ``--message-us`` for each other rank. The
+  bytes take their share of the bandwidth, which a rank has to itself in both directions. Copies into parcels and out of
+  them are not counted.
 - The mean of the gradients takes 2 * (ranks - 1) / ranks times their bytes, and 2 * log2(ranks) latencies.
 - Draws made ahead overlap with the compute: the step takes the longer of the two, and the gradients.
 - The network is the limit where it takes longer than the compute, on machines that compute ``--faster`` times as fast.

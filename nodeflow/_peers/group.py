@@ -33,11 +33,11 @@ from nodeflow._runtime import process
 _T = TypeVar("_T")
 _E = TypeVar("_E", bound=Exception)
 _WELL, _FAILED = 0, 1
-_ROOM = 32  # words of 8 bytes that a line has for a parcel: a second message costs more than they do
+_HEAD = 32  # bytes of a line before its parcel
 _SMALL = 2**16  # gradients of fewer numbers travel together
 _HEARD = "All processes have heard of this error."
 _KINDS = tuple(map(np.dtype, ("u1", "u2", "u4", "u8", "i1", "i2", "i4", "i8", "f2", "f4", "f8", "?", "c8", "c16")))
-_PADDING = np.zeros(8, np.uint8)
+_PADDING, _NO_BYTES = np.zeros(8, np.uint8), np.zeros(0, np.uint8)
 
 
 @cache
@@ -55,9 +55,9 @@ class _State(threading.local):
 class PeerGroup(Peers):
     """Exchanges between several processes, with the methods of ``Peers``.
 
-    Every exchange begins with a line of numbers to each process: what is exchanged, how many bytes follow, and whether
-    the sender has failed. So processes that do different things, or of which one has raised, all end with an error.
-    Where the parcels of all processes are small, they are in these lines, and nothing follows.
+    Every exchange begins with a line to each process: what is exchanged, how many bytes its parcel has, and whether the
+    sender has failed. So processes that do different things, or of which one has raised, all end with an error. A line
+    has room for a parcel of the size that is expected; where every parcel has room, nothing follows.
     """
 
     def __init__(self, rank: int, size: int, connect: Callable[[], GroupTransport], book: Any = None) -> None:
@@ -79,8 +79,16 @@ class PeerGroup(Peers):
         return owners
 
     def exchange(self, what: str, parcels: Sequence[Sequence[Array]], detail: str = "") -> list[list[Array]]:
-        packed = [np.zeros(0, np.uint8) if r == self.rank else pack(p) for r, p in enumerate(parcels)]
-        received = self._swapped(what, packed, detail)
+        begun, counters = perf_counter(), self.counters
+        packed = [_NO_BYTES if r == self.rank else pack(parcel) for r, parcel in enumerate(parcels)]
+        received = self._meet(f"{what} ({detail})" if detail else what, packed)
+        sent = list(map(len, packed))
+        counters.exchanges += 1
+        counters.messages += sum(size > 0 for size in sent)
+        counters.bytes_sent += sum(sent)
+        counters.bytes_received += sum(map(len, received))
+        counters.by_kind[what] = counters.by_kind.get(what, 0) + sum(sent)
+        counters.seconds += perf_counter() - begun
         return [list(parcels[r]) if r == self.rank else unpack(received[r]) for r in range(self.size)]
 
     def fetch(
@@ -186,7 +194,7 @@ class PeerGroup(Peers):
     @cached_property
     def _nothing(self) -> list[Bytes]:
         """A parcel for each process with nothing in it."""
-        return [np.zeros(0, np.uint8)] * self.size
+        return [_NO_BYTES] * self.size
 
     @contextmanager
     def together(self, what: str, exchanges: int = MANY) -> Iterator[None]:
@@ -202,41 +210,50 @@ class PeerGroup(Peers):
                 self._tell(what, error)
             raise
 
-    def _swapped(self, what: str, packed: Sequence[Bytes], detail: str) -> list[Bytes]:
-        begun = perf_counter()
-        heard = self._meet(f"{what} ({detail})" if detail else what, packed)
-        sizes: list[int] = heard[:, 2].tolist()
-        sent = [len(parcel) for parcel in packed]
-        counters = self.counters
-        counters.exchanges += 1
-        counters.messages += sum(size > 0 for size in sent)
-        counters.bytes_sent += sum(sent)
-        counters.bytes_received += sum(sizes)
-        counters.by_kind[what] = counters.by_kind.get(what, 0) + sum(sent)
-        if heard[:, 3].max() > 8 * _ROOM:
-            received = self._transport.send(packed, sizes)
-        else:
-            received = [line[4:].view(np.uint8)[:size] for line, size in zip(heard, sizes, strict=True)]
-        counters.seconds += perf_counter() - begun
-        return received
-
-    def _meet(self, what: str, packed: Sequence[Bytes]) -> Ints:
-        """Come to an exchange; return the line of each process. Raises PeerError unless all come."""
-        self._transport.enter(what)
-        heard = self._transport.swap(self._line(what, _WELL, packed))
+    def _meet(self, what: str, packed: Sequence[Bytes]) -> list[Bytes]:
+        """Come to an exchange; return the parcel of each process. Raises PeerError unless all come."""
+        transport, room = self._transport, self._transport.rooms.next
+        transport.enter(what)
+        heads, parcels = self._swap(what, _WELL, packed)
         self._state.exchanges += 1
-        self._check(what, heard)
-        return heard
+        self._check(what, heads)
+        if heads[:, 3].any():  # a parcel somewhere has no room in its line: such parcels follow
+            follow = [size * (size > own) for size, own in zip(heads[:, 2].tolist(), room.received, strict=True)]
+            rest = [parcel if len(parcel) > own else _NO_BYTES for parcel, own in zip(packed, room.sent, strict=True)]
+            followed = transport.send(rest, follow)
+            parcels = [late if size else one for one, late, size in zip(parcels, followed, follow, strict=True)]
+        return parcels
 
-    def _line(self, what: str, state: int, packed: Sequence[Bytes]) -> Ints:
-        """A line for each process: kind, state, bytes for it, most bytes for any, and if they fit, the bytes."""
-        lines, most = np.zeros((self.size, 4 + _ROOM), np.int64), max(map(len, packed))
-        lines[:, :2], lines[:, 3] = (_kind(what), state), most
-        for line, parcel in zip(lines, packed, strict=True):
-            line[2] = len(parcel)
-            if most <= 8 * _ROOM:
-                line[4:].view(np.uint8)[: len(parcel)] = parcel
-        return lines
+    def _swap(self, what: str, state: int, packed: Sequence[Bytes]) -> tuple[Ints, list[Bytes]]:
+        """Send a line to each process; return the heads of the lines of all, ``[size, 4]``, and the parcels in them.
+
+        A line: kind, state, bytes of the parcel, whether any parcel of the sender follows, and the parcel if it fits.
+        """
+        rooms, lines, sent = self._transport.rooms, list[Bytes](), list(map(len, packed))
+        room = rooms.next
+        any_follows = any(size > own for size, own in zip(sent, room.sent, strict=True))
+        for parcel, own in zip(packed, room.sent, strict=True):
+            line = np.zeros(_HEAD + own, np.uint8)
+            line[:_HEAD].view(np.int64)[:] = _kind(what), state, len(parcel), any_follows
+            if len(parcel) <= own:
+                line[_HEAD : _HEAD + len(parcel)] = parcel
+            lines.append(line)
+        came = self._to_others(lines, [_HEAD + own for own in room.received])
+        heads = np.stack([line[:_HEAD].view(np.int64) for line in came])
+        sizes = heads[:, 2].tolist()
+        if (heads[:, :2] == [_kind(what), _WELL]).all():
+            rooms.learn(what, sent, sizes)
+        else:
+            rooms.forget()
+        return heads, [line[_HEAD : _HEAD + size] for line, size in zip(came, sizes, strict=True)]
+
+    def _to_others(self, parcels: Sequence[Bytes], sizes: Sequence[int]) -> list[Bytes]:
+        """Send a parcel to each process; return those of all, of ``sizes`` bytes. That of this one does not travel."""
+        others = [r != self.rank for r in range(self.size)]
+        sent = [parcel if other else _NO_BYTES for parcel, other in zip(parcels, others, strict=True)]
+        came = self._transport.send(sent, [size * other for size, other in zip(sizes, others, strict=True)])
+        came[self.rank] = parcels[self.rank]
+        return came
 
     def _check(self, what: str, heard: Ints) -> None:
         """Raise PeerError where a process has failed, or is at another exchange; then all processes raise it."""
@@ -256,18 +273,17 @@ class PeerGroup(Peers):
         )
 
     def _words(self, words: bytes) -> list[str]:
-        """Send words to all other processes; return theirs."""
-        own = np.frombuffer(words, np.uint8)
-        sizes = self._transport.swap(np.full((self.size, 1), len(own), np.int64))[:, 0]
-        sizes[self.rank] = 0
-        parcels = [own[:0] if r == self.rank else own for r in range(self.size)]
-        return [part.tobytes().decode() for part in self._transport.send(parcels, sizes.tolist())]
+        """Send words to all other processes; return those of all."""
+        parcel, size = np.frombuffer(words, np.uint8), np.array([len(words)]).view(np.uint8)
+        sizes = self._to_others([size] * self.size, [len(size)] * self.size)
+        came = self._to_others([parcel] * self.size, [each.view(np.int64).item() for each in sizes])
+        return [each.tobytes().decode() for each in came]
 
     def _tell(self, what: str, error: Exception) -> None:
         """Tell the others, who wait in an exchange, that this process has failed."""
         try:
             self._transport.enter(what)
-            self._transport.swap(self._line(what, _FAILED, self._nothing))
+            self._swap(what, _FAILED, self._nothing)
             self._words(f"{type(error).__name__}: {error} (at {what})".encode())
             heard_by_all(error)
         except PeerError:  # the peers are gone; the error of this process is raised instead

@@ -17,8 +17,8 @@ import torch.distributed as dist
 from numpy.typing import NDArray
 from torch import Tensor
 
-from nodeflow._base.checks import Ints
 from nodeflow._peers import watch as watched
+from nodeflow._peers.rooms import Rooms
 from nodeflow._peers.watch import Watch
 from nodeflow._rows.rows import new_rows
 
@@ -38,14 +38,15 @@ class PeerError(RuntimeError):
 class GroupTransport:
     """Moves bytes between the processes of the default group, over a gloo group of its own; their meaning is others'.
 
-    ``rank`` and ``size`` are the number of this process and of processes. ``broken`` are words where an operation did
-    not end, after which no other one can: ``timeout`` is in seconds. Making one is collective.
+    ``rank`` and ``size`` are the number of this process and of processes, ``rooms`` how many bytes are expected.
+    ``broken`` are words where an operation did not end, after which no other one can. ``timeout`` is in seconds. Making
+    one is collective.
     """
 
     def __init__(self, watch: Watch, timeout: float) -> None:
         self.rank, self.size, self.broken = watch.rank, watch.size, ""
         self._watch, self._timeout, self._channel = watch, timeout, watch.channel()
-        self._warned = False
+        self._warned, self.rooms = False, Rooms(watch.size)
         self._come_together()
         try:
             self._group = dist.new_group(backend="gloo", timeout=timedelta(seconds=timeout))
@@ -53,13 +54,6 @@ class GroupTransport:
             raise PeerError(f"processes did not come together: {watch.missing(self._channel)}") from error
         # threads and descriptors of the group go with this object; at the end of the process torch ends them itself
         weakref.finalize(self, _release, self._group).atexit = False
-
-    def swap(self, words: Ints) -> Ints:
-        """Send row r of ``words`` ``[size, k]`` to process r; return what each process sent, ``[size, k]``."""
-        heard = np.empty_like(words)
-        mine, theirs = torch.from_numpy(words).view(-1), torch.from_numpy(heard).view(-1)
-        self._run(lambda: [dist.all_to_all_single(theirs, mine, group=self._group, async_op=True)])
-        return heard
 
     def send(self, parcels: Sequence[Bytes], sizes: Sequence[int]) -> list[Bytes]:
         """Send ``parcels[r]`` to process r; return what each process sent, ``sizes[r]`` bytes; to itself nothing."""

@@ -14,6 +14,7 @@ import torch
 
 from nodeflow import Graph
 from nodeflow._peers.group import PeerGroup
+from nodeflow._peers.rooms import Rooms
 from nodeflow._rows.rows import take_rows
 from nodeflow.distributed import DistributedGraph, PeerError
 
@@ -42,6 +43,7 @@ class ThreadTransport:
         self.rank, self.size, self._meeting = rank, meeting.size, meeting
         self._channels = [0] if channels is None else channels  # those opened by this rank
         self._table, self._barrier = meeting.channel(self._channels[-1])
+        self.rooms = Rooms(self.size)
 
     @property
     def broken(self) -> bool:
@@ -53,9 +55,6 @@ class ThreadTransport:
 
     def enter(self, what: str) -> None:
         pass
-
-    def swap(self, words):
-        return np.array([row.copy() for row in self._passed(words)])
 
     def send(self, parcels, sizes):
         found = [part.copy() for part in self._passed(parcels)]
