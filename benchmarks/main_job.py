@@ -2,12 +2,13 @@
 
 python benchmarks/main_job.py [--rounds 3] [--epochs 4] [--hidden 256]
 
-Every process has one thread. "whole": every process has the graph; "parts": each has a part, cut by METIS, whose rows
-travel; "owned": it takes the seeds that it holds. The first epoch does not count. "seconds" are those of an epoch with
-its validation, medians over epochs and rounds, which run in turn; "processor" is what the process that computes most
-spends in one; "full pass" are the seconds of the scores of all nodes at the end. "load" is how many threads were ready
-to run, by the system's average of a minute at the end of the last round: above the number of processes, other programs
-ran, and processor seconds say more.
+Every process computes in one thread, and a single one may draw in a second. "one core": that is bound to one (Linux);
+the others may use all. "whole": every process has the graph; "parts": each has a part, cut by METIS, whose rows travel;
+"owned": it takes the seeds that it holds. The first epoch does not count. "seconds" are those of an epoch with its
+validation, medians over epochs and rounds, which run in turn; "processor" is what the process that computes most spends
+in one; "full pass" are the seconds of the scores of all nodes at the end. "load" is how many threads were ready to run,
+by the system's average of a minute at the end of the last round: above the number of processes, other programs ran, and
+processor seconds say more.
 """
 
 from __future__ import annotations
@@ -34,16 +35,18 @@ from nodeflow.training._data import read_parts
 from nodeflow.training._processes import process_group
 from nodeflow.transform import add_reverse_edges
 
-CASES: list[tuple[int, str, str, int]] = [
-    (1, "whole", "even", 1024), (2, "whole", "even", 1024), (2, "parts", "even", 1024), (2, "parts", "owned", 1024),
-    (2, "parts", "owned", 512),
+CASES: list[tuple[str, int, str, str, int]] = [
+    ("one core", 1, "whole", "even", 1024), ("all", 1, "whole", "even", 1024), ("all", 2, "whole", "even", 1024),
+    ("all", 2, "parts", "even", 1024), ("all", 2, "parts", "owned", 1024), ("all", 2, "parts", "owned", 512),
 ]  # fmt: skip
-"""Processes, graph, share, and seeds per step and process."""
+"""Cores, processes, graph, share, and seeds per step and process."""
 
 
 def worker(options: argparse.Namespace) -> None:
     """Train, as one of the processes; the first prints what came of it as JSON."""
     torch.set_num_threads(1)
+    if options.cores == "one core":
+        os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
     with process_group() as peers:
         dataset = read_parts(options.parts, links=False) if options.parts else debian()
         names = "epochs", "hidden", "share", "batch_size"
@@ -62,12 +65,12 @@ def worker(options: argparse.Namespace) -> None:
             print(json.dumps(found | {"loss": trainer.records[-1].loss}), flush=True)
 
 
-def run(case: tuple[int, str, str, int], parts: Path, options: argparse.Namespace) -> dict[str, Any]:
+def run(case: tuple[str, int, str, str, int], parts: Path, options: argparse.Namespace) -> dict[str, Any]:
     """Run a case in processes of its own."""
-    size, graph, share, batch_size = case
+    cores, size, graph, share, batch_size = case
     torchrun = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(size)] if size > 1 else []
     words: list[object] = ["--worker", "--epochs", options.epochs, "--hidden", options.hidden, "--share", share]
-    words += ["--batch-size", batch_size, *(["--parts", parts] if graph == "parts" else [])]
+    words += ["--batch-size", batch_size, "--cores", cores, *(["--parts", parts] if graph == "parts" else [])]
     one = dict.fromkeys(("OMP_NUM_THREADS", "NUMBA_NUM_THREADS"), "1")
     command = [sys.executable, *torchrun, __file__, *map(str, words)]
     done = subprocess.run(command, env={**os.environ, **one}, check=True, stdout=subprocess.PIPE, text=True)
@@ -85,6 +88,7 @@ def main() -> None:
     parser.add_argument("--parts", default="", help=argparse.SUPPRESS)
     parser.add_argument("--share", default="even", help=argparse.SUPPRESS)
     parser.add_argument("--batch-size", type=int, default=1024, help=argparse.SUPPRESS)
+    parser.add_argument("--cores", default="all", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.worker:
         worker(options)
@@ -99,8 +103,8 @@ def main() -> None:
             for found, case in zip(rounds, CASES, strict=True):
                 found.append(run(case, parts, options))
     print(f"{os.cpu_count()} cores, parts of {size / 1e6:.1f} MB, load {os.getloadavg()[0]:.1f}\n")
-    print("| processes | graph | share | seeds | seconds | times one | processor | times one | full pass | last loss |")
-    print("|---|---|---|---|---|---|---|---|---|---|")
+    titles = "cores", "processes", "graph", "share", "seeds", "seconds", "times one core", "processor", "times one core"
+    print(f"| {' | '.join(titles)} | full pass | last loss |\n{'|---' * (len(titles) + 2)}|")
     first: list[float] = []
     for case, found in zip(CASES, rounds, strict=True):
         middle = [statistics.median(chain(*(one[name] for one in found))) for name in ("seconds", "processor", "full")]

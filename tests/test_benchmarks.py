@@ -57,7 +57,14 @@ TABLES: dict[str, tuple[str, list[str]]] = {
     ),
     "main_job.py": (
         "--rounds 1 --epochs 2 --hidden 4 --method hash",
-        ["1|whole|even|1024", "2|whole|even|1024", "2|parts|even|1024", "2|parts|owned|1024", "2|parts|owned|512"],
+        [
+            "one core|1|whole|even|1024",
+            "all|1|whole|even|1024",
+            "all|2|whole|even|1024",
+            "all|2|parts|even|1024",
+            "all|2|parts|owned|1024",
+            "all|2|parts|owned|512",
+        ],
     ),
     "step.py": (f"{RMAT} --rounds 1 --varied depth --plot {{plot}}", ["depth|1", "depth|2", "depth|3"]),
     "summary.py": (
