@@ -220,7 +220,8 @@ class PeerGroup(Peers):
         if heads[:, 3].any():  # a parcel somewhere has no room in its line: such parcels follow
             follow = [size * (size > own) for size, own in zip(heads[:, 2].tolist(), room.received, strict=True)]
             rest = [parcel if len(parcel) > own else _NO_BYTES for parcel, own in zip(packed, room.sent, strict=True)]
-            followed = transport.send(rest, follow)
+            with _to_its_end(transport, what, Exception):
+                followed = transport.send(rest, follow)
             parcels = [late if size else one for one, late, size in zip(parcels, followed, follow, strict=True)]
         return parcels
 
@@ -238,13 +239,14 @@ class PeerGroup(Peers):
             if len(parcel) <= own:
                 line[_HEAD : _HEAD + len(parcel)] = parcel
             lines.append(line)
-        came = self._to_others(lines, [_HEAD + own for own in room.received])
-        heads = np.stack([line[:_HEAD].view(np.int64) for line in came])
-        sizes = heads[:, 2].tolist()
-        if (heads[:, :2] == [_kind(what), _WELL]).all():
-            rooms.learn(what, sent, sizes)
-        else:
-            rooms.forget()
+        with _to_its_end(self._transport, what):
+            came = self._to_others(lines, [_HEAD + own for own in room.received])
+            heads = np.stack([line[:_HEAD].view(np.int64) for line in came])
+            sizes = heads[:, 2].tolist()
+            if (heads[:, :2] == [_kind(what), _WELL]).all():
+                rooms.learn(what, sent, sizes)
+            else:
+                rooms.forget()
         return heads, [line[_HEAD : _HEAD + size] for line, size in zip(came, sizes, strict=True)]
 
     def _to_others(self, parcels: Sequence[Bytes], sizes: Sequence[int]) -> list[Bytes]:
@@ -288,6 +290,22 @@ class PeerGroup(Peers):
             heard_by_all(error)
         except PeerError:  # the peers are gone; the error of this process is raised instead
             pass
+
+
+@contextmanager
+def _to_its_end(transport: GroupTransport, what: str, *also: type[Exception]) -> Iterator[None]:
+    """Give the transport up where an exchange is interrupted, or raises one of ``also``.
+
+    The others may have come to its end, and expect other sizes from then on.
+    """
+    try:
+        yield
+    except PeerError:
+        raise
+    except BaseException as error:
+        if not isinstance(error, Exception) or isinstance(error, also):
+            transport.give_up(f"this process left an exchange before its end, at {what}")
+        raise
 
 
 def heard_by_all(error: _E) -> _E:

@@ -82,7 +82,14 @@ class GroupTransport:
         return GroupTransport(self._watch, self._timeout)
 
     def enter(self, what: str) -> None:
+        """Come to an exchange; raises PeerError where an earlier one did not end."""
+        if self.broken:
+            raise PeerError(self.broken)
         self._watch.enter(self._channel, what)
+
+    def give_up(self, why: str) -> None:
+        """Note that an exchange did not end here: gloo ends a process that gets more bytes than it expects."""
+        self.broken = f"{why}; the processes must be started again"
 
     def _run(self, begin: Callable[[], Iterable[Any]]) -> None:
         """Begin operations, and wait until all have ended."""
@@ -98,7 +105,7 @@ class GroupTransport:
             ):
                 raise
             why = f"an exchange between processes broke off: {self._watch.missing(self._channel)}"
-            self.broken = f"{why}; the processes must be started again"
+            self.give_up(why)
             raise PeerError(f"{why} ({str(error).splitlines()[0]})") from error
 
     def _wait(self, work: Any) -> None:
@@ -113,7 +120,7 @@ class GroupTransport:
                     work.wait()
                     return
             if why := self._look(begun):
-                self.broken = f"{why}; the processes must be started again"
+                self.give_up(why)
                 # gloo's thread still waits in the operation, and the group's end would wait for the thread
                 ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._group))
                 raise PeerError(why)

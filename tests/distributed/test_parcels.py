@@ -96,3 +96,31 @@ def test_exchanges_after_an_error_are_learnt_anew() -> None:
         assert max(rooms.next.sent + rooms.next.received) < 1000
 
     run_ranks(2, work)
+
+
+@pytest.mark.parametrize("error", [MemoryError, KeyboardInterrupt])
+@pytest.mark.parametrize("message", [1, 2])
+def test_an_exchange_that_is_left_before_its_end_is_the_last(error: type[BaseException], message: int) -> None:
+    # but one that fails with its first message, before it has begun, is told to the others: they go on together
+    told = message == 1 and error is MemoryError
+
+    def work(transport: ThreadTransport) -> None:
+        peers, sent, send = peers_of(transport), list[int](), transport.send
+
+        def failing(*arguments: Any) -> Any:
+            sent.append(1)
+            if len(sent) == message and transport.rank == 0:
+                raise error
+            return send(*arguments)
+
+        transport.send = failing  # type: ignore[method-assign]
+        with pytest.raises((error, PeerError)), peers.together("rows"):
+            peers.gather("rows", [np.zeros(500)])
+        if told:
+            assert peers.totals("what comes next", 1) == [2]
+        else:
+            assert peers.broken
+            with pytest.raises(PeerError):
+                peers.totals("what comes next", 1)
+
+    run_ranks(2, work)

@@ -16,7 +16,7 @@ from _support.sampler_families import graph_of_all
 from nodeflow.distributed import partition_graph
 
 SCRIPT = """
-import os, signal, time
+import os, signal, threading, time
 import numpy as np
 from _support.sampler_families import fingerprint, graph_of_all
 from nodeflow import NeighborSampler
@@ -62,6 +62,14 @@ if one and fault == "stopped":
     os.kill(os.getpid(), signal.SIGSTOP)
 if one and fault == "raises":
     raise ValueError("a mistake of the user")
+if fault == "interrupted":
+    if one:
+        threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
+        try:
+            sampler([1, 2, 3])
+        except KeyboardInterrupt:
+            sampler([4])
+    time.sleep(2)
 if one and fault in ("late", "slow"):
     time.sleep(timeout * (2 if fault == "late" else 0.5))
 sampler([1, 2, 3])
@@ -115,6 +123,7 @@ def test_faults_that_a_process_survives_are_errors_on_all_and_the_next_draw_is_r
     [
         ("killed", "rank 1 does not answer: it has ended or is stopped, or the network to it is down (its last"),
         ("raises", "rank 1 has ended with ValueError: a mistake of the user (its last exchange was number"),
+        ("interrupted", "rank 1 has ended with PeerError: this process left an exchange before its end, at edges that"),
         ("stopped", "rank 1 does not answer: it has ended or is stopped, or the network"),
         ("late", "rank 1 lives, but has not come to exchange"),
     ],
