@@ -212,7 +212,7 @@ class PeerGroup(Peers):
 
     def _meet(self, what: str, packed: Sequence[Bytes]) -> list[Bytes]:
         """Come to an exchange; return the parcel of each process. Raises PeerError unless all come."""
-        transport, room = self._transport, self._transport.rooms.next
+        transport, room = self._transport, self._transport.expected.next
         transport.enter(what)
         heads, parcels = self._swap(what, _WELL, packed)
         self._state.exchanges += 1
@@ -230,8 +230,8 @@ class PeerGroup(Peers):
 
         A line: kind, state, bytes of the parcel, whether any parcel of the sender follows, and the parcel if it fits.
         """
-        rooms, lines, sent = self._transport.rooms, list[Bytes](), list(map(len, packed))
-        room = rooms.next
+        expected, lines, sent = self._transport.expected, list[Bytes](), list(map(len, packed))
+        room = expected.next
         any_follows = any(size > own for size, own in zip(sent, room.sent, strict=True))
         for parcel, own in zip(packed, room.sent, strict=True):
             line = np.zeros(_HEAD + own, np.uint8)
@@ -244,9 +244,9 @@ class PeerGroup(Peers):
             heads = np.stack([line[:_HEAD].view(np.int64) for line in came])
             sizes = heads[:, 2].tolist()
             if (heads[:, :2] == [_kind(what), _WELL]).all():
-                rooms.learn(what, sent, sizes)
+                expected.learn(what, sent, sizes)
             else:
-                rooms.forget()
+                expected.forget()
         return heads, [line[_HEAD : _HEAD + size] for line, size in zip(came, sizes, strict=True)]
 
     def _to_others(self, parcels: Sequence[Bytes], sizes: Sequence[int]) -> list[Bytes]:

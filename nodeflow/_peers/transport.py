@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from nodeflow._peers import watch as watched
-from nodeflow._peers.rooms import Rooms
+from nodeflow._peers.expected import Expected
 from nodeflow._peers.watch import Watch
 from nodeflow._rows.rows import new_rows
 
@@ -38,15 +38,15 @@ class PeerError(RuntimeError):
 class GroupTransport:
     """Moves bytes between the processes of the default group, over a gloo group of its own; their meaning is others'.
 
-    ``rank`` and ``size`` are the number of this process and of processes, ``rooms`` how many bytes are expected.
-    ``broken`` are words where an operation did not end, after which no other one can. ``timeout`` is in seconds. Making
-    one is collective.
+    ``rank`` and ``size`` are the number of this process and of processes, ``expected`` the sizes of the parcels to
+    come. ``broken`` are words where an operation did not end, after which no other one can. ``timeout`` is in seconds.
+    Making one is collective.
     """
 
     def __init__(self, watch: Watch, timeout: float) -> None:
         self.rank, self.size, self.broken = watch.rank, watch.size, ""
         self._watch, self._timeout, self._channel = watch, timeout, watch.channel()
-        self._warned, self.rooms = False, Rooms(watch.size)
+        self._warned, self.expected = False, Expected(watch.size)
         self._come_together()
         try:
             self._group = dist.new_group(backend="gloo", timeout=timedelta(seconds=timeout))

@@ -197,7 +197,7 @@ def _chosen_by_owners(sampler: Sampler, dst: Tensor, step: Step) -> Choice:
     number = np.array([] if step.batch_number is None else [step.batch_number], np.int64)
     columns = [dst.numpy(), *(NOTHING if c is None else c.numpy() for c in (step.contexts, step.roots))]
     facts = [keys, number, times]
-    what = f"edges that are drawn of flow {step.flow}"
+    what = f"edges drawn for flow {step.flow}"
     answers, routes = ask_owners(sampler.graph, sampler.reader, what, columns, answer, facts)
     return _joined(answers, routes)
 

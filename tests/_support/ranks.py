@@ -13,8 +13,8 @@ import numpy as np
 import torch
 
 from nodeflow import Graph
+from nodeflow._peers.expected import Expected
 from nodeflow._peers.group import PeerGroup
-from nodeflow._peers.rooms import Rooms
 from nodeflow._rows.rows import take_rows
 from nodeflow.distributed import DistributedGraph, PeerError
 
@@ -43,7 +43,7 @@ class ThreadTransport:
         self.rank, self.size, self._meeting = rank, meeting.size, meeting
         self._channels = [0] if channels is None else channels  # those opened by this rank
         self._table, self._barrier = meeting.channel(self._channels[-1])
-        self.rooms = Rooms(self.size)
+        self.expected = Expected(self.size)
 
     @property
     def broken(self) -> bool:

@@ -84,16 +84,16 @@ def test_what_is_much_larger_than_before_or_large_takes_a_second_message() -> No
 
 def test_exchanges_after_an_error_are_learnt_anew() -> None:
     def work(transport: ThreadTransport) -> None:
-        peers, rooms = peers_of(transport), transport.rooms
+        peers, expected = peers_of(transport), transport.expected
         for _ in range(3):
             peers.gather("A", [np.zeros(5000)])
-        assert rooms.next.sent == rooms.next.received
-        assert rooms.next.sent[1 - transport.rank] > 40_000
+        assert expected.next.sent == expected.next.received
+        assert expected.next.sent[1 - transport.rank] > 40_000
         with pytest.raises((ValueError, PeerError)), peers.together("A"):  # noqa: PT012
             if transport.rank == 0:
                 raise ValueError
             peers.gather("A", [np.zeros(5000)])
-        assert max(rooms.next.sent + rooms.next.received) < 1000
+        assert max(expected.next.sent + expected.next.received) < 1000
 
     run_ranks(2, work)
 

@@ -105,10 +105,10 @@ def test_faults_that_a_process_survives_are_errors_on_all_and_the_next_draw_is_r
         "another timeout": "ValueError: what is opened must be .* timeout is 50.0 on rank 0 and 51.0 on rank 1",
         "missing part": "PeerError: rank 1 failed while this one was at what is opened: ValueError: part 1 is missing",
         "wrong number": "ValueError: .*-two has 2 parts, but there are 3 processes; start 2 of them",
-        "elsewhere": "PeerError: rank 1 is at another exchange: ids of node column x there, edges that are drawn",
+        "elsewhere": "PeerError: rank 1 is at another exchange: ids of node column x there, edges drawn for flow 1",
         "wrong id": "PeerError: rank 1 failed .* at ids of node column x: IndexError: .* 1000, .* go from 0 to 59",
         "another seed": "ValueError: settings of NeighborSampler must be the same .* seed is 0 on rank 0 and 1 on r",
-        "raises in a draw": "PeerError: rank 1 failed while this one was at edges that are drawn of flow .: answers",
+        "raises in a draw": "PeerError: rank 1 failed while this one was at edges drawn for flow .: answers",
     }
     for name, words in same.items():
         for rank in (0, 2):
@@ -123,7 +123,7 @@ def test_faults_that_a_process_survives_are_errors_on_all_and_the_next_draw_is_r
     [
         ("killed", "rank 1 does not answer: it has ended or is stopped, or the network to it is down (its last"),
         ("raises", "rank 1 has ended with ValueError: a mistake of the user (its last exchange was number"),
-        ("interrupted", "rank 1 has ended with PeerError: this process left an exchange before its end, at edges that"),
+        ("interrupted", "rank 1 has ended with PeerError: this process left an exchange before its end, at edges"),
         ("stopped", "rank 1 does not answer: it has ended or is stopped, or the network"),
         ("late", "rank 1 lives, but has not come to exchange"),
     ],
