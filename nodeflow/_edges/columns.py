@@ -10,7 +10,7 @@ from torch import Tensor
 from nodeflow._base.checks import Ints, as_array, check_type, describe, first_true
 from nodeflow._base.frozen import Frozen, Lazy
 from nodeflow._base.types import Array, EdgeFilter
-from nodeflow._peers.held import HeldGraph
+from nodeflow._peers.held import Held, HeldGraph
 from nodeflow._rows.rows import Rows, fetch_rows, whole_column
 from nodeflow.random import hash_ids
 
@@ -116,15 +116,24 @@ def edge_integers(graph: HeldGraph, name: str, argument: str) -> Ints:
 class EdgeMask(Frozen):
     """The edges that a sampler may draw: a bool array ``[num_edges]`` by edge id. It prints as its size and a hash.
 
-    On a distributed graph the mask covers the local edges; ``words`` are the same on every rank.
+    On a distributed graph the mask covers the edges that ``held`` has; ``source`` is what it was made of, so that it
+    can be made for others. ``words`` are the same on every rank.
     """
 
-    __slots__ = ("mask", "words")
+    __slots__ = ("held", "mask", "source", "words")
     mask: NDArray[np.bool_]
     words: Lazy[str]
+    held: Held | None
+    source: EdgeFilter | None
 
-    def __init__(self, mask: NDArray[np.bool_], words: Lazy[str]) -> None:
-        self._set(mask=mask, words=words)
+    def __init__(
+        self,
+        mask: NDArray[np.bool_],
+        words: Lazy[str],
+        held: Held | None = None,
+        source: EdgeFilter | None = None,
+    ) -> None:
+        self._set(mask=mask, words=words, held=held, source=source)
 
     def __repr__(self) -> str:
         return f"EdgeMask({self.words.get()})"
@@ -135,11 +144,16 @@ def edge_mask(graph: HeldGraph, value: EdgeFilter | EdgeMask | None) -> EdgeMask
 
     Of a column of some relations, edges of the others are kept.
     """
-    if value is None or isinstance(value, EdgeMask):
-        return value
+    if isinstance(value, EdgeMask):
+        if value.held is None or value.held is graph.held:
+            return value
+        value = value.source
+    if value is None:
+        return None
     held, size = graph.held, graph.num_edges
     is_held = isinstance(value, str) or callable(value)  # of the edges held here, not of the whole graph
     name = value if isinstance(value, str) else getattr(value, "__qualname__", type(value).__qualname__)
+    source: EdgeFilter = value
     if isinstance(value, str):
         value = edge_column(graph, value, "edge_filter", True)
     elif callable(value):
@@ -155,6 +169,7 @@ def edge_mask(graph: HeldGraph, value: EdgeFilter | EdgeMask | None) -> EdgeMask
     if mask.shape != (size,):
         raise ValueError(f"edge_filter must have one entry per edge ({size}), got shape {mask.shape}")
     mask = mask.copy()
+    source = source if is_held else mask
 
     def words() -> str:
         kept = np.flatnonzero(mask)
@@ -162,4 +177,5 @@ def edge_mask(graph: HeldGraph, value: EdgeFilter | EdgeMask | None) -> EdgeMask
 
     # parts have masks of their own, and settings are compared by their words: those of a part are the name
     named = is_held and graph.peers.size > 1
-    return EdgeMask(mask if is_held else held.edges_of_whole(mask), Lazy.of(name) if named else Lazy(words))
+    lies = (held, source) if graph.peers.size > 1 else ()
+    return EdgeMask(mask if is_held else held.edges_of_whole(mask), Lazy.of(name) if named else Lazy(words), *lies)

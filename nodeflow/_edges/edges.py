@@ -29,9 +29,10 @@ class Edges(Frozen):
     Row r has the positions ``indptr[r]`` to ``indptr[r + 1] - 1``. The edge at position p leads to the neighbour
     ``indices[p]`` and has the id ``edge_ids[p]``; ``edge_ids`` None means that p is the id. The arrays are read-only
     numpy arrays. ``patch`` says which edges are left out for one batch (see ``without``), None for none. In a part of a
-    graph that lies on several processes, rows are those of the nodes owned here, edge ids are those of the part, and
-    ``whole`` says what ids both have in the whole graph. ``node_rows`` says which rows a node has here, ``whole_rows``
-    which it has in the whole graph. ``form`` says how draws along them run, and ``arrays`` are its arrays of the edges.
+    graph that lies on several processes, rows are those of the nodes whose edges are here, edge ids are those of the
+    part, and ``whole`` says what ids both have in the whole graph. ``node_rows`` says which rows a node has here,
+    ``whole_rows`` which it has in the whole graph. ``form`` says how draws along them run, and ``arrays`` are its arrays
+    of the edges.
 
     Args:
         indptr: integers ``[rows + 1]``, non-decreasing, from 0 to the number of edges.

@@ -1,19 +1,14 @@
-"""Several processes, as one of them sees them: exchanges that end on all of them, or on none.
-
-Arrays travel as bytes, each with its type and shape before it as 64-bit integers, all padded to 8 bytes.
-"""
+"""Several processes, as one of them sees them: exchanges that end on all of them, or on none."""
 
 from __future__ import annotations
 
 import json
-import math
 import os
 import pickle
 import threading
-import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import cache, cached_property
+from functools import cached_property
 from itertools import compress
 from time import perf_counter
 from typing import Any, TypeVar
@@ -24,10 +19,12 @@ from torch import Tensor, nn
 
 from nodeflow._base.checks import Ints
 from nodeflow._base.types import Array
-from nodeflow._peers.peers import MANY, Facts, Peers
+from nodeflow._peers.conversation import Conversation, kind_of
+from nodeflow._peers.packed import pack, unpack
+from nodeflow._peers.peers import MANY, Answer, Facts, Peers
 from nodeflow._peers.routes import Routes
 from nodeflow._peers.transport import Bytes, GroupTransport, PeerError
-from nodeflow._rows.rows import as_array, fetch_rows, from_arrays, from_numpy, new_rows, take_rows, to_arrays
+from nodeflow._rows.rows import as_array, fetch_rows, from_arrays, from_numpy, take_rows, to_arrays
 from nodeflow._runtime import process
 
 _T = TypeVar("_T")
@@ -36,20 +33,15 @@ _WELL, _FAILED = 0, 1
 _HEAD = 32  # bytes of a line before its parcel
 _SMALL = 2**16  # gradients of fewer numbers travel together
 _HEARD = "All processes have heard of this error."
-_KINDS = tuple(map(np.dtype, ("u1", "u2", "u4", "u8", "i1", "i2", "i4", "i8", "f2", "f4", "f8", "?", "c8", "c16")))
-_PADDING, _NO_BYTES = np.zeros(8, np.uint8), np.zeros(0, np.uint8)
-
-
-@cache
-def _kind(what: str) -> int:
-    return zlib.crc32(what.encode())
+_NO_BYTES = np.zeros(0, np.uint8)
 
 
 class _State(threading.local):
-    """The state of a thread: exchanges so far, and its channel."""
+    """The state of a thread: exchanges so far, its channel, and the conversation that goes on."""
 
     exchanges = 0
     channel: Any = None
+    talk: Conversation | None = None
 
 
 class PeerGroup(Peers):
@@ -79,17 +71,49 @@ class PeerGroup(Peers):
         return owners
 
     def exchange(self, what: str, parcels: Sequence[Sequence[Array]], detail: str = "") -> list[list[Array]]:
-        begun, counters = perf_counter(), self.counters
+        self._settle()
         packed = [_NO_BYTES if r == self.rank else pack(parcel) for r, parcel in enumerate(parcels)]
-        received = self._meet(f"{what} ({detail})" if detail else what, packed)
+        received, _ = self._counted(f"{what} ({detail})" if detail else what, packed)
+        by_kind = self.counters.by_kind
+        by_kind[what] = by_kind.get(what, 0) + sum(map(len, packed))
+        return [list(parcels[r]) if r == self.rank else unpack(received[r]) for r in range(self.size)]
+
+    def _counted(self, what: str, packed: Sequence[Bytes], note: int = 0) -> tuple[list[Bytes], Ints]:
+        """Come to an exchange and count it."""
+        begun, counters = perf_counter(), self.counters
+        received, notes = self._meet(what, packed, note)
         sent = list(map(len, packed))
         counters.exchanges += 1
         counters.messages += sum(size > 0 for size in sent)
         counters.bytes_sent += sum(sent)
         counters.bytes_received += sum(map(len, received))
-        counters.by_kind[what] = counters.by_kind.get(what, 0) + sum(sent)
         counters.seconds += perf_counter() - begun
-        return [list(parcels[r]) if r == self.rank else unpack(received[r]) for r in range(self.size)]
+        return received, notes
+
+    def ask(
+        self, what: str, parcels: Sequence[Sequence[Array]], answer: Answer, *, last: bool = False
+    ) -> list[list[Array]]:
+        if (talk := self._state.talk) is not None:
+            return talk.ask(what, parcels, answer, last=last)
+        with self.conversation(what):
+            return self.ask(what, parcels, answer, last=True)
+
+    @contextmanager
+    def conversation(self, what: str) -> Iterator[None]:
+        self._settle()
+        outer = self._state.talk
+        talk = self._state.talk = Conversation(what, self.rank, self.size, self._counted, self.counters)
+        try:
+            with self.together(what):
+                yield
+                talk.settle()
+        finally:
+            self._state.talk = outer
+
+    def _settle(self) -> None:
+        """Let all processes come here before they exchange anything else: what they ask in a conversation may wait."""
+        if self._state.talk is not None:
+            self._state.talk.settle()
 
     def fetch(
         self,
@@ -130,11 +154,13 @@ class PeerGroup(Peers):
         ]
 
     def copy_first(self, what: str, tensors: Iterable[Tensor]) -> None:
+        self._settle()
         self._meet(what, self._nothing)
         self._transport.copy_first(list(tensors))
 
     def rows_of_all(self, what: str, places: Tensor, rows: Tensor, count: int) -> Tensor:
         whole = super().rows_of_all(what, places, rows, count)
+        self._settle()
         self._meet(what, self._nothing)
         self._transport.add_up([whole])
         return whole
@@ -210,32 +236,34 @@ class PeerGroup(Peers):
                 self._tell(what, error)
             raise
 
-    def _meet(self, what: str, packed: Sequence[Bytes]) -> list[Bytes]:
-        """Come to an exchange; return the parcel of each process. Raises PeerError unless all come."""
+    def _meet(self, what: str, packed: Sequence[Bytes], note: int = 0) -> tuple[list[Bytes], Ints]:
+        """Come to an exchange; return the parcel and the note of each process. Raises PeerError unless all come."""
         transport, room = self._transport, self._transport.expected.next
         transport.enter(what)
-        heads, parcels = self._swap(what, _WELL, packed)
+        heads, parcels = self._swap(what, _WELL, packed, note)
         self._state.exchanges += 1
         self._check(what, heads)
-        if heads[:, 3].any():  # a parcel somewhere has no room in its line: such parcels follow
+        notes, any_follows = np.divmod(heads[:, 3], 2)
+        if any_follows.any():  # a parcel somewhere has no room in its line: such parcels follow
             follow = [size * (size > own) for size, own in zip(heads[:, 2].tolist(), room.received, strict=True)]
             rest = [parcel if len(parcel) > own else _NO_BYTES for parcel, own in zip(packed, room.sent, strict=True)]
             with _to_its_end(transport, what, Exception):
                 followed = transport.send(rest, follow)
             parcels = [late if size else one for one, late, size in zip(parcels, followed, follow, strict=True)]
-        return parcels
+        return parcels, notes
 
-    def _swap(self, what: str, state: int, packed: Sequence[Bytes]) -> tuple[Ints, list[Bytes]]:
+    def _swap(self, what: str, state: int, packed: Sequence[Bytes], note: int = 0) -> tuple[Ints, list[Bytes]]:
         """Send a line to each process; return the heads of the lines of all, ``[size, 4]``, and the parcels in them.
 
-        A line: kind, state, bytes of the parcel, whether any parcel of the sender follows, and the parcel if it fits.
+        A line: kind, state, bytes of the parcel, twice the note + whether any parcel of the sender follows, and the
+        parcel if it fits.
         """
         expected, lines, sent = self._transport.expected, list[Bytes](), list(map(len, packed))
         room = expected.next
         any_follows = any(size > own for size, own in zip(sent, room.sent, strict=True))
         for parcel, own in zip(packed, room.sent, strict=True):
             line = np.zeros(_HEAD + own, np.uint8)
-            line[:_HEAD].view(np.int64)[:] = _kind(what), state, len(parcel), any_follows
+            line[:_HEAD].view(np.int64)[:] = kind_of(what), state, len(parcel), 2 * note + any_follows
             if len(parcel) <= own:
                 line[_HEAD : _HEAD + len(parcel)] = parcel
             lines.append(line)
@@ -243,7 +271,7 @@ class PeerGroup(Peers):
             came = self._to_others(lines, [_HEAD + own for own in room.received])
             heads = np.stack([line[:_HEAD].view(np.int64) for line in came])
             sizes = heads[:, 2].tolist()
-            if (heads[:, :2] == [_kind(what), _WELL]).all():
+            if (heads[:, :2] == [kind_of(what), _WELL]).all():
                 expected.learn(what, sent, sizes)
             else:
                 expected.forget()
@@ -260,7 +288,7 @@ class PeerGroup(Peers):
     def _check(self, what: str, heard: Ints) -> None:
         """Raise PeerError where a process has failed, or is at another exchange; then all processes raise it."""
         others = np.flatnonzero(heard[:, 1] == _FAILED)
-        strange = np.flatnonzero(heard[:, 0] != _kind(what))
+        strange = np.flatnonzero(heard[:, 0] != kind_of(what))
         if not len(others) and not len(strange):
             return
         # all processes have heard of it: they tell each other what they were doing, or why they failed
@@ -347,27 +375,3 @@ def _distinct(ids: Ints) -> tuple[Ints, Ints | None]:
     if (ordered[1:] != ordered[:-1]).all():
         return ids, None
     return np.unique(ids, return_inverse=True)
-
-
-def pack(arrays: Sequence[Array]) -> Bytes:
-    """Return arrays as bytes, none as no bytes."""
-    pieces: list[Bytes] = []
-    for array in arrays:
-        head = np.array([_KINDS.index(array.dtype), array.ndim, *array.shape], np.int64)
-        numbers = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
-        pieces += [head.view(np.uint8), numbers, _PADDING[: -array.nbytes % 8]]
-    packed: Bytes = new_rows(sum(map(len, pieces)), (), torch.uint8).numpy()
-    return np.concatenate(pieces, out=packed) if pieces else packed
-
-
-def unpack(packed: Bytes) -> list[Array]:
-    """Return the arrays that ``pack`` was given; they share the memory of ``packed``."""
-    words, arrays, at = packed.view(np.int64), [], 0
-    while at < len(words):
-        kind, ndim = words[at : at + 2].tolist()
-        shape, dtype = words[at + 2 : at + 2 + ndim].tolist(), _KINDS[kind]
-        at += 2 + ndim
-        size = math.prod(shape) * dtype.itemsize
-        arrays.append(packed[8 * at : 8 * at + size].view(dtype).reshape(shape))
-        at += -(-size // 8)
-    return arrays

@@ -93,6 +93,10 @@ class Held:
         """Ids of the nodes that have edges here and that other processes own, ascending, int64."""
         return np.zeros(0, np.int64)
 
+    def holders(self, nodes: Ints) -> Ints:
+        """Return the process to ask about the edges of each of some nodes: this one where it has them."""
+        return np.zeros(len(nodes), np.int64)
+
     def places(self, nodes: Ints) -> Ints:
         """Return where nodes with edges here, by parent id, are among masters and mirrors, one after the other."""
         return nodes
@@ -150,6 +154,10 @@ class HeldGraph(Protocol):
     @property
     def held(self) -> Held:
         """The part of the graph that this process holds."""
+
+    @property
+    def near(self) -> HeldGraph:
+        """The graph as draws read it, whose ``held`` may have the edges of further nodes; making it is collective."""
 
 
 def together(graph: HeldGraph, what: str) -> AbstractContextManager[None]:

@@ -20,6 +20,8 @@ _T = TypeVar("_T")
 MANY = 2**31
 Facts = Mapping[str, str] | Callable[[], Mapping[str, str]]
 """Values by name, or a function that returns them; a single process never calls it."""
+Answer = Callable[..., Sequence[Array]]
+"""Takes the arrays of a question, and returns those of the answer."""
 _NOTHING: AbstractContextManager[None] = nullcontext()
 
 
@@ -87,6 +89,24 @@ class Peers:
     def gather(self, what: str, arrays: Sequence[Array]) -> list[list[Array]]:
         """Send the same arrays to all processes; return what each process sent."""
         return self.exchange(what, [arrays] * self.size)
+
+    def ask(
+        self, what: str, parcels: Sequence[Sequence[Array]], answer: Answer, *, last: bool = False
+    ) -> list[list[Array]]:
+        """Ask process r about the arrays ``parcels[r]``, none to ask it nothing; return the answer of each, likewise.
+
+        Args:
+            answer: answers the question of a process, also that of this one to itself.
+            last: whether this is the last call of the ``conversation``, which then may end one exchange earlier.
+        """
+        return [list(answer(*parcels[0])) if len(parcels[0]) else []]
+
+    def conversation(self, what: str) -> AbstractContextManager[None]:
+        """Begin a number of calls of ``ask``, of which a process that asks no other one does not wait for the others.
+
+        Every process makes the same calls, in the same order. A call of ``ask`` alone is a conversation of its own.
+        """
+        return _NOTHING
 
     def fetch(
         self,

@@ -12,7 +12,7 @@ from nodeflow._base.types import Fanouts, PerFlow
 from nodeflow.control_variates._history import MISSING, History
 from nodeflow.flow import NodeFlow
 from nodeflow.graph import Graph
-from nodeflow.sampling import NeighborSampler
+from nodeflow.sampling import NeighborSampler, own_positions
 
 _PROPAGATION = ("weight", "direction", "edge_filter")
 
@@ -104,8 +104,8 @@ class ControlVariateSampler(NeighborSampler):
     def read_graph(self) -> None:
         """Check also that the history has the sums of the same edges."""
         super().read_graph()
-        of, weights = self.history.propagation, self.reader.weights
-        now = None if weights is None else self.reader.edges.by_position(weights)
+        of, weights, edges = self.history.propagation, self.reader.weights, self.reader.edges
+        now = None if weights is None else edges.by_position(weights)[own_positions(self.graph, edges)]
         if now is not None and of.weights is not None and not np.array_equal(now, of.weights):
             raise ValueError(f"the edge column {of.weight!r} has changed since the history was made; make both anew")
         if self._proportional is not None:
@@ -113,7 +113,7 @@ class ControlVariateSampler(NeighborSampler):
             counts = np.ones(len(never), np.bool_) if self.reader.weights is None else self.reader.weights != 0
             counts = counts if self.edge_filter is None else counts & self.edge_filter.mask
             if (at := first_true(never & counts)) is not None:
-                edge = self.graph.held.whole.edge_ids_of(np.array([at]))[0]
+                edge = self.graph.near.held.whole.edge_ids_of(np.array([at]))[0]
                 raise ValueError(
                     f"prob: edge {edge} has {self.prob!r} = 0, so it is never drawn, but it counts in the history's "
                     "sums; give both the history and prob the same edges, as by History(edge_filter=...)"

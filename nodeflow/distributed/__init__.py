@@ -4,9 +4,10 @@ Where to change something:
 
 - ``partitions._writing`` cuts a graph into the parts that processes hold; ``partitions._graph_parts`` is the
   folder that it writes, its parts, and their sizes.
-- ``_graph``: opens such a folder on all processes, and is the graph as a process sees it. ``_held`` is what samplers
-  read of its part, and its columns.
-- ``nodeflow._peers``: exchanges between processes, which all end or all fail.
+- ``_graph``: opens such a folder on all processes, and is the graph as a process sees it. ``_held`` is what a process
+  holds of it, and its columns; ``_near`` what samplers read, with a halo of edges of other processes.
+- ``nodeflow._peers``: exchanges between processes, which all end or all fail; ``conversation`` those of questions that
+  only some processes have.
 
 Drawing from such a graph is in ``nodeflow.sampling._distributed``, random walks in
 ``nodeflow.sampling._random_walk``, the questions of link batches in ``nodeflow.sampling._link``. Sums over

@@ -14,10 +14,12 @@ from torch import Tensor
 from nodeflow import _kernels as kernels
 from nodeflow._base.calls import checked
 from nodeflow._base.checks import ALL, Ints, _All, as_ids, as_number
+from nodeflow._base.frozen import Lazy
 from nodeflow._base.types import FileLike, IdsLike
 from nodeflow._base.version import __version__
 from nodeflow._edges.stored import Between
 from nodeflow._peers.group import PeerGroup
+from nodeflow._peers.held import Held
 from nodeflow._peers.present import new_group
 from nodeflow._peers.routes import Routes
 from nodeflow._rows.base import with_stored
@@ -25,8 +27,11 @@ from nodeflow._rows.rows import Rows, take_rows
 from nodeflow._runtime import process
 from nodeflow._schema.schema import Relation
 from nodeflow.distributed._held import DistributedRows, HeldEnds, HeldPart
+from nodeflow.distributed._near import near
 from nodeflow.graph import Frame, Graph, GraphFrame, Types, columns_of, with_schema
 from nodeflow.partitions import GraphPart, GraphParts, sums
+
+HALO = 1.0
 
 
 class DistributedGraph(Graph):
@@ -43,28 +48,44 @@ class DistributedGraph(Graph):
     what was sent.
     """
 
-    __slots__ = ("held", "parts", "peers")
+    __slots__ = ("_near", "held", "parts", "peers")
     parts: GraphParts
     held: HeldPart
     peers: PeerGroup
+    _near: Lazy[DistributedGraph] | None
 
     def __init__(
-        self, parts: GraphParts, part: GraphPart, peers: PeerGroup, frames: tuple[Frame, Frame, Types] | None = None
+        self,
+        parts: GraphParts,
+        part: GraphPart,
+        peers: PeerGroup,
+        halo: float = HALO,
+        frames: tuple[Frame, Frame, Types] | None = None,
     ) -> None:
         nodes, edges, types = frames_of(parts, part, peers) if frames is None else frames
         self._set(parts=parts, peers=peers, ndata=nodes, edata=edges, _types=types, uid=str(uuid.uuid4()))
-        self._set(held=HeldPart(parts, part, peers, edges, self.relations))
+        self._set(held=HeldPart(parts, part, peers, edges, self.relations, halo), _near=None)
         types.link(nodes, edges)
         process.graphs[self.uid] = self
+        if halo and parts.edges in ("in", "out"):
+            bare, most_edges = self._with_held(self.held), int(min(halo * self.held.num_edges, self.num_edges))
+            self._set(_near=Lazy(lambda: bare._with_held(near(bare, self.held.check, parts.edges, most_edges))))  # noqa: SLF001
+
+    def _with_held(self, held: Held) -> DistributedGraph:
+        """This graph, read by other means; it is not found by its ``uid``."""
+        other = object.__new__(type(self))
+        other._set(parts=self.parts, peers=self.peers, ndata=self.ndata, edata=self.edata, _types=self._types)
+        other._set(uid=self.uid, held=held, _near=None)
+        return other
 
     @classmethod
     def _trusted(cls, arrays: Any, ndata: Frame, edata: Frame, types: Types | None = None) -> Graph:
-        parts, part, peers = arrays
-        return cls(parts, part, peers, (ndata, edata, types or Types.of_one(ndata, edata)))
+        parts, part, peers, halo = arrays
+        return cls(parts, part, peers, halo, (ndata, edata, types or Types.of_one(ndata, edata)))
 
     @classmethod
     @checked
-    def open(cls, folder: FileLike, *, timeout: float = 300.0, verify: bool | None = None) -> Graph:
+    def open(cls, folder: FileLike, *, halo: float = HALO, timeout: float = 300.0, verify: bool | None = None) -> Graph:
         """Open the part of a graph that belongs to this process, of a folder from ``partition_graph``; collective.
 
         Rank r of the default process group holds part r. Exchanges use a gloo group of their own, so the default group
@@ -72,6 +93,9 @@ class DistributedGraph(Graph):
 
         Args:
             folder: the folder. On a machine that does not share it, a copy of its own files and of its part's folder.
+            halo: how many edges of nodes of other processes this one keeps in memory, at most, for each edge of its
+                own. Draws need not ask for them. They are fetched when the first sampler is made, those first that own
+                edges lead to most often; edges of own nodes are then in memory too. 0: none, and edges stay mapped.
             timeout: seconds after which an exchange that has not ended is an error, on all processes that wait for it.
             verify: which files of this process are compared with their checksums, as for ``Graph.open``.
 
@@ -88,7 +112,15 @@ class DistributedGraph(Graph):
         NodeFlow(3 -> 2 -> 1 nodes, 2 + 1 edges)
         """
         alone = not (dist.is_available() and dist.is_initialized()) or dist.get_world_size() == 1
-        return open_whole(folder, verify=verify) if alone else cls(*open_part(folder, timeout, verify=verify))
+        share = as_number(halo, "halo", least=0)
+        if alone:
+            return open_whole(folder, verify=verify)
+        return cls(*open_part(folder, timeout, share, verify=verify), share)
+
+    @property
+    def near(self) -> DistributedGraph:
+        """The graph as samplers read it: with the halo, which is fetched when this is first asked for; collective."""
+        return self if self._near is None else self._near.get()
 
     @property
     def num_nodes(self) -> int:
@@ -209,7 +241,9 @@ def open_whole(folder: FileLike, *, verify: bool | None) -> Graph:
     return with_schema(plain, parts.schema, lambda kind, i, num_rows: GraphFrame(num_rows, frames[columns_of(kind, i)]))
 
 
-def open_part(folder: FileLike, timeout: float, *, verify: bool | None) -> tuple[GraphParts, GraphPart, PeerGroup]:
+def open_part(
+    folder: FileLike, timeout: float, halo: float, *, verify: bool | None
+) -> tuple[GraphParts, GraphPart, PeerGroup]:
     """Return a folder of parts, the part of this process, and the processes; see ``DistributedGraph.open``."""
     seconds = as_number(timeout, "timeout", above=0)
     peers = new_group(str(next(process.openings)), seconds)
@@ -222,6 +256,6 @@ def open_part(folder: FileLike, timeout: float, *, verify: bool | None) -> tuple
             )
         part = parts.part(peers.rank)
         facts = {"version of nodeflow": __version__, "identity of the cut": parts.identity}
-        peers.agree("what is opened", {**facts, "timeout": repr(seconds)})
+        peers.agree("what is opened", {**facts, "timeout": repr(seconds), "halo": repr(halo)})
     peers.book = parts
     return parts, part, peers

@@ -54,15 +54,17 @@ class HeldPart(Held):
         peers: PeerGroup,
         columns: Mapping[str, Tensor | Rows],
         relations: Mapping[Relation, OfType],
+        halo: float,
     ) -> None:
+        self.halo = halo
         self.parts, self.part, self._peers, self._relations = parts, part, peers, relations
         self.num_masters, self.num_edges = len(part.masters), len(part.src)
         self.edata, self.whole = HeldColumns(columns, part.edge_ids), PartIds(parts, part)
         self._out = OutEdges()
 
     @property
-    def structure(self) -> tuple[GraphParts, GraphPart, PeerGroup]:
-        return self.parts, self.part, self._peers
+    def structure(self) -> tuple[GraphParts, GraphPart, PeerGroup, float]:
+        return self.parts, self.part, self._peers, self.halo
 
     @property
     def relations(self) -> Mapping[Relation, OfType]:
@@ -80,6 +82,9 @@ class HeldPart(Held):
         ends = np.unique(np.concatenate([self.part.rows, self.part.src.astype(np.int64)]))
         mirrors: Ints = ends[self.parts.owners(ends) != self.part.part]
         return mirrors
+
+    def holders(self, nodes: Ints) -> Ints:
+        return self._peers.owners(nodes)
 
     def places(self, nodes: Ints) -> Ints:
         masters = self.part.masters
@@ -103,12 +108,12 @@ class HeldPart(Held):
 
     def csc(self) -> tuple[Ints, Array, Array | None]:
         """See ``Held``; raises ValueError for a graph whose in-edges do not lie with their destinations."""
-        self._check("in")
+        self.check("in")
         return self.part.indptr, self.part.src, None
 
     def csr(self) -> tuple[Ints, Array, Array | None]:
         """See ``Held``; raises ValueError for a graph whose out-edges do not lie with their sources."""
-        self._check("out")
+        self.check("out")
         return self._out.get(self._transposed)
 
     def _transposed(self) -> tuple[Ints, Array, Array]:
@@ -138,7 +143,8 @@ class HeldPart(Held):
         entries: Array = np.asarray(values)[self.part.edge_ids]
         return entries
 
-    def _check(self, direction: str) -> None:
+    def check(self, direction: str) -> None:
+        """Raise ValueError unless the edges of a node in a direction lie together."""
         lie = self.parts.edges
         if lie != direction:
             raise ValueError(

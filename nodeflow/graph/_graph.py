@@ -327,6 +327,11 @@ class Graph(Lookups):
         return Held(self)
 
     @property
+    def near(self) -> Graph:
+        """The graph as samplers read it: this one."""
+        return self
+
+    @property
     def masters(self) -> Tensor:
         """Ids of the nodes that this process owns, ascending, int64: all."""
         return self.held.masters

@@ -42,12 +42,15 @@ Names that are imported ``as`` themselves serve rooms above, not users.
 
 from nodeflow.sampling import base
 from nodeflow.sampling._bernoulli import BernoulliSampler
+from nodeflow.sampling._bound import Reader as Reader
 from nodeflow.sampling._call import Call as Call
 from nodeflow.sampling._call import Draw as Draw
 from nodeflow.sampling._call import StepSeeds as StepSeeds
 from nodeflow.sampling._call import first_of_epoch as first_of_epoch
 from nodeflow.sampling._cluster import ClusterSampler, partition
 from nodeflow.sampling._cluster import links as links
+from nodeflow.sampling._distributed import edges_of as edges_of
+from nodeflow.sampling._distributed import own_positions as own_positions
 from nodeflow.sampling._estimate import Estimate
 from nodeflow.sampling._fastgcn import FastGCNSampler
 from nodeflow.sampling._kinds import check_fanouts as check_fanouts

@@ -241,7 +241,7 @@ class BoundSampler(SamplerBase):
         super().__init__(graph, as_count(num_flows, "num_flows", 1), seed=seed)
         self.direction, self.weight = direction, weight
         with together(graph, f"making a {type(self).__name__}"):
-            self.edge_filter: EdgeMask | None = edge_mask(graph, edge_filter)
+            self.edge_filter: EdgeMask | None = edge_mask(graph.near, edge_filter)
             self.bind()
 
     reader: Reader
@@ -261,7 +261,7 @@ class BoundSampler(SamplerBase):
 
     def read_graph(self) -> None:
         """Read the edges and their weights into ``reader``."""
-        self.reader = Reader.of(self.graph, self.direction, self.edge_filter, self.weight)
+        self.reader = Reader.of(self.graph.near, self.direction, self.edge_filter, self.weight)
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -283,7 +283,7 @@ class BoundSampler(SamplerBase):
         Raises IndexError for an id out of range.
         """
         ids = as_ids(eid, "eid", self.graph.num_edges, "edge")
-        return self.with_reader(self.reader.without(ids, self.graph.held))
+        return self.with_reader(self.reader.without(ids, self.graph.near.held))
 
     def with_reader(self, reader: Reader) -> Self:
         """Return a sampler like this one that looks up other edges."""
@@ -315,4 +315,4 @@ class BoundSampler(SamplerBase):
         left_out = state.pop("_left_out")
         super().__setstate__(state)
         if left_out is not None:
-            self.reader = self.reader.without(left_out, self.graph.held)
+            self.reader = self.reader.without(left_out, self.graph.near.held)

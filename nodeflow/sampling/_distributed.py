@@ -83,29 +83,48 @@ def with_rows_of(sampler: AnySampler, nodes: Ints) -> AnySampler:
     if graph.peers.size == 1:
         return sampler
 
-    def edges_of(own: Reader, nodes: Ints) -> Arrays:
-        candidates = Candidates(own, torch.from_numpy(nodes))
-        indices, ids = own.edges.indices[candidates.positions], own.edges.ids(candidates.positions)
-        weights = [] if own.weights is None else [own.weights[ids]]
-        kinds = [] if layout.is_plain else [own.edges.kinds_at(candidates.positions)]
-        return [candidates.degrees.numpy(), indices, graph.held.whole.edge_ids_of(ids), *kinds, *weights]
-
     with together(graph, "edges of nodes"):
         rows = np.unique(nodes)
-        brought, routes = ask_owners(graph, reader, "edges of nodes", [rows], edges_of)
-        indptr, taken = _in_order([arrays[0] for arrays in brought], routes)
-        indices, ids, *column = (taken(list(arrays)) for arrays in list(zip(*brought, strict=True))[1:])
-    whole = _BroughtIds(graph.num_nodes, rows, ids.astype(np.int64, copy=False))
+        indptr, indices, ids, *column = edges_of(graph, reader, rows)
+    whole = _BroughtIds(graph.num_nodes, rows, ids)
     kinds = NOTHING if layout.is_plain else column.pop(0)
     edges = Edges._trusted(indptr, indices, None, whole=whole)
     edges = edges.by_kind(lambda: kinds, own=layout.restricted(rows), whole=layout)
     return sampler.with_reader(Reader(edges, Placed(column[0]) if column else None, reader.weight_type, None))
 
 
+def edges_of(graph: Graph, reader: Reader, nodes: Ints) -> Arrays:
+    """Return the edges of some nodes, one after another, wherever they lie; collective.
+
+    Arrays are: ``indptr``; the other ends of the edges and their ids, both parent ids; their kinds, where a node may
+    have several rows; their weights, where the reader has weights.
+    """
+
+    def found(own: Reader, nodes: Ints) -> Arrays:
+        candidates = Candidates(own, torch.from_numpy(nodes))
+        indices, ids = own.edges.indices[candidates.positions], own.edges.ids(candidates.positions)
+        weights = [] if own.weights is None else [own.weights[ids]]
+        kinds = [] if own.edges.whole_rows.is_plain else [own.edges.kinds_at(candidates.positions)]
+        eid = narrowed(own.edges.whole.edge_ids_of(ids), graph.num_edges)
+        return [candidates.degrees.numpy(), indices, eid, *kinds, *weights]
+
+    answers, routes = ask_owners(graph, reader, "edges of nodes", [nodes], found)
+    indptr, taken = _in_order([arrays[0] for arrays in answers], routes)
+    indices, ids, *columns = (taken(list(arrays)) for arrays in list(zip(*answers, strict=True))[1:])
+    return [indptr, indices, ids.astype(np.int64, copy=False), *columns]
+
+
 def squared_norms(sources: Array, weights: Array | None, size: int) -> Floats:
     """Return for each of ``size`` sources the sum of the squared ``weights`` (None: 1) of its edges, float64."""
     squares = None if weights is None else np.square(weights, dtype=np.float64)
     return np.bincount(sources, squares, minlength=size).astype(np.float64)
+
+
+def own_positions(graph: Graph, edges: Edges) -> Ints | slice:
+    """Return the positions of the edges of nodes that this process owns, of all that samplers read here."""
+    nodes = graph.near.held.masters.numpy()
+    own = graph.peers.owners(nodes) == graph.peers.rank
+    return slice(None) if own.all() else np.flatnonzero(np.repeat(own, np.diff(edges.node_indptr)))
 
 
 def norms_of_sources(graph: Graph, edges: Edges, weights: Array | None) -> Floats:
@@ -117,17 +136,17 @@ def norms_of_sources(graph: Graph, edges: Edges, weights: Array | None) -> Float
     # a pass over the edges, without a sort of them
     if peers.size == 1:
         return squared_norms(edges.indices, weights, size)
-    masters = graph.masters.numpy()
+    masters, own = graph.masters.numpy(), own_positions(graph, edges)
     with together(graph, "squared norms of edge weights"):
-        dst = np.repeat(masters, np.diff(edges.indptr))
-        columns = [edges.indices, dst, *([] if weights is None else [weights])]
-        received = peers.exchange("edges by source", Routes(peers.owners(edges.indices), peers.size).parcels(*columns))
+        dst = np.repeat(graph.near.held.masters.numpy(), np.diff(edges.indptr))
+        columns = [column[own] for column in (edges.indices, dst, *([] if weights is None else [weights]))]
+        received = peers.exchange("edges by source", Routes(peers.owners(columns[0]), peers.size).parcels(*columns))
         empty = [column[:0] for column in columns]
         src, dst, *rest = map(np.concatenate, zip(empty, *(arrays for arrays in received if arrays), strict=True))
         order = np.argsort(dst, kind="stable")
-        own = squared_norms(src[order], rest[0][order] if rest else None, size)[masters]
+        of_masters = squared_norms(src[order], rest[0][order] if rest else None, size)[masters]
         norms = np.zeros(size)
-        for nodes, some in peers.gather("squared norms", [masters, own]):
+        for nodes, some in peers.gather("squared norms", [masters, of_masters]):
             norms[nodes] = some
     return norms
 
@@ -139,34 +158,44 @@ def ask_owners(
     columns: Arrays,
     answer: Callable[..., Arrays],
     facts: Arrays | None = None,
+    *,
+    last: bool = False,
 ) -> tuple[list[Arrays], Routes]:
-    """Ask the owners of nodes about their edges, in two exchanges; returns the answers, and their routes back.
+    """Ask about the edges of nodes where they are; returns the answers, and their routes back.
 
     ``columns`` are the nodes ``[k]``, and arrays with an entry for each, or empty ones; ``facts`` are for every
-    process. ``answer`` is called where the edges lie, with the ``reader`` there (without the edges that ``reader``
-    leaves out here), the entries of ``columns`` and all of ``facts``.
+    process. ``answer`` is called where the edges are, with the ``reader`` there (without the edges that ``reader``
+    leaves out here), the entries of ``columns`` and all of ``facts``. ``last``: see ``Peers.ask``.
     """
     # a process without entries is asked nothing, except this one, so that at least one answer exists
-    peers, intact = graph.peers, reader.intact()
-    routes = Routes(peers.owners(columns[0]), peers.size)
+    peers, held = graph.peers, graph.near.held
+    routes = Routes(held.holders(columns[0]), peers.size)
     left_out = NOTHING if reader.left_out is None else reader.left_out
     lies = peers.owners(left_out, "edge") if len(left_out) else left_out
     parcels: list[Arrays] = []
     for r in range(peers.size):
-        own = routes.to(r)
-        parcel = [left_out[lies == r], *(column[own] if len(column) else column for column in columns), *(facts or ())]
-        parcels.append(parcel if len(own) or r == peers.rank else [])
-    answers: list[Arrays] = []
-    for question in peers.exchange(f"{what}: questions", parcels):
-        left_out, *rest = question or [NOTHING]
-        own_reader = intact.without(left_out, graph.held) if len(left_out) else intact
-        answers.append(answer(own_reader, *rest) if rest else [])
-    return [arrays for arrays in peers.exchange(f"{what}: answers", answers) if arrays], routes
+        entries = routes.to(r)
+        absent = left_out if r == peers.rank else left_out[lies == r]
+        parcel = [absent, *(column[entries] if len(column) else column for column in columns), *(facts or ())]
+        parcels.append(parcel if len(entries) or r == peers.rank else [])
+    answers = peers.ask(what, parcels, _with_reader(graph, reader, answer), last=last)
+    return [arrays for arrays in answers if arrays], routes
+
+
+def _with_reader(graph: Graph, reader: Reader, answer: Callable[..., Arrays]) -> Callable[..., Arrays]:
+    """What answers questions with a reader, which leaves out those edges that are named before the question."""
+    intact = reader.intact()
+
+    def answered(left_out: Ints, *question: Array) -> Arrays:
+        return answer(intact.without(left_out, graph.near.held) if len(left_out) else intact, *question)
+
+    return answered
 
 
 def _chosen_by_owners(sampler: Sampler, dst: Tensor, step: Step) -> Choice:
-    """The destinations travel to their owners, and the chosen edges back: source, parent edge id, estimator weight."""
-    call, times = step.inputs, np.zeros(0)
+    """What is at hand is chosen here; other destinations travel to their owners, and the chosen edges back."""
+    graph, reader, call, times = sampler.graph, sampler.reader, step.inputs, np.zeros(0)
+    peers = graph.peers
     if isinstance(call, Call):
         call, times = call.inputs, call.times
     if call is not None:
@@ -190,16 +219,30 @@ def _chosen_by_owners(sampler: Sampler, dst: Tensor, step: Step) -> Choice:
         )
         own = sampler if reader is sampler.reader else sampler.with_reader(reader)
         choice = own.choose(torch.from_numpy(nodes), question)
-        check_choice(sampler.graph, reader.edges, choice, nodes, step.flow)
+        check_choice(graph, reader.edges, choice, nodes, step.flow)
         return _packed(own, choice)
 
+    what, last = f"edges drawn for flow {step.flow}", step.flow == 0
+    if (graph.near.held.holders(dst.numpy()) == peers.rank).all():
+        peers.ask(what, [[]] * peers.size, _with_reader(graph, reader, answer), last=last)
+        choice = sampler.choose(dst, step)
+        check_choice(graph, reader.edges, choice, dst.numpy(), step.flow)
+        _check_travels(choice)
+        return choice
     keys = np.array([step.random.key, step.batch_random.key, step.epoch_random.key], np.uint64)
     number = np.array([] if step.batch_number is None else [step.batch_number], np.int64)
     columns = [dst.numpy(), *(NOTHING if c is None else c.numpy() for c in (step.contexts, step.roots))]
     facts = [keys, number, times]
-    what = f"edges drawn for flow {step.flow}"
-    answers, routes = ask_owners(sampler.graph, sampler.reader, what, columns, answer, facts)
+    answers, routes = ask_owners(graph, reader, what, columns, answer, facts, last=last)
     return _joined(answers, routes)
+
+
+def _check_travels(choice: Choice) -> None:
+    """Raise TypeError for a Choice that only some processes could have, also where it does not travel."""
+    if choice.nodes is not None:
+        raise TypeError("a Choice has no ndata where the graph lies on several processes, which may share its nodes")
+    if recorded := [name for name, column in sorted(choice.edata.items()) if column.requires_grad]:
+        raise TypeError(f"column {recorded[0]!r} of a Choice has a gradient, which cannot travel between processes")
 
 
 def _packed(sampler: Sampler, choice: Choice) -> Arrays:
@@ -208,11 +251,8 @@ def _packed(sampler: Sampler, choice: Choice) -> Arrays:
     Arrays are: ``needs_weight`` and the names and types of columns in JSON; the number of edges of every destination;
     the parent ids of sources and edges; estimator weights, of no dimension where all are 1; the edge columns.
     """
+    _check_travels(choice)
     edges, graph, sent = sampler.reader.edges, sampler.graph, sorted(choice.edata.items())
-    if choice.nodes is not None:
-        raise TypeError("a Choice has no ndata where the graph lies on several processes, which may share its nodes")
-    if recorded := [name for name, column in sent if column.requires_grad]:
-        raise TypeError(f"column {recorded[0]!r} of a Choice has a gradient, which cannot travel between processes")
     names = [(name, str(column.dtype).removeprefix("torch.")) for name, column in sent]
     text = np.frombuffer(json.dumps([choice.needs_weight, names]).encode(), np.uint8)
     src, eid = choice.take_sources(edges), parent_eid(edges, choice).get().numpy()

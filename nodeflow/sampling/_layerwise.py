@@ -266,7 +266,7 @@ class LadiesSampler(LayerSampler):
     def read_graph(self) -> None:
         super().read_graph()
         if self.normalize and (weights := self.reader.weights) is not None:
-            check_edges(self.graph, weights, weights < 0, "normalize=True needs weights that are not negative")
+            check_edges(self.graph.near, weights, weights < 0, "normalize=True needs weights that are not negative")
 
     def read_rows(self) -> None:
         super().read_rows()

@@ -195,7 +195,8 @@ class RandomWalkSampler(Sampler):
         """Return the nodes that walks visit, ``[n, walk_length, num_walks]``, as ``walk.walk`` does on a whole graph.
 
         Where several processes hold the graph, all call this function. Each keeps the states of its walks, and asks the
-        owners of the nodes where they are for degrees, and for the neighbours that it picks: four exchanges per edge.
+        owners of the nodes where they are, unless their edges are at hand, for degrees and for the neighbours that it
+        picks: at most four exchanges per edge.
         """
         graph, edges, key, number = self.graph, self.reader.edges, np.uint64(step.random.key), self.num_walks
         # walks in a graph that this process holds are one compiled loop

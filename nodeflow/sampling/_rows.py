@@ -147,7 +147,7 @@ class RowSampler(Sampler):
         if reader.edges.whole_rows.is_plain != self.kinds.rows.is_plain:
             left_out, reader = reader.left_out, reader.intact()
             reader = reader._replace(edges=self.kinds.lay_out(reader.edges, self.graph))
-            reader = reader if left_out is None else reader.without(left_out, self.graph.held)
+            reader = reader if left_out is None else reader.without(left_out, self.graph.near.held)
         return super().with_reader(reader)
 
     def estimand(self) -> Tensor:

@@ -190,7 +190,8 @@ class Sampler(BoundSampler):
             return self.draw_edges(dst, step)
 
         options: dict[str, Any] = {"include_dst": self.include_dst, "reuse": self.reuse, "contexts": contexts}
-        return assemble(self.graph, self.reader.edges, seeds, self.num_flows, choose, **options)
+        with self.graph.peers.conversation("edges drawn"):
+            return assemble(self.graph, self.reader.edges, seeds, self.num_flows, choose, **options)
 
     _sample = draw_layers
 

@@ -135,7 +135,7 @@ class TemporalNeighborSampler(RowSampler):
         self._stamps = Placed(np.array(stamps))  # whoever made the column may write to it later
         self._integers, self._lowest = stamps.dtype.kind == "i", stamps.dtype.type(NO_TIME[stamps.dtype.kind])
         self._longest = int(np.diff(edges.indptr).max(initial=0))
-        self._prob = None if self.prob is None else edge_numbers(self.graph, self.prob, "prob", signed=False)
+        self._prob = None if self.prob is None else edge_numbers(self.graph.near, self.prob, "prob", signed=False)
 
     def draw_batch(self, seeds: SeedsLike, call: Call) -> NodeFlow:
         integers = self._integers

@@ -32,8 +32,8 @@ def times_of_edges(graph: Graph, name: str) -> Callable[[Edges], Array]:
     Raises KeyError where there is no such column, TypeError and ValueError for one that does not hold times.
     """
     check_type(name, "time", str, "the name of a column")
-    own = time_column(graph, name) if name in graph.edata else None
-    relations = columns_of_relations(graph, name) if own is None else []
+    own = time_column(graph.near, name) if name in graph.edata else None
+    relations = columns_of_relations(graph.near, name) if own is None else []
     of_edges = [(places, _times_in(rows, name)) for places, rows in relations]
     of_nodes = times_of_nodes(graph, name)
     columns = [each for each in (own, of_nodes, *(column for _, column in of_edges)) if each is not None]
@@ -41,7 +41,7 @@ def times_of_edges(graph: Graph, name: str) -> Callable[[Edges], Array]:
         raise KeyError(f"time: neither edges nor nodes have a column {name!r}, of all of them or of a type")
     kind = _one_kind(columns, name)
     if of_edges:
-        own = np.full(graph.held.num_edges, NO_TIME[kind])
+        own = np.full(graph.near.held.num_edges, NO_TIME[kind])
         for places, column in of_edges:
             own[places] = column
 

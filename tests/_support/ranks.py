@@ -36,6 +36,10 @@ class Meeting:
             barrier.abort()
 
 
+HALOS = 0.0, 0.2, 1.0, 9.0
+"""Shares of a halo: none, some nodes, as many edges as one's own, and all near ones."""
+
+
 class ThreadTransport:
     """Moves bytes between threads: every rank puts its parcels down, waits for all, and takes those that are for it."""
 
@@ -108,8 +112,8 @@ def run_ranks(size: int, work: Callable[[ThreadTransport], Any]) -> list[Any]:
 class Parts:
     """The parts of a graph in memory, cut by an array: what ``GraphParts`` is in files, written independently."""
 
-    def __init__(self, graph: Graph, owner: Sequence[int], size: int, edges: str = "in") -> None:
-        self.graph, self.owner, self.edges = graph, np.array(owner, np.int64), edges
+    def __init__(self, graph: Graph, owner: Sequence[int], size: int, edges: str = "in", halo: float = 0.2) -> None:
+        self.graph, self.owner, self.edges, self.halo = graph, np.array(owner, np.int64), edges, halo
         self.num_nodes, self.num_edges, self.num_parts = graph.num_nodes, graph.num_edges, size
         self.schema = graph.schema
         src, dst = (end.numpy() for end in graph.edges())
@@ -159,9 +163,8 @@ class Parts:
         """The graph as the rank of a transport holds it; a rank alone holds the graph itself."""
         if transport.size == 1:
             return self.graph
-        return DistributedGraph(
-            self, self.all[transport.rank], PeerGroup(transport.rank, transport.size, lambda: transport, self)
-        )
+        peers = PeerGroup(transport.rank, transport.size, lambda: transport, self)
+        return DistributedGraph(self, self.all[transport.rank], peers, self.halo)
 
     def run(self, work: Callable[[Graph, int], Any]) -> list[Any]:
         """Call ``work`` on every rank with its graph and its number; return the results."""

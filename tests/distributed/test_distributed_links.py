@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from _support.ranks import Parts, ThreadTransport, run_ranks
+from _support.ranks import HALOS, Parts, ThreadTransport, run_ranks
 from _support.sampler_families import EDGES, NODES, fingerprint, graph_of_all
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -111,7 +111,8 @@ def assert_same_links(make: Make, parts: Parts, calls: list[Call], seeds: list[l
 def some_parts(draw: Any, edges: str) -> Parts:
     size = draw(st.integers(1, 4))
     few = draw(st.lists(st.integers(0, size - 1), min_size=1, max_size=12))
-    return Parts(WHOLE, [few[(7 * v) % len(few)] for v in range(NODES)], size, edges)
+    owner, halo = [few[(7 * v) % len(few)] for v in range(NODES)], draw(st.sampled_from(HALOS))
+    return Parts(WHOLE, owner, size, edges, halo)
 
 
 @pytest.mark.parametrize("name", [*INWARD, *OUTWARD])

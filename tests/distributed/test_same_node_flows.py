@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from _support.ranks import Parts, ThreadTransport, run_ranks
+from _support.ranks import HALOS, Parts, ThreadTransport, run_ranks
 from _support.sampler_families import EDGES, FAMILIES, LAYERED, NODES, fingerprint, graph_of_all
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -55,13 +55,18 @@ def cuts(draw: Any, nodes: int = NODES) -> tuple[int, list[int]]:
 
 
 @pytest.mark.parametrize("name", DISTRIBUTED)
-@settings(max_examples=6)
-@given(cut=cuts(), seeds=st.lists(SEEDS, min_size=4, max_size=4), epoch=st.integers(0, 3))
+@settings(max_examples=8)
+@given(
+    cut=cuts(),
+    halo=st.sampled_from(HALOS),
+    seeds=st.lists(SEEDS, min_size=4, max_size=4),
+    epoch=st.integers(0, 3),
+)
 def test_every_family_draws_as_in_one_process(
-    name: str, cut: tuple[int, list[int]], seeds: list[list[int]], epoch: int
+    name: str, cut: tuple[int, list[int]], halo: float, seeds: list[list[int]], epoch: int
 ) -> None:
     size, owner = cut
-    parts = Parts(WHOLE, owner, size)
+    parts = Parts(WHOLE, owner, size, halo=halo)
     options = {"weight": "w"} if name in LAYERED and epoch % 2 else {}
     whole = FAMILIES[name](WHOLE, **options)
     seeds = [seeds_of(name, one) for one in seeds]
@@ -74,14 +79,14 @@ def test_every_family_draws_as_in_one_process(
     assert run_ranks(size, drawn) == expected
 
 
-@settings(max_examples=15)
+@settings(max_examples=40)
 @given(graphs(max_nodes=12, max_edges=40), st.data())
 def test_any_graph_any_cut_both_directions(graph: Graph, data: st.DataObject) -> None:
     size, owner = data.draw(cuts(graph.num_nodes))
     direction = data.draw(st.sampled_from(["in", "out"]))
     seeds = [data.draw(st.lists(st.integers(0, max(graph.num_nodes - 1, 0)), max_size=5 if graph.num_nodes else 0))
              for _ in range(size)]  # fmt: skip
-    parts = Parts(graph, owner, size, direction)
+    parts = Parts(graph, owner, size, direction, data.draw(st.sampled_from(HALOS)))
     expected = [called(NeighborSampler(graph, [2, 1, -1], direction=direction), one) for one in seeds]
     found = parts.run(lambda one, rank: called(NeighborSampler(one, [2, 1, -1], direction=direction), seeds[rank]))
     assert found == expected
@@ -108,14 +113,16 @@ class Half(Sampler):
 
 OWNER = [(3 * v) % 3 if v % 7 else 2 for v in range(NODES)]
 THREE = Parts(WHOLE, OWNER, 3)
+NEAR = {halo: Parts(WHOLE, OWNER, 3, halo=halo) for halo in HALOS}
 BATCHES = [[1, 2, 3, 40], [], [7, 7, 9]]
 
 
 @pytest.mark.parametrize("kind", [Half, HalfOfAll])
 @pytest.mark.parametrize("weight", [None, "w"])
-def test_a_sampler_of_the_users_own(kind: type[Sampler], weight: str | None) -> None:
+@pytest.mark.parametrize("halo", HALOS)
+def test_a_sampler_of_the_users_own(kind: type[Sampler], weight: str | None, halo: float) -> None:
     expected = [called(kind(WHOLE, 2, weight=weight), seeds) for seeds in BATCHES]
-    assert run_ranks(3, lambda t: called(kind(THREE.on(t), 2, weight=weight), BATCHES[t.rank])) == expected
+    assert NEAR[halo].run(lambda graph, rank: called(kind(graph, 2, weight=weight), BATCHES[rank])) == expected
 
 
 def test_induced_edges_come_from_their_owners() -> None:
@@ -126,7 +133,8 @@ def test_induced_edges_come_from_their_owners() -> None:
     assert THREE.run(drawn) == [drawn(WHOLE, rank) for rank in range(3)]
 
 
-def test_edges_left_out_and_filters() -> None:
+@pytest.mark.parametrize("halo", HALOS)
+def test_edges_left_out_and_filters(halo: float) -> None:
     left = [[0, 5, 17, 400], [], list(range(0, EDGES, 2))]
     mask = np.arange(EDGES) % 3 > 0
 
@@ -144,7 +152,7 @@ def test_edges_left_out_and_filters() -> None:
     def drawn(graph: Graph, rank: int) -> list[str]:
         return [called(sampler.without_edges(left[rank]), BATCHES[rank]) for sampler in kinds(graph)]
 
-    assert THREE.run(drawn) == [drawn(WHOLE, rank) for rank in range(3)]
+    assert NEAR[halo].run(drawn) == [drawn(WHOLE, rank) for rank in range(3)]
 
 
 def test_batches_of_different_numbers_meet_in_one_exchange() -> None:
@@ -261,7 +269,8 @@ def test_any_graph_any_cut_any_walk(graph: Graph, data: st.DataObject) -> None:
     size = data.draw(st.integers(1, 4))
     few = data.draw(st.lists(st.integers(0, size - 1), min_size=1, max_size=7))
     direction = data.draw(st.sampled_from(["in", "out"]))
-    parts = Parts(graph, [few[v % len(few)] for v in range(graph.num_nodes)], size, direction)
+    owner, halo = [few[v % len(few)] for v in range(graph.num_nodes)], data.draw(st.sampled_from(HALOS))
+    parts = Parts(graph, owner, size, direction, halo)
     options: dict[str, Any] = {
         "num_walks": data.draw(st.integers(1, 6)), "walk_length": data.draw(st.integers(1, 4)),
         "restart": data.draw(st.sampled_from([0, 0.3, 1])), "num_neighbors": data.draw(st.sampled_from([-1, 1, 3])),
@@ -291,20 +300,25 @@ def test_filters_and_both_hubs_of_a_batch() -> None:
     assert_same_walks(graph, parts, make, [[1, 2, 40], [], list(range(30))], [[3, 17], list(range(100)), []])
 
 
-def test_four_exchanges_a_step_and_nodes_asked_about_once() -> None:
-    # all 50 walks from node 0 stand at node 1 after their first step: it is asked about once
+@pytest.mark.parametrize(("halo", "exchanges"), [(0, 5), (1, 1)])
+def test_walks_ask_only_where_they_leave_what_is_near(halo: float, exchanges: int) -> None:
+    # all 50 walks from node 0 stand at node 1 after their first step: it is asked about once, first for its degree and
+    # then for a neighbour; an exchange for each question and answer, and one at the end
     graph = Graph.from_edges([1, 0], [0, 1])
-    parts = Parts(graph, [0, 1], 2)
+    parts = Parts(graph, [0, 1], 2, halo=halo)
 
     def drawn(transport: ThreadTransport) -> tuple[int, dict[str, int]]:
         held = parts.on(transport)
         sampler, counters = RandomWalkSampler(held, 1, num_walks=50, walk_length=3, restart=0), held.peers.counters
-        before = counters.exchanges
+        before, counters.by_kind = counters.exchanges, {}
         sampler([0] if transport.rank == 0 else [])
         return counters.exchanges - before, counters.by_kind
 
     (first, sent), (second, answered) = run_ranks(2, drawn)
-    assert first == second == 4 * 3
+    assert first == second == exchanges
+    if halo:
+        assert sum(sent.values()) == sum(answered.values()) == 0
+        return
     asked = sent["degrees of nodes where walks are: questions"]
     # the node where all walks stand, in 4 bytes, beside an array without edges left out; not 50 nodes
     assert 0 < asked < 50 * 4
@@ -321,7 +335,7 @@ def test_a_failure_on_one_rank_reaches_the_others() -> None:
             with pytest.raises(IndexError):
                 sampler([1])
         else:
-            with pytest.raises(PeerError, match="rank 1 failed while this one was at degrees of nodes"):
+            with pytest.raises(PeerError, match="rank 1 failed while this one was at edges drawn, round 1"):
                 sampler([2])
 
     run_ranks(3, drawn)

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import torch
 from _support.partition_tools import check_parts, cut_into
-from _support.ranks import Parts, ThreadTransport, run_ranks
+from _support.ranks import HALOS, Parts, ThreadTransport, run_ranks
 from _support.sampler_families import fingerprint
 from _support.typed_nn import typed_graph
 from hypothesis import given, settings
@@ -140,7 +140,8 @@ def test_any_graph_any_cut(graph: Graph, data: st.DataObject) -> None:
     size = data.draw(st.integers(1, 4))
     few = data.draw(st.lists(st.integers(0, size - 1), min_size=1, max_size=7))
     direction = data.draw(st.sampled_from(["in", "out"]))
-    parts = Parts(with_columns(graph), [few[v % len(few)] for v in range(graph.num_nodes)], size, direction)
+    owner, halo = [few[v % len(few)] for v in range(graph.num_nodes)], data.draw(st.sampled_from(HALOS))
+    parts = Parts(with_columns(graph), owner, size, direction, halo)
     some = st.lists(st.integers(0, max(graph.num_nodes - 1, 0)), max_size=5 if graph.num_nodes else 0)
     seeds = [data.draw(some) for _ in range(size)]
 

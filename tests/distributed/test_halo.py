@@ -1,0 +1,109 @@
+"""A halo has the edges that it should have, and draws from it make no needless exchange."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from _support.ranks import HALOS, Parts, run_ranks
+from _support.sampler_families import NODES, fingerprint, graph_of_all
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nodeflow import Graph, NeighborSampler
+from nodeflow.distributed import DistributedGraph, partition_graph
+from nodeflow.testing import graphs
+
+WHOLE = graph_of_all()
+OWNER = np.arange(NODES) // (NODES // 2)
+OWN = [[v for v in range(NODES) if OWNER[v] == rank] for rank in range(2)]
+
+
+def edges_near(graph: Graph) -> dict[int, list[tuple[int, int]]]:
+    """The edges that draws find here: neighbour and id, by node."""
+    held, direction = graph.near.held, graph.parts.edges  # type: ignore[attr-defined]
+    indptr, ends, ids = held.csc() if direction == "in" else held.csr()
+    ids = np.arange(len(ends)) if ids is None else ids
+    pairs = list(zip(ends.tolist(), held.whole.edge_ids_of(ids.astype(np.int64)).tolist(), strict=True))
+    return {int(v): pairs[indptr[i] : indptr[i + 1]] for i, v in enumerate(held.masters)}
+
+
+@settings(max_examples=40)
+@given(graphs(max_nodes=12, max_edges=40), st.data())
+def test_a_halo_has_the_nodes_that_own_edges_lead_to_most_often_for_their_size(
+    graph: Graph, data: st.DataObject
+) -> None:
+    size, direction = data.draw(st.integers(2, 3)), data.draw(st.sampled_from(["in", "out"]))
+    owner = np.array([data.draw(st.integers(0, size - 1)) for _ in range(graph.num_nodes)], np.int64)
+    halo = data.draw(st.sampled_from(HALOS))
+    src, dst = (ends.tolist() for ends in graph.edges())
+    near_end, far_end = (dst, src) if direction == "in" else (src, dst)
+    every = {v: sorted((far_end[e], e) for e in range(graph.num_edges) if near_end[e] == v)
+             for v in range(graph.num_nodes)}  # fmt: skip
+
+    def work(one: Graph, rank: int) -> None:
+        own = [v for v in range(graph.num_nodes) if owner[v] == rank]
+        uses = {v: sum(u == v for w in own for u, _ in every[w]) for v in range(graph.num_nodes) if owner[v] != rank}
+        room, expected = int(halo * sum(len(every[v]) for v in own)), set(own)
+        for v in sorted((v for v in uses if uses[v] and halo), key=lambda v: (-uses[v] / max(len(every[v]), 1), v)):
+            room -= len(every[v])
+            if room < 0:
+                break
+            expected.add(v)
+        found = edges_near(one)
+        assert {v: sorted(pairs) for v, pairs in found.items()} == {v: every[v] for v in sorted(expected)}
+        assert list(found) == sorted(expected)
+        # and left-out edges are found among them
+        near = one.near.held
+        wanted = np.array([e for e in range(graph.num_edges) if e % 2], np.int64)
+        here = {e for pairs in found.values() for _, e in pairs}
+        assert set(near.whole.edge_ids_of(near.edges_here(wanted)).tolist()) == here & set(wanted.tolist())
+
+    Parts(graph, owner, size, direction, halo).run(work)
+
+
+@pytest.mark.parametrize(("halo", "seeds", "exchanges"), [
+    (9, OWN, 1),  # all that two flows from own seeds need: nobody asks
+    (0, OWN, 2),  # the second flow asks and is answered
+    (0, OWN[::-1], 4),  # both flows ask
+    (9, [[], []], 1),
+])  # fmt: skip
+def test_exchanges_of_two_flows(halo: float, seeds: list[list[int]], exchanges: int) -> None:
+    def work(graph: Graph, rank: int) -> int:
+        sampler, counters = NeighborSampler(graph, [3, 3]), graph.peers.counters
+        before, sent = counters.exchanges, counters.bytes_sent
+        batch = sampler(seeds[rank])
+        assert fingerprint(batch) == fingerprint(NeighborSampler(WHOLE, [3, 3])(seeds[rank]))
+        assert (counters.bytes_sent == sent) == (exchanges == 1)
+        return counters.exchanges - before
+
+    assert Parts(WHOLE, OWNER, 2, halo=halo).run(work) == [exchanges] * 2
+
+
+def test_columns_that_are_set_later_are_those_that_are_drawn_with() -> None:
+    column, other = torch.rand(WHOLE.num_edges), torch.rand(WHOLE.num_edges)
+
+    def fingerprints(graph: Graph, rank: int) -> list[str]:
+        found = []
+        for weight in (column, other, other.clone().mul_(2)):
+            graph.edata["new"] = weight
+            found.append(fingerprint(NeighborSampler(graph, [2, 2], prob="new", weight="new")(OWN[rank])))
+        return found
+
+    expected = [fingerprints(graph_of_all(), rank) for rank in range(2)]
+    assert Parts(WHOLE, OWNER, 2, halo=1).run(fingerprints) == expected
+
+
+@pytest.mark.parametrize(("halo", "error"), [(-0.5, ValueError), (float("nan"), ValueError), ("all", TypeError)])
+def test_a_halo_is_a_number_from_0(halo: object, error: type[Exception], tmp_path: Path) -> None:
+    partition_graph(WHOLE, tmp_path / "parts", 1, method="ranges", progress=False)
+    with pytest.raises(error, match=r"halo must be a number|halo must be finite and at least 0"):
+        DistributedGraph.open(tmp_path / "parts", halo=halo)  # type: ignore[arg-type]
+
+
+def test_without_a_halo_a_graph_is_near_itself() -> None:
+    for lie, halo in (("in", 0), ("any", 1)):
+        parts = Parts(WHOLE, OWNER, 2, lie, halo)
+        assert run_ranks(2, lambda t, parts=parts: (one := parts.on(t)).near is one) == [True, True]
