@@ -31,8 +31,8 @@ class Edges(Frozen):
     numpy arrays. ``patch`` says which edges are left out for one batch (see ``without``), None for none. In a part of a
     graph that lies on several processes, rows are those of the nodes whose edges are here, edge ids are those of the
     part, and ``whole`` says what ids both have in the whole graph. ``node_rows`` says which rows a node has here,
-    ``whole_rows`` which it has in the whole graph. ``form`` says how draws along them run, and ``arrays`` are its arrays
-    of the edges.
+    ``whole_rows`` which it has in the whole graph. ``form`` says how draws along them run, and ``arrays`` are its
+    arrays of the edges.
 
     Args:
         indptr: integers ``[rows + 1]``, non-decreasing, from 0 to the number of edges.

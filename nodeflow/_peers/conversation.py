@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import NamedTuple
 
 import numpy as np
@@ -52,14 +53,30 @@ class Conversation:
     def __init__(self, what: str, rank: int, size: int, meet: Meet, counters: Counters) -> None:
         self._what, self._rank, self._size, self._meet, self._counters = what, rank, size, meet, counters
         self._calls, self._open = list[_Call](), list[_Question]()
-        self._settled = self._ended = False  # nothing will be asked here; nor anywhere
-        self._rounds = 0
+        self._settled = self._ended = False  # nothing more will be asked here; nor anywhere
+        self._rounds = self._parts = 0
+        self._last = False
+
+    @property
+    def over(self) -> bool:
+        """Whether the call that was said to be the last has been answered everywhere: no process waits."""
+        return self._last and self._ended
+
+    @contextmanager
+    def part(self) -> Iterator[None]:
+        """Enter a part of the conversation: what is its last call is not that of the whole."""
+        self._parts += 1
+        try:
+            yield
+        finally:
+            self._parts -= 1
 
     def ask(self, what: str, parcels: Sequence[Sequence[Array]], answer: Answer, *, last: bool) -> list[list[Array]]:
         """See ``Peers.ask``."""
         if self._settled:  # what was said to be the last call was not
             self.settle()
-        call, self._settled = len(self._calls), last
+        call, self._ended = len(self._calls), False
+        self._settled = self._last = last and not self._parts
         self._calls.append(_Call(what, answer))
         own, answers = parcels[self._rank], [list[Array]() for _ in parcels]
         if own:
@@ -67,6 +84,7 @@ class Conversation:
         asked = {r: pack(parcel) for r, parcel in enumerate(parcels) if len(parcel) and r != self._rank}
         waiting = set(asked)
         self._count(what, "questions", asked)
+        self._count(what, "answers", {})
         while waiting:
             for rank, arrays in self._round(call, asked).items():
                 answers[rank] = arrays
@@ -80,7 +98,7 @@ class Conversation:
         while self._calls and not self._ended:
             self._round(_NO_CALL, {})
         self._calls.clear()
-        self._settled = self._ended = False
+        self._settled, self._ended = False, True
 
     def _round(self, call: int, asked: Mapping[int, Bytes]) -> dict[int, list[Array]]:
         """Send questions, and answers to those of earlier rounds; return the answers that came."""

@@ -7,7 +7,7 @@ import os
 import pickle
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from functools import cached_property
 from itertools import compress
 from time import perf_counter
@@ -93,43 +93,45 @@ class PeerGroup(Peers):
     def ask(
         self, what: str, parcels: Sequence[Sequence[Array]], answer: Answer, *, last: bool = False
     ) -> list[list[Array]]:
-        if (talk := self._state.talk) is not None:
-            return talk.ask(what, parcels, answer, last=last)
-        with self.conversation(what):
-            return self.ask(what, parcels, answer, last=True)
+        state = self._state
+        if state.talk is None:
+            with self.conversation(what):
+                return self.ask(what, parcels, answer, last=True)
+        begun = state.exchanges
+        answers = state.talk.ask(what, parcels, answer, last=last)
+        state.exchanges = max(state.exchanges, begun + 2)  # a question and an answer, for ``together``
+        return answers
 
     @contextmanager
     def conversation(self, what: str) -> Iterator[None]:
-        self._settle()
-        outer = self._state.talk
-        talk = self._state.talk = Conversation(what, self.rank, self.size, self._counted, self.counters)
+        state = self._state
+        if state.talk is not None:
+            with state.talk.part():
+                yield
+            return
+        talk = state.talk = Conversation(what, self.rank, self.size, self._counted, self.counters)
         try:
-            with self.together(what):
+            with self._telling(what, lambda: not talk.over):
                 yield
                 talk.settle()
         finally:
-            self._state.talk = outer
+            state.talk = None
 
     def _settle(self) -> None:
         """Let all processes come here before they exchange anything else: what they ask in a conversation may wait."""
         if self._state.talk is not None:
             self._state.talk.settle()
 
-    def fetch(
-        self,
-        what: str,
-        ids: Ints,
-        owners: Callable[[Ints], Ints],
-        held: Callable[[Ints], Tensor],
-        before: Callable[[Ints], None] | None = None,
-    ) -> Tensor:
+    def asked(self, what: str, ids: Ints, owners: Callable[[Ints], Ints]) -> Ints:
+        distinct = np.unique(ids)
+        wanted = self.exchange(what, Routes(owners(distinct), self.size).parcels(distinct))
+        return np.unique(np.concatenate([ids[:0], *(array for (array,) in filter(None, wanted))]))
+
+    def fetch(self, what: str, ids: Ints, owners: Callable[[Ints], Ints], held: Callable[[Ints], Tensor]) -> Tensor:
         distinct, index = _distinct(ids)
         routes = Routes(owners(distinct), self.size)
-        questions = self.exchange(f"ids of {what}", routes.parcels(distinct))
-        if before is not None:
-            before(np.unique(np.concatenate([part[0] for part in questions if part] or [distinct[:0]])))
-        answers = [to_arrays(held(part[0])) if part else [] for part in questions]
-        received = self.exchange(f"rows of {what}", answers)
+        # often the last question of a batch
+        received = self.ask(what, routes.parcels(distinct), lambda ids: to_arrays(held(ids)), last=True)
         # no rows, but their shape and type: needed to read answers, and the result where no id is asked for
         rows = empty = held(distinct[:0]).cpu()
         if len(ids):
@@ -222,9 +224,13 @@ class PeerGroup(Peers):
         """A parcel for each process with nothing in it."""
         return [_NO_BYTES] * self.size
 
-    @contextmanager
-    def together(self, what: str, exchanges: int = MANY) -> Iterator[None]:
+    def together(self, what: str, exchanges: int = MANY) -> AbstractContextManager[None]:
         begun = self._state.exchanges
+        return self._telling(what, lambda: self._state.exchanges - begun < exchanges)
+
+    @contextmanager
+    def _telling(self, what: str, others_wait: Callable[[], bool]) -> Iterator[None]:
+        """Tell the other processes of an error, as long as they wait."""
         try:
             yield
         except PeerError:
@@ -232,7 +238,7 @@ class PeerGroup(Peers):
             raise
         except Exception as error:
             # an enclosing operation need not send it again
-            if self._state.exchanges - begun < exchanges and not is_heard_by_all(error):
+            if others_wait() and not is_heard_by_all(error):
                 self._tell(what, error)
             raise
 

@@ -104,28 +104,23 @@ class Peers:
     def conversation(self, what: str) -> AbstractContextManager[None]:
         """Begin a number of calls of ``ask``, of which a process that asks no other one does not wait for the others.
 
-        Every process makes the same calls, in the same order. A call of ``ask`` alone is a conversation of its own.
+        Every process makes the same calls, in the same order. A call of ``ask`` alone is a conversation of its own, and
+        one inside another is a part of it.
         """
         return _NOTHING
 
-    def fetch(
-        self,
-        what: str,
-        ids: Ints,
-        owners: Callable[[Ints], Ints],
-        held: Callable[[Ints], Tensor],
-        before: Callable[[Ints], None] | None = None,
-    ) -> Tensor:
-        """Return the rows ``ids``, ``[len(ids), ...]``, in two exchanges; an id that is repeated travels once.
+    def asked(self, what: str, ids: Ints, owners: Callable[[Ints], Ints]) -> Ints:
+        """Ask the owners of ids for them; return the ids that all processes ask this one for, distinct, ascending."""
+        return np.unique(ids)
+
+    def fetch(self, what: str, ids: Ints, owners: Callable[[Ints], Ints], held: Callable[[Ints], Tensor]) -> Tensor:
+        """Return the rows ``ids``, ``[len(ids), ...]``, by a call of ``ask``; an id that is repeated travels once.
 
         Args:
             ids: those that this process asks for, which may be none.
             owners: says which process holds each of some ids.
             held: returns rows that this process holds, by parent id.
-            before: called with all ids that are asked of this process, distinct, before ``held``. It may exchange.
         """
-        if before is not None:
-            before(np.unique(ids))
         return held(ids)
 
     def send(

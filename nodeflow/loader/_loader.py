@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator, Mapping
-from contextlib import closing
+from contextlib import closing, nullcontext
 from functools import partial
 from time import perf_counter
 from typing import Any
@@ -347,12 +347,16 @@ class NodeFlowLoader(Epochs):
 
     def _draw(self, share: Share, epoch: int, number: int, inputs: Any, ndata: NamesLike) -> Timed:
         # the thread that draws ahead has a channel of its own to the other processes
-        with self.sampler.graph.peers.using(self._channel):
+        peers = self.sampler.graph.peers
+        with peers.using(self._channel):
             begun = perf_counter()
-            batch = self._drawn(share, epoch, number, inputs)
-            drawn = perf_counter()
-            if ndata is not None or self.edata is not None:
-                batch.copy_from_parent(ndata, self.edata)
+            copies = ndata is not None or self.edata is not None
+            # with columns, the edges are not the last that is asked for
+            with peers.conversation("a batch") if copies else nullcontext():
+                batch = self._drawn(share, epoch, number, inputs)
+                drawn = perf_counter()
+                if copies:
+                    batch.copy_from_parent(ndata, self.edata)
             batch.seed_data.update({name: take_rows(column, share.own) for name, column in self.seed_data.items()})
             batch = batch.pin_memory() if self.pin_memory else batch
             return batch, drawn - begun, perf_counter() - drawn

@@ -16,7 +16,7 @@ from nodeflow._base.types import Array, EdgeFilter, IdsLike
 from nodeflow._edges.columns import EdgeMask, edge_mask, edge_numbers
 from nodeflow._edges.numbering import Numbering
 from nodeflow._peers.held import together
-from nodeflow._rows.rows import Rows, is_sparse, put_rows, take_rows, zero_rows
+from nodeflow._rows.rows import Rows, is_sparse, put_rows, take_rows
 from nodeflow.flow import EdgeColumns, FullFlow, Layer
 from nodeflow.graph import Frame, Graph
 from nodeflow.ops import Structure
@@ -148,7 +148,7 @@ class Propagation(Frozen):
         return self.plan.reduced(self._sums.at(self.graph.held.of_all_nodes(h), None))
 
     def sums_at(self, h: Tensor | Rows, nodes: Ints) -> Tensor:
-        """Return the sums at any ``nodes``, trusted parent ids, computed by their owners; in four exchanges.
+        """Return the sums at any ``nodes``, trusted parent ids, computed by their owners; in five exchanges.
 
         ``h`` are the rows of the nodes that this process owns; nodes may differ between processes. For edges that lie
         with their destinations. Rows of neighbours travel, each once to a process.
@@ -157,25 +157,22 @@ class Propagation(Frozen):
         # all rows are here: below, those of the neighbours are copied
         if peers.size == 1:
             return self._sums.at(h, nodes)
-        at, sums = np.zeros(0, np.int64), zero_rows(h, 0)
+        at = np.sort(places(peers.asked("ids of sums", nodes, peers.owners)))
+        near = self._sums.needed(at)
+        own, others = near[near < self.plan.num_masters], near[near >= self.plan.num_masters]
 
         def own_rows(ids: Ints) -> Tensor:
             return take_rows(h, torch.from_numpy(places(ids)))
 
-        def compute(wanted: Ints) -> None:
-            nonlocal at, sums
-            at = np.sort(places(wanted))
-            near = self._sums.needed(at)
-            own, others = near[near < self.plan.num_masters], near[near >= self.plan.num_masters]
-            brought = peers.fetch("rows of neighbours", self.plan.nodes[others], peers.owners, own_rows)
-            parts = [(take_rows(h, torch.from_numpy(own)).cpu(), own), (brought, others)]
-            # rows that are not needed are never touched, so they take no memory
-            sums = self._sums.at(put_rows(parts, len(self.plan.nodes)), at)
+        brought = peers.fetch("rows of neighbours", self.plan.nodes[others], peers.owners, own_rows)
+        parts = [(take_rows(h, torch.from_numpy(own)).cpu(), own), (brought, others)]
+        # rows that are not needed are never touched, so they take no memory
+        sums = self._sums.at(put_rows(parts, len(self.plan.nodes)), at)
 
         def held(ids: Ints) -> Tensor:
             return take_rows(sums, torch.from_numpy(np.searchsorted(at, places(ids))))
 
-        fetched = peers.fetch("sums", nodes, peers.owners, held, before=compute)
+        fetched = peers.fetch("sums", nodes, peers.owners, held)
         return fetched.to(h.device) if isinstance(h, Tensor) else fetched
 
     def flow(self, start: int, stop: int, device: torch.device | str = "cpu") -> FullFlow:

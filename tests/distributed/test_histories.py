@@ -149,8 +149,8 @@ def test_rows_travel_once_and_only_to_their_owners(graph: Graph, rank: int) -> N
     history, counters = history_of(graph, {1: 2}), graph.peers.counters
     history.rows(1, [5, 1, 1, 5, 5])  # 5 is rank 2's, 1 is rank 0's
     asked = [1, 2, 1][rank]
-    assert counters.by_kind["ids of rows of layer 1 of the history"] == asked * (head + 8)
-    assert counters.by_kind["rows of rows of layer 1 of the history"] == [2, 0, 2][rank] * (head + 8 + 16)
+    assert counters.by_kind["rows of layer 1 of the history: questions"] == asked * (head + 8)
+    assert counters.by_kind["rows of layer 1 of the history: answers"] == [2, 0, 2][rank] * (head + 8 + 16)
     history.write(1, [5, 1], torch.ones(2, 2, dtype=torch.float64))
     history.commit()
     sent = counters.by_kind["rows that were pushed"]

@@ -78,9 +78,9 @@ def test_a_hot_set_on_every_rank_saves_rows_that_travel() -> None:
         for cached in (False, True):
             if cached:
                 graph.ndata["x"] = storage.Cached(rows, heat, memory=kept * WHOLE.ndata["x"][0].nbytes)
-            begun = graph.peers.counters.by_kind.get("rows of node column x", 0)
+            begun = graph.peers.counters.by_kind.get("node column x: answers", 0)
             found = [fingerprint(batch) for batch in made(graph)]
-            sent = graph.peers.counters.by_kind["rows of node column x"] - begun
+            sent = graph.peers.counters.by_kind["node column x: answers"] - begun
             results.setdefault((transport.rank, cached), sent)
         return found
 
@@ -102,10 +102,10 @@ def test_rows_on_the_wire_are_those_that_others_hold() -> None:
     head = 8 * 3  # type, dimensions, length
     for rank, sent in enumerate(run_ranks(3, drawn)):
         asked = {0: [3], 1: [3, 1], 2: [1]}[rank]
-        assert sent["ids of node column x"] == sum(head + 8 * count for count in asked)
+        assert sent["node column x: questions"] == sum(head + 8 * count for count in asked)
         row = WHOLE.ndata["x"].itemsize * 2
         given = {0: 2 * [1], 1: [], 2: 2 * [3]}[rank]
-        assert sent["rows of node column x"] == sum(head + 8 + row * count for count in given)
+        assert sent["node column x: answers"] == sum(head + 8 + row * count for count in given)
 
 
 @PARTS.on_every_rank

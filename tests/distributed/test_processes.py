@@ -105,8 +105,8 @@ def test_faults_that_a_process_survives_are_errors_on_all_and_the_next_draw_is_r
         "another timeout": "ValueError: what is opened must be .* timeout is 50.0 on rank 0 and 51.0 on rank 1",
         "missing part": "PeerError: rank 1 failed while this one was at what is opened: ValueError: part 1 is missing",
         "wrong number": "ValueError: .*-two has 2 parts, but there are 3 processes; start 2 of them",
-        "elsewhere": "PeerError: rank 1 is at another exchange: ids of node column x there, edges drawn, round 1",
-        "wrong id": "PeerError: rank 1 failed .* at ids of node column x: IndexError: .* 1000, .* go from 0 to 59",
+        "elsewhere": "PeerError: rank 1 is at another exchange: node column x, round 1 there, edges drawn, round 1",
+        "wrong id": "PeerError: rank 1 failed .* at node column x, round 1: IndexError: .* 1000, .* go from 0 to 59",
         "another seed": "ValueError: settings of NeighborSampler must be the same .* seed is 0 on rank 0 and 1 on r",
         "raises in a draw": "PeerError: rank 1 failed while this one was at edges drawn, round .",
     }
