@@ -52,11 +52,20 @@ def gather_rows(words, width, ids, out):
 
 @njit(nogil=True, cache=True)
 def copy_rows(words, width, source, out, target):
-    """Copy row ``source[i]`` to row ``target[i]`` of ``out``, for all i."""
-    for i in range(source.shape[0]):
-        begin, to = source[U64(i)] * width, target[U64(i)] * width
-        for c in range(width):
-            out[U64(to + c)] = words[U64(begin + c)]
+    """Copy row ``source[i]`` to row ``target[i]`` of ``out``, for all i; rows are prefetched."""
+    n, line = source.shape[0], _LINE // words.itemsize
+    ahead = max(2, min(16, _LINES // (width // line + 1)))
+    for late in range(n + ahead):
+        if late < n:
+            begin = source[U64(late)] * width
+            for c in range(0, width, line):
+                prefetch(words, begin + c)
+            prefetch(words, begin + width - 1)
+        i = late - ahead
+        if i >= 0:
+            begin, to = source[U64(i)] * width, target[U64(i)] * width
+            for c in range(width):
+                out[U64(to + c)] = words[U64(begin + c)]
 
 
 @njit(nogil=True, cache=True)

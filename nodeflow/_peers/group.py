@@ -21,9 +21,10 @@ from nodeflow._base.checks import Ints
 from nodeflow._base.types import Array
 from nodeflow._peers.conversation import Conversation, kind_of
 from nodeflow._peers.packed import pack, unpack
-from nodeflow._peers.peers import MANY, Answer, Facts, Peers
+from nodeflow._peers.peers import MANY, Answer, Facts, Located, Peers
 from nodeflow._peers.routes import Routes
 from nodeflow._peers.transport import Bytes, GroupTransport, PeerError
+from nodeflow._rows.pieces import Piece, distinct_in_place, put_pieces
 from nodeflow._rows.rows import as_array, fetch_rows, from_arrays, from_numpy, take_rows, to_arrays
 from nodeflow._runtime import process
 
@@ -127,18 +128,26 @@ class PeerGroup(Peers):
         wanted = self.exchange(what, Routes(owners(distinct), self.size).parcels(distinct))
         return np.unique(np.concatenate([ids[:0], *(array for (array,) in filter(None, wanted))]))
 
-    def fetch(self, what: str, ids: Ints, owners: Callable[[Ints], Ints], held: Callable[[Ints], Tensor]) -> Tensor:
-        distinct, index = _distinct(ids)
-        routes = Routes(owners(distinct), self.size)
+    def pieces(self, what: str, ids: Ints, owners: Callable[[Ints], Ints], held: Located) -> list[Piece]:
+        def located(ids: Ints, to: Ints) -> Piece:
+            rows, at = held(ids)
+            return Piece(rows.cpu(), at, to)
+
+        routes = Routes(owners(ids), self.size)
+        parcels, own, empty = routes.parcels(ids), routes.to(self.rank), located(ids[:0], ids[:0]).copied()
+        # rows of this process stay where they are; found before the others are asked, so that all hear of an error
+        pieces = [located(part, own) for part in parcels[self.rank]]
+        parcels[self.rank] = []
         # often the last question of a batch
-        received = self.ask(what, routes.parcels(distinct), lambda ids: to_arrays(held(ids)), last=True)
-        # no rows, but their shape and type: needed to read answers, and the result where no id is asked for
-        rows = empty = held(distinct[:0]).cpu()
-        if len(ids):
-            rows = routes.joined([from_arrays(arrays, empty) if arrays else None for arrays in received])
-        if index is not None:
-            rows = fetch_rows(rows, torch.from_numpy(index))
-        return rows
+        answers = self.ask(what, parcels, lambda ids: to_arrays(located(ids, ids).copied()), last=True)
+        arrived = [(from_arrays(arrays, empty), routes.to(r)) for r, arrays in enumerate(answers) if arrays]
+        return [*pieces, *(Piece(rows, None, to) for rows, to in arrived)]
+
+    def fetch(self, what: str, ids: Ints, owners: Callable[[Ints], Ints], held: Callable[[Ints], Tensor]) -> Tensor:
+        distinct, index = distinct_in_place(ids)
+        pieces = self.pieces(what, distinct, owners, lambda ids: (held(ids), None))
+        rows = put_pieces(pieces, len(distinct), held(distinct[:0]).cpu())
+        return rows if index is None else fetch_rows(rows, torch.from_numpy(index))
 
     def send(
         self, what: str, facts: Array, columns: Sequence[tuple[Ints, Tensor]]
@@ -373,11 +382,3 @@ def _pieces(gradients: Sequence[Tensor]) -> list[list[Tensor]]:
     for i, each in enumerate(gradients):
         together.setdefault((each.dtype, each.device) if each.numel() < _SMALL else i, []).append(each)
     return list(together.values())
-
-
-def _distinct(ids: Ints) -> tuple[Ints, Ints | None]:
-    """Ids without repeats, and where each is among them; None where nothing repeats (the nodes of a layer, say)."""
-    ordered = np.sort(ids)  # a fraction of the time of an inverse, which is seldom needed
-    if (ordered[1:] != ordered[:-1]).all():
-        return ids, None
-    return np.unique(ids, return_inverse=True)

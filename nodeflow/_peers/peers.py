@@ -15,11 +15,14 @@ from torch import Tensor, nn
 
 from nodeflow._base.checks import Ints
 from nodeflow._base.types import Array
+from nodeflow._rows.pieces import Piece
 
 _T = TypeVar("_T")
 MANY = 2**31
 Facts = Mapping[str, str] | Callable[[], Mapping[str, str]]
 """Values by name, or a function that returns them; a single process never calls it."""
+Located = Callable[[Ints], tuple[Tensor, Ints | None]]
+"""Takes ids, and returns rows that are held and which of them have these ids; None: they are those, in turn."""
 Answer = Callable[..., Sequence[Array]]
 """Takes the arrays of a question, and returns those of the answer."""
 _NOTHING: AbstractContextManager[None] = nullcontext()
@@ -113,13 +116,20 @@ class Peers:
         """Ask the owners of ids for them; return the ids that all processes ask this one for, distinct, ascending."""
         return np.unique(ids)
 
-    def fetch(self, what: str, ids: Ints, owners: Callable[[Ints], Ints], held: Callable[[Ints], Tensor]) -> Tensor:
-        """Return the rows ``ids``, ``[len(ids), ...]``, by a call of ``ask``; an id that is repeated travels once.
+    def pieces(self, what: str, ids: Ints, owners: Callable[[Ints], Ints], held: Located) -> list[Piece]:
+        """Return the rows of distinct ids by a call of ``ask``, those of this process where they lie.
 
         Args:
             ids: those that this process asks for, which may be none.
             owners: says which process holds each of some ids.
-            held: returns rows that this process holds, by parent id.
+            held: says where rows are that this process holds, by parent id.
+        """
+        return [Piece(*held(ids), np.arange(len(ids)))]
+
+    def fetch(self, what: str, ids: Ints, owners: Callable[[Ints], Ints], held: Callable[[Ints], Tensor]) -> Tensor:
+        """Return the rows ``ids``, ``[len(ids), ...]``, by a call of ``ask``; an id that is repeated travels once.
+
+        ``ids`` and ``owners`` are as for ``pieces``; ``held`` returns rows that this process holds, by parent id.
         """
         return held(ids)
 

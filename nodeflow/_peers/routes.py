@@ -11,7 +11,6 @@ from torch import Tensor
 from nodeflow import _kernels as kernels
 from nodeflow._base.checks import Ints
 from nodeflow._base.types import Array
-from nodeflow._rows.rows import put_rows
 
 
 class Routes:
@@ -47,11 +46,6 @@ class Routes:
         place: Ints = np.empty_like(self.order)
         place[self.order] = np.arange(len(self.order))
         return place
-
-    def joined(self, answers: Sequence[Tensor | None]) -> Tensor:
-        """Return the answers ``[k, ...]`` in the order of the entries, from those of each process, or None of one."""
-        parts = [(answer, self.to(r)) for r, answer in enumerate(answers) if answer is not None]
-        return parts[0][0] if len(parts) == 1 else put_rows(parts, len(self.order))
 
     def joined_array(self, answers: Sequence[Array]) -> Ints:
         """Return whole numbers ``[k]`` in the order of the entries, from those of the processes with entries."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
 from typing import Any
 
@@ -19,6 +19,7 @@ from nodeflow._peers.held import Held, WholeIds
 from nodeflow._peers.peers import Peers
 from nodeflow._peers.routes import narrowed
 from nodeflow._rows.base import RowsBase, with_stored
+from nodeflow._rows.pieces import Piece, distinct_in_place, put_pieces
 from nodeflow._rows.rows import Rows, fetch_rows, layout_of
 from nodeflow._schema.schema import Relation
 from nodeflow.graph import GraphFrame, OfType
@@ -223,12 +224,30 @@ class DistributedRows(RowsBase):
         with self._peers.together(self._what, exchanges=2):
             return super().fetch(ids, out)
 
+    def pieces(self, ids: Ints) -> list[Piece]:
+        """Return the rows ``ids``, those of this process where they lie; collective."""
+        distinct, index = distinct_in_place(ids)
+        with self._peers.together(self._what, exchanges=2):
+            pieces = self._peers.pieces(self._what, distinct + self.ids.start, self._owners, self._located)
+        if index is None:
+            return pieces
+        return [Piece(self._put(pieces, len(distinct)), index, np.arange(len(ids)))]
+
     def _read(self, ids: Ints, out: Tensor | None) -> Tensor:
-        return self._peers.fetch(self._what, ids + self.ids.start, self._owners, self.rows_here)
+        return self._put(self.pieces(ids), len(ids))
+
+    def _put(self, pieces: Sequence[Piece], count: int) -> Tensor:
+        return put_pieces(pieces, count, self.rows_here(np.zeros(0, np.int64)))
 
     def rows_here(self, ids: Ints) -> Tensor:
         """Return rows that this process holds, by their ids in the graph."""
-        return fetch_rows(self.held, torch.from_numpy(self._places(ids)))
+        return Piece(*self._located(ids), ids).copied()
+
+    def _located(self, ids: Ints) -> tuple[Tensor, Ints | None]:
+        places = self._places(ids)
+        if isinstance(self.held, Tensor):
+            return self.held, places
+        return fetch_rows(self.held, torch.from_numpy(places)), None
 
     def _details(self) -> str:
         return f"{self.held.shape[0]} rows here"

@@ -16,6 +16,7 @@ from nodeflow._base.checks import Ints, as_ids, check_length, check_type, descri
 from nodeflow._base.types import FileLike, IdsLike, NumbersLike
 from nodeflow._disk.arrays import create_array, numpy_type
 from nodeflow._rows.base import RowsBase, decoded, stored, summary
+from nodeflow._rows.pieces import Piece, pieces_of, put_pieces, write_pieces
 from nodeflow._rows.rows import (
     Rows,
     fetch_rows,
@@ -24,7 +25,6 @@ from nodeflow._rows.rows import (
     is_collective,
     is_sparse,
     layout_of,
-    move_rows,
     new_rows,
     put_rows,
 )
@@ -92,17 +92,15 @@ class Cached(RowsBase):
         self.hits, self.misses = self.hits + len(ids) - count, self.misses + count
         if count == len(ids):
             return fetch_rows(self._stored, torch.from_numpy(ids)).cpu()
-        missing = None
+        cold, missing = cold[:count], list[Piece]()
         if count or self.collective:
-            missing = fetch_rows(self._stored, torch.from_numpy(ids[cold[:count]])).cpu()
+            missing = [Piece(rows, of, cold[to]) for rows, of, to in pieces_of(self._stored, ids[cold])]
         if is_sparse(self):
             hot = np.flatnonzero(at >= 0)
-            parts = [(fetch_rows(self._hot, torch.from_numpy(at[hot])), hot)]
-            return put_rows(parts if missing is None else [*parts, (missing, cold[:count])], len(ids))
+            return put_pieces([Piece(self._hot, at[hot], hot), *missing], len(ids), self._hot)
         out = new_rows(len(ids), self._hot.shape[1:], self._hot.dtype) if out is None else out
         gather_into(self._hot, at, out)
-        if missing is not None:
-            move_rows(missing, np.arange(count), out, cold[:count])
+        write_pieces(missing, out)
         return out
 
     def _details(self) -> str:
