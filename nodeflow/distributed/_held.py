@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from nodeflow import _kernels as kernels
@@ -232,6 +233,11 @@ class DistributedRows(RowsBase):
         if index is None:
             return pieces
         return [Piece(self._put(pieces, len(distinct)), index, np.arange(len(ids)))]
+
+    def here(self, ids: Ints) -> NDArray[np.bool_]:
+        """Return which of the rows ``ids`` this process holds."""
+        held: NDArray[np.bool_] = self._owners(ids + self.ids.start) == self._peers.rank
+        return held
 
     def _read(self, ids: Ints, out: Tensor | None) -> Tensor:
         return self._put(self.pieces(ids), len(ids))

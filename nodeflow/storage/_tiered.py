@@ -19,6 +19,7 @@ from nodeflow._rows.base import RowsBase, decoded, stored, summary
 from nodeflow._rows.pieces import Piece, pieces_of, put_pieces, write_pieces
 from nodeflow._rows.rows import (
     Rows,
+    elsewhere_first,
     fetch_rows,
     from_numpy,
     gather_into,
@@ -41,11 +42,12 @@ class Cached(RowsBase):
     Args:
         rows: a column: a tensor, such as one that maps a file, or an object that follows ``Rows``; dense or sparse.
         heat: a number per row; those with the largest are kept, of equal ones those with the lowest ids. See
-            ``presample``, ``reach_heat`` and ``degree_heat``.
+            ``presample``, ``reach_heat`` and ``degree_heat``. Rows of a column on several processes that this one holds
+            are the last to be kept.
         memory: how much is kept, in bytes: an integer, or text such as "2 GB"; 0 keeps nothing.
 
     Attributes:
-        ids: int64, the rows that are kept, by falling heat.
+        ids: int64, the rows that are kept, by falling heat (rows held here at the end).
         hits, misses: how many rows of ``fetch`` so far were kept, and how many were not. ``hit_rate`` is their share.
 
     Raises ValueError for a ``heat`` of another length or with a NaN, and for a ``memory`` that no row fits into.
@@ -62,6 +64,7 @@ class Cached(RowsBase):
         order = hottest(heat)
         check_length(order, "heat", self.shape[0], "row")
         self._stored = stored(rows)  # what is kept
+        order = elsewhere_first(self._stored, order)
         count = fitting(self._stored, order, memory)
         self.ids = order[:count]
         kept = self.ids.sort().values  # files are read in order
