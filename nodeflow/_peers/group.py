@@ -9,7 +9,6 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from functools import cached_property
-from itertools import compress
 from time import perf_counter
 from typing import Any, TypeVar
 
@@ -20,6 +19,7 @@ from torch import Tensor, nn
 from nodeflow._base.checks import Ints
 from nodeflow._base.types import Array
 from nodeflow._peers.conversation import Conversation, kind_of
+from nodeflow._peers.gradients import Averaging
 from nodeflow._peers.packed import pack, unpack
 from nodeflow._peers.peers import MANY, Answer, Facts, Located, Peers
 from nodeflow._peers.routes import Routes
@@ -32,7 +32,6 @@ _T = TypeVar("_T")
 _E = TypeVar("_E", bound=Exception)
 _WELL, _FAILED = 0, 1
 _HEAD = 32  # bytes of a line before its parcel
-_SMALL = 2**16  # gradients of fewer numbers travel together
 _HEARD = "All processes have heard of this error."
 _NO_BYTES = np.zeros(0, np.uint8)
 
@@ -58,6 +57,7 @@ class PeerGroup(Peers):
         self.rank, self.size, self._connect = rank, size, connect  # called for the first exchange
         self.book = book  # the folder of the parts, known once all processes have agreed on what they open
         self._state, self._process = _State(), os.getpid()
+        self._gradients: GroupTransport | None = None
 
     @property
     def broken(self) -> bool:
@@ -173,25 +173,29 @@ class PeerGroup(Peers):
         whole = super().rows_of_all(what, places, rows, count)
         self._settle()
         self._meet(what, self._nothing)
-        self._transport.add_up([whole])
+        self._transport.add_up(whole)()
         return whole
 
-    def average_gradients(self, parameters: Iterable[nn.Parameter]) -> None:
-        trained = [one for one in parameters if one.requires_grad]
-        present = np.array([one.grad is not None for one in trained], np.bool_)
-        anywhere = np.logical_or.reduce([array for (array,) in self.gather("which gradients there are", [present])])
-        gradients = []
-        for one in compress(trained, anywhere):
-            one.grad = torch.zeros_like(one) if one.grad is None else one.grad.contiguous()
-            gradients.append(one.grad)
-        pieces = _pieces(gradients)
-        flat = [group[0] if len(group) == 1 else torch.cat([each.view(-1) for each in group]) for group in pieces]
-        self._transport.add_up(flat)
-        for group, total in zip(pieces, flat, strict=True):
-            total /= self.size
-            if len(group) > 1:
-                for each, mean in zip(group, total.split([each.numel() for each in group]), strict=True):
-                    each.copy_(mean.view_as(each))
+    @contextmanager
+    def averaging(self, parameters: Iterable[nn.Parameter], *numbers: float) -> Iterator[list[float]]:
+        trained, means, what = [one for one in parameters if one.requires_grad], list[float](), "gradients"
+        # a channel of their own: other exchanges may come in between
+        transport = self._gradients = self._gradients or self._transport.beside()
+        transport.enter(what)
+        averaging = Averaging(trained, transport.add_up)
+        try:
+            with self.together(what):
+                yield means
+                own = [averaging.end_of_pass(), np.array(numbers, np.float64)]
+                states, told = zip(*self.gather("which gradients there are", own), strict=True)
+                averaging.end(np.stack(states))
+        except BaseException:
+            averaging.end_of_pass()
+            # some processes may have begun with pieces that others never will
+            transport.abandon()
+            self._gradients = None
+            raise
+        means += np.mean(told, 0).tolist()
 
     def of_first(self, what: str, make: Callable[[], _T]) -> _T:
         if self.is_first:
@@ -374,11 +378,3 @@ def check_same(what: str, facts: Sequence[Mapping[str, str]]) -> None:
                         f"rank 0 and {other.get(name, 'not there')} on rank {rank}"
                     )
                 )
-
-
-def _pieces(gradients: Sequence[Tensor]) -> list[list[Tensor]]:
-    """Gradients that travel together: small ones of one type and device, and each large one alone."""
-    together: dict[object, list[Tensor]] = {}
-    for i, each in enumerate(gradients):
-        together.setdefault((each.dtype, each.device) if each.numel() < _SMALL else i, []).append(each)
-    return list(together.values())

@@ -153,8 +153,13 @@ class Peers:
     def copy_first(self, what: str, tensors: Iterable[Tensor]) -> None:
         """Give the tensors the values that they have on the first process."""
 
-    def average_gradients(self, parameters: Iterable[nn.Parameter]) -> None:
-        """Average the gradient of each parameter over the processes; where some have none, theirs counts as zeros."""
+    def averaging(self, parameters: Iterable[nn.Parameter], *numbers: float) -> AbstractContextManager[Sequence[float]]:
+        """Average the gradients of parameters over the processes, while the backward pass inside goes on.
+
+        Where some processes have none, theirs counts as zeros; where all have none, it stays None. What is entered are
+        the means of ``numbers`` over the processes, the same bits on all, known at the end.
+        """
+        return nullcontext(numbers)
 
     def of_first(self, what: str, make: Callable[[], _T]) -> _T:
         """Call ``make`` on the first process; return the result on all."""
@@ -165,11 +170,6 @@ class Peers:
         gathered = self.gather(what, [np.array(counts, np.int64)])
         totals: list[int] = np.sum([array for (array,) in gathered], axis=0).tolist()
         return totals
-
-    def mean(self, what: str, value: float) -> float:
-        """Return the mean of a value over the processes, the same bits on all."""
-        values = [array.item() for (array,) in self.gather(what, [np.array(value, np.float64)])]
-        return float(sum(values) / self.size)
 
     def rows_of_all(self, what: str, places: Tensor, rows: Tensor, count: int) -> Tensor:
         """Return ``[count, ...]`` on the CPU: each process passes its ``rows`` and their disjoint ``places``."""

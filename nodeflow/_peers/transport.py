@@ -6,10 +6,10 @@ import ctypes
 import time
 import warnings
 import weakref
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from datetime import timedelta
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -22,6 +22,7 @@ from nodeflow._peers.expected import Expected
 from nodeflow._peers.watch import Watch
 from nodeflow._rows.rows import new_rows
 
+_T = TypeVar("_T")
 Bytes = NDArray[np.uint8]
 if dist.is_available():
     # its functions keep, as a default argument, the group that is torch's default when they are imported, for ever; the
@@ -61,17 +62,18 @@ class GroupTransport:
         mine, theirs = (new_rows(size, (), torch.uint8) for size in (sum(sent), sum(sizes)))
         np.concatenate(parcels, out=mine.numpy())
         split = list(sizes), sent
-        self._run(lambda: [dist.all_to_all_single(theirs, mine, *split, group=self._group, async_op=True)])
+        self._run(lambda: self._wait(dist.all_to_all_single(theirs, mine, *split, group=self._group, async_op=True)))
         return [part.numpy() for part in theirs.split(list(sizes))]
 
-    def add_up(self, tensors: Sequence[Tensor]) -> None:
-        """Replace each tensor by its sum over the processes, always added in the same order."""
-        # begun together, because most are small
-        self._run(lambda: [dist.all_reduce(each, group=self._group_of(each), async_op=True) for each in tensors])
+    def add_up(self, tensor: Tensor) -> Callable[[], None]:
+        """Begin to replace a tensor by its sum over the processes, always added in the same order; returns the wait."""
+        work = self._run(lambda: dist.all_reduce(tensor, group=self._group_of(tensor), async_op=True))
+        return lambda: self._run(lambda: self._wait(work))
 
     def copy_first(self, tensors: Sequence[Tensor]) -> None:
         """Give the tensors the values that they have on the first process."""
-        self._run(lambda: [dist.broadcast(each, 0, group=self._group_of(each), async_op=True) for each in tensors])
+        for each in tensors:
+            self._run(lambda: self._wait(dist.broadcast(each, 0, group=self._group_of(each), async_op=True)))  # noqa: B023 - called at once
 
     def _group_of(self, tensor: Tensor) -> Any:
         """The group whose backend moves a tensor: for those on a GPU the default group's, None."""
@@ -91,13 +93,16 @@ class GroupTransport:
         """Note that an exchange did not end here: gloo ends a process that gets more bytes than it expects."""
         self.broken = f"{why}; the processes must be started again"
 
-    def _run(self, begin: Callable[[], Iterable[Any]]) -> None:
-        """Begin operations, and wait until all have ended."""
+    def abandon(self) -> None:
+        """Keep the group to the end of the process: its threads may wait in operations that others do not come to."""
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._group))
+
+    def _run(self, action: Callable[[], _T]) -> _T:
+        """Begin an operation, or wait until it has ended."""
         if self.broken:
             raise PeerError(self.broken)
         try:
-            for work in begin():
-                self._wait(work)
+            return action()
         except RuntimeError as error:
             # others, such as a lack of memory, are errors of this process
             if isinstance(error, PeerError) or not (
@@ -122,7 +127,7 @@ class GroupTransport:
             if why := self._look(begun):
                 self.give_up(why)
                 # gloo's thread still waits in the operation, and the group's end would wait for the thread
-                ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._group))
+                self.abandon()
                 raise PeerError(why)
 
     def _come_together(self) -> None:

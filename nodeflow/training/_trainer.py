@@ -120,7 +120,7 @@ class Trainer:
         self._last_weights: dict[str, Tensor] | None = None  # of a network that has the best ones
         self.epoch, self.batches_done = 0, 0
         self._sums: defaultdict[str, float] = defaultdict(int)  # of the present epoch, see ``record_of``
-        self._waiting = 0  # batches since the last step
+        self._waiting, self._averaged = 0, False  # batches since the last step, and whether their gradients are means
         self._stop = False
         self._progress = Progress()
 
@@ -182,31 +182,34 @@ class Trainer:
     def step(self, batch: NodeFlow) -> float:
         """Compute the loss of a batch and its gradients, and step the optimiser; return the loss.
 
-        With ``accumulate`` above 1 the optimiser steps once per ``accumulate`` calls. With several processes the loss
-        is the mean over all. Raises FloatingPointError for a loss that is infinite or NaN.
+        With ``accumulate`` above 1 the optimiser steps once per ``accumulate`` calls. The loss is the mean over all
+        processes. Raises FloatingPointError for one that is infinite or NaN.
         """
-        loss = self.loss(batch)
-        value = self.peers.mean("losses", loss.item())
-        if not math.isfinite(value):
-            raise FloatingPointError(
-                f"the loss became {value} in epoch {self.epoch + 1}; a lower learning rate, or smaller features, may "
-                "help"
-            )
-        (loss / self.settings.optimizer.accumulate).backward()
+        loss, accumulate = self.loss(batch), self.settings.optimizer.accumulate
+        steps = self._waiting + 1 == accumulate
+        with self.peers.averaging(self.network.parameters() if steps else (), loss.item()) as means:
+            (loss / accumulate).backward()
+        if not math.isfinite(value := means[0]):
+            self.optimizer.zero_grad()
+            why = f"the loss became {value} in epoch {self.epoch + 1}"
+            raise FloatingPointError(f"{why}; a lower learning rate, or smaller features, may help")
         self._waiting += 1
-        if self._waiting == self.settings.optimizer.accumulate:
+        self._averaged = steps
+        if steps:
             self.update()
         return value
 
     def update(self) -> None:
         """Step the optimiser with the gradients so far, of which processes take the mean, and clear them."""
-        self.peers.average_gradients(self.network.parameters())
-        if self.settings.optimizer.clip:
-            nn.utils.clip_grad_norm_(self.network.parameters(), self.settings.optimizer.clip)
+        if not self._averaged:
+            with self.peers.averaging(self.network.parameters()):
+                pass
+        if clip := self.settings.optimizer.clip:
+            nn.utils.clip_grad_norm_(self.network.parameters(), clip)
         self.optimizer.step()
         self.scheduler.step()
-        self.optimizer.zero_grad(set_to_none=True)
-        self._waiting = 0
+        self.optimizer.zero_grad()
+        self._waiting, self._averaged = 0, False
 
     def validate(self) -> dict[str, float]:
         """Return the metrics on the validation nodes, on the same draws every time; empty without such nodes."""
@@ -311,8 +314,7 @@ class Trainer:
         before = as_read(state["settings"])
         check_same_run(before, self._settings_of_all(), self.peers.size)
         check_same_parts(state.get("own_parts", {}), self._own_parts)
-        epochs = self.settings.run.epochs
-        if epochs < state["epoch"]:
+        if (epochs := self.settings.run.epochs) < state["epoch"]:
             raise ValueError(f"epochs must be at least {state['epoch']}, those of the state, got {epochs}")
         load_tensors(self.network, self.optimizer, state)
         self._last_weights = None

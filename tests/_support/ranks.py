@@ -68,9 +68,13 @@ class ThreadTransport:
         assert [len(part) for part in found] == list(sizes)
         return found
 
-    def add_up(self, tensors):
-        for each in tensors:
-            each.copy_(sum(theirs.clone() for theirs in self._passed([each.clone()] * self.size)))
+    def add_up(self, tensor):
+        # all wait in the order in which they begin
+        mine = [tensor.clone()] * self.size
+        return lambda: tensor.copy_(sum(theirs.clone() for theirs in self._passed(mine)))
+
+    def abandon(self):
+        self._barrier.abort()
 
     def copy_first(self, tensors):
         for each in tensors:

@@ -23,6 +23,12 @@ def on_ranks(size: int, work: Callable[[Peers], Any]) -> list[Any]:
     return run_ranks(size, run)
 
 
+def mean_of(peers: Peers, number: float) -> float:
+    with peers.averaging([], number) as means:
+        pass
+    return means[0]
+
+
 @pytest.mark.parametrize("size", [1, 2, 3])
 def test_all_get_the_same(size: int) -> None:
     def work(peers: Peers) -> list[Any]:
@@ -32,7 +38,7 @@ def test_all_get_the_same(size: int) -> None:
         rows = torch.arange(6.0).view(6, 1)[rank::size]
         return [
             peers.totals("counts", rank, 1, 10),
-            peers.mean("losses", float(rank)),
+            mean_of(peers, float(rank)),
             peers.rows_of_all("rows", torch.arange(6)[rank::size], rows, 6).flatten().tolist(),
             peers.of_first("a value", lambda: {"rank": rank, "rows": torch.ones(2, dtype=torch.bfloat16)}),
             weights.tolist(),

@@ -221,7 +221,8 @@ def means(rank: int) -> list[float | None]:
     """The gradients of parameters that both processes use, that one uses, and that none does."""
     both, one, none = parameters = [torch.nn.Parameter(torch.zeros(1)) for _ in range(3)]
     both.grad, one.grad = torch.tensor([float(rank)]), torch.ones(1) if rank else None
-    present().average_gradients(parameters)
+    with present().averaging(parameters):
+        pass
     return [None if each.grad is None else each.grad.item() for each in (both, one, none)]
 
 
