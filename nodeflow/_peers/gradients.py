@@ -16,28 +16,37 @@ Begin = Callable[[Tensor], Callable[[], None]]
 
 
 class Piece:
-    """Parameters of one type and device whose gradients travel together."""
+    """Parameters of one type and device whose gradients travel together. While they do, parameters have none.
+
+    ``had`` says which had one. A gradient that a parameter gets afterwards, as by a pass inside the pass, is added.
+    """
 
     def __init__(self, parameters: Sequence[nn.Parameter]) -> None:
         self.parameters, self.missing = parameters, len(parameters)
-        self.total = parameters[0].new_zeros(0)
-        self.wait: Callable[[], None] | None = None
+        self.had = [False] * len(parameters)
+        self._sums = list[tuple[Tensor, Callable[[], None]]]()
 
     def begin(self, begin: Begin) -> None:
-        """Send a copy of the gradients; those that are missing are zeros."""
-        grads = [torch.zeros_like(one) if one.grad is None else one.grad for one in self.parameters]
-        self.total = torch.cat([grad.reshape(-1) for grad in grads])
-        self.wait = begin(self.total)
+        """Send the gradients, in place of those that are missing zeros."""
+        grads = [one.grad for one in self.parameters]
+        self.had = [had or grad is not None for had, grad in zip(self.had, grads, strict=True)]
+        flat = [torch.zeros_like(one) if one.grad is None else one.grad for one in self.parameters]
+        total = flat[0].reshape(-1) if len(flat) == 1 else torch.cat([grad.reshape(-1) for grad in flat])
+        for one in self.parameters:
+            one.grad = None
+        self._sums.append((total, begin(total)))
 
     def end(self, size: int, anywhere: Sequence[bool]) -> None:
-        """Wait for the sum over all ``size`` processes; set the mean where any process had a gradient."""
-        assert self.wait is not None
-        self.wait()
-        means = (self.total / size).split([one.numel() for one in self.parameters])
+        """Wait for the sums over all ``size`` processes; set the means where any process had a gradient."""
+        (total, wait), *others = self._sums
+        wait()
+        for further, wait_for_it in others:
+            wait_for_it()
+            total += further
+        total /= size
+        means = total.split([one.numel() for one in self.parameters])
         for one, mean, has in zip(self.parameters, means, anywhere, strict=True):
-            if has:
-                grad = one.grad = torch.empty_like(one) if one.grad is None else one.grad
-                grad.copy_(mean.view_as(grad))
+            one.grad = mean.view_as(one) if has else None
 
 
 class Averaging:
@@ -49,46 +58,45 @@ class Averaging:
     """
 
     def __init__(self, parameters: Sequence[nn.Parameter], begin: Begin) -> None:
-        self._begin, self._lock = begin, threading.Lock()
-        self.pieces, self._number = _pieces(parameters), dict[nn.Parameter, int]()
-        self._of = {one: piece for piece in self.pieces for one in piece.parameters}
-        self._next = 0
-        self._changed = set[nn.Parameter]()  # after their piece was sent, as by a second pass inside the first
-        self._seen = set[nn.Parameter]()
+        self._begin, self._lock, self._next = begin, threading.Lock(), 0
+        self._pieces = _pieces(parameters)
+        self._of = {one: piece for piece in self._pieces for one in piece.parameters}
+        self._ready = set[nn.Parameter]()
         self._hooks = [one.register_post_accumulate_grad_hook(self._is_ready) for one in parameters]
 
     def end_of_pass(self) -> Ints:
-        """Stop waiting for gradients; return for each parameter, piece by piece, 1 if it has one, + 2 if it changed."""
+        """Send what is missing; return for each piece and parameter 1 if it had a gradient, + 2 if it got another."""
+        self.let_go()
+        for piece in self._pieces[self._next :]:
+            piece.begin(self._begin)
+        return np.array(
+            [had + 2 * (one.grad is not None) for piece in self._pieces
+             for one, had in zip(piece.parameters, piece.had, strict=True)], np.int64,
+        )  # fmt: skip
+
+    def let_go(self) -> None:
+        """Wait for no more gradients."""
         for hook in self._hooks:
             hook.remove()
-        every = [one for piece in self.pieces for one in piece.parameters]
-        return np.array([(one.grad is not None) + 2 * (one in self._changed) for one in every], np.int64)
 
     def end(self, states: Ints) -> None:
         """Set the means; ``states`` are those of all processes, ``[processes, parameters]``."""
-        for piece in self.pieces[self._next :]:
-            piece.begin(self._begin)
         first = 0
-        for piece in self.pieces:
+        for piece in self._pieces:
             own = states[:, first : first + len(piece.parameters)]
             first += len(piece.parameters)
             if (own & 2).any():
-                assert piece.wait is not None
-                piece.wait()
                 piece.begin(self._begin)
-            piece.end(len(states), [bool(has) for has in np.any(own & 1, axis=0)])
+            piece.end(len(states), [bool(has) for has in np.any(own, axis=0)])
 
     def _is_ready(self, parameter: nn.Parameter) -> None:
         with self._lock:
-            piece = self._of[parameter]
-            if parameter in self._seen:
-                if piece.wait is not None:
-                    self._changed.add(parameter)
+            if parameter in self._ready:
                 return
-            self._seen.add(parameter)
-            piece.missing -= 1
-            while self._next < len(self.pieces) and not self.pieces[self._next].missing:
-                self.pieces[self._next].begin(self._begin)
+            self._ready.add(parameter)
+            self._of[parameter].missing -= 1
+            while self._next < len(self._pieces) and not self._pieces[self._next].missing:
+                self._pieces[self._next].begin(self._begin)
                 self._next += 1
 
 

@@ -190,7 +190,7 @@ class PeerGroup(Peers):
                 states, told = zip(*self.gather("which gradients there are", own), strict=True)
                 averaging.end(np.stack(states))
         except BaseException:
-            averaging.end_of_pass()
+            averaging.let_go()
             # some processes may have begun with pieces that others never will
             transport.abandon()
             self._gradients = None
