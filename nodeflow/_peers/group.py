@@ -133,14 +133,17 @@ class PeerGroup(Peers):
             rows, at = held(ids)
             return Piece(rows.cpu(), at, to)
 
-        routes = Routes(owners(ids), self.size)
-        parcels, own, empty = routes.parcels(ids), routes.to(self.rank), located(ids[:0], ids[:0]).copied()
+        routes, empty = Routes(owners(ids), self.size), located(ids[:0], ids[:0]).copied()
+        asked = [routes.to(r) for r in range(self.size)]
         # rows of this process stay where they are; found before the others are asked, so that all hear of an error
-        pieces = [located(part, own) for part in parcels[self.rank]]
-        parcels[self.rank] = []
+        own, asked[self.rank] = asked[self.rank], ids[:0]
+        pieces = [located(ids[own], own)] if len(own) else []
+        # ascending ids take fewer bytes
+        asked = [entries[np.argsort(ids[entries])] for entries in asked]
+        parcels = [[ids[entries]] if len(entries) else [] for entries in asked]
         # often the last question of a batch
         answers = self.ask(what, parcels, lambda ids: to_arrays(located(ids, ids).copied()), last=True)
-        arrived = [(from_arrays(arrays, empty), routes.to(r)) for r, arrays in enumerate(answers) if arrays]
+        arrived = [(from_arrays(arrays, empty), asked[r]) for r, arrays in enumerate(answers) if arrays]
         return [*pieces, *(Piece(rows, None, to) for rows, to in arrived)]
 
     def fetch(self, what: str, ids: Ints, owners: Callable[[Ints], Ints], held: Callable[[Ints], Tensor]) -> Tensor:

@@ -41,7 +41,7 @@ def write_pieces(pieces: Sequence[Piece], out: Tensor) -> None:
 
 def put_pieces(pieces: Sequence[Piece], count: int, empty: Tensor) -> Tensor:
     """Return ``count`` rows, each of which is in one piece; ``empty`` are no rows, of their type and shape."""
-    if len(pieces) == 1 and pieces[0].at is None:
+    if len(pieces) == 1 and pieces[0].at is None and (pieces[0].to[1:] > pieces[0].to[:-1]).all():
         return pieces[0].rows
     if is_sparse(empty):
         return put_rows([(piece.copied(), piece.to) for piece in pieces], count) if pieces else empty

@@ -99,7 +99,7 @@ def test_rows_on_the_wire_are_those_that_others_hold() -> None:
         graph.ndata["x"].fetch(ids)
         return graph.peers.counters.by_kind
 
-    head = 8 * 3  # type, dimensions, length
+    head = 8 * 2  # type and dimensions, length
     for rank, sent in enumerate(run_ranks(3, drawn)):
         asked = {0: [3], 1: [3, 1], 2: [1]}[rank]
         assert sent["node column x: questions"] == sum(head + 8 * count for count in asked)

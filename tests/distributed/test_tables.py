@@ -107,8 +107,8 @@ def test_gradients_travel_once_per_row_and_process(graph: Graph, rank: int) -> N
     rows.sum().backward()
     table.step()
     asked = [1, 2, 1][rank]
-    assert counters.by_kind["learned rows: questions"] == asked * (8 * 3 + 8)
-    words = 8 * (3 + 3 + 4) + 3 * 8  # what the arrays are, and version, rate and flag, for each of two others
+    assert counters.by_kind["learned rows: questions"] == asked * (8 * 2 + 8)
+    words = 8 * (2 + 2 + 3) + 3 * 8  # what the arrays are, and version, rate and flag, for each of two others
     assert counters.by_kind["gradients of learned rows"] == 2 * words + asked * (8 + 8)
 
 
