@@ -4,8 +4,9 @@ python benchmarks/cluster_model.py [--data debian] [--ranks 1 2 4 8 16 32 64 128
 
 Counts. The graph of ``--data``, with the reverse of every edge, is cut into as many parts as there are ranks. Each rank
 draws its batches from the whole graph in this process, and what would travel is counted: destinations asked of their
-owners, edges sent back, ids and rows of features, with the headers of parcels. Draws depend on their keys alone, so
-these are the draws that the ranks would make. ``--check`` prints the bytes beside those that 1, 2 and 4 processes sent.
+owners, edges sent back, ids and rows of features, with the headers of parcels, as without a halo. Draws depend on
+their keys alone, so these are the draws that the ranks would make. ``--check`` prints the bytes beside those that 1, 2
+and 4 processes sent.
 
 Larger graphs. Assumptions:
 
@@ -22,10 +23,10 @@ Time of a step:
 
 - Compute is ``--compute-ms`` for 1,000 rows of input, in proportion to the rows. When left out it is measured:
   sampling, forward and backward pass and the update of a GraphSAGE 128 wide, one thread.
-- There are two exchanges per flow and two for the features, each of two rounds in which a rank sends to all others (of
-  one, in truth, where parcels are small). A round takes ``--latency-us``, and ``--message-us`` for each other rank. The
-  bytes take their share of the bandwidth, which a rank has to itself in both directions. Copies into parcels and out of
-  them are not counted.
+- There are two exchanges per flow and two for the features, as without a halo, each of two rounds in which a rank
+  sends to all others (of one, in truth, where parcels are small). A round takes ``--latency-us``, and ``--message-us``
+  for each other rank. The bytes take their share of the bandwidth, which a rank has to itself in both directions.
+  Copies into parcels and out of them are not counted.
 - The mean of the gradients takes 2 * (ranks - 1) / ranks times their bytes, and 2 * log2(ranks) latencies.
 - Draws made ahead overlap with the compute: the step takes the longer of the two, and the gradients.
 - The network is the limit where it takes longer than the compute, on machines that compute ``--faster`` times as fast.
@@ -48,10 +49,11 @@ from distributed import show
 from ranks import Data, Ranks
 
 from nodeflow import NeighborSampler, NodeFlow, NodeFlowLoader
+from nodeflow._peers.packed import pack
 from nodeflow.distributed import GraphParts
 from nodeflow.nn import GraphSAGE
 
-_WORD = 8
+_HEAD = 32  # bytes before a question or an answer
 
 
 @dataclass
@@ -73,46 +75,41 @@ class Traffic:
     messages: float = 0.0
 
 
-def parcel(*arrays: tuple[int, int]) -> int:
-    """Bytes of a parcel of arrays of one dimension, each given by its length and the bytes of an entry."""
-    return 3 * _WORD * len(arrays) + sum(-(-count * size // _WORD) * _WORD for count, size in arrays)
+def parcel(*arrays: Any) -> int:
+    """Bytes of a question or an answer."""
+    return _HEAD + len(pack(arrays))
 
 
-def draws(num_dst: int, num_edges: int, weight: int) -> int:
-    """Bytes of a question of so many destinations, and of the answer; ``weight``: bytes of an estimator weight."""
-    question = parcel((3, 8), (0, 8), (num_dst, 8), (0, 8), (0, 8), (0, 8), (0, 8))
-    words = len("[false, []]")  # needs_weight, and the columns of the draw
-    return question + parcel((words, 1), (num_dst, 4), (num_edges, 4), (num_edges, 4), (num_edges, weight))
-
-
-def count(loader: NodeFlowLoader, owner: Any, rank: int, row: int, steps: int | None) -> Traffic:
+def count(loader: NodeFlowLoader, owner: Any, rank: int, width: int, steps: int | None) -> Traffic:
     """Count what the batches of a loader would fetch and send if nodes had these owners; means over the steps."""
     found, number = Traffic(), 0
     for batch in loader.draws(0):
         if steps is not None and number == steps:
             break
-        _add(found, batch, owner, rank, row)
+        _add(found, batch, owner, rank, width)
         number += 1
     return Traffic(*(value / max(number, 1) for value in vars(found).values()))
 
 
-def _add(found: Traffic, batch: NodeFlow, owner: Any, rank: int, row: int) -> None:
-    for flow, layer in zip(batch.flows, batch.layers[1:], strict=True):
-        of_dst = owner[layer.parent_nid.numpy()]
-        num_dst, degrees = np.bincount(of_dst), np.diff(flow.indptr.numpy())
-        num_edges = np.bincount(of_dst, weights=degrees).astype(int)
-        for r in np.flatnonzero(num_dst):
-            if r != rank:
-                found.sent += draws(int(num_dst[r]), int(num_edges[r]), flow.weight.element_size())
-                found.messages += 2
+def _add(found: Traffic, batch: NodeFlow, owner: Any, rank: int, width: int) -> None:
+    nothing, text = np.zeros(0, np.int64), np.frombuffer(b"[false, []]", np.uint8)  # the columns of the draw: none
+    for flow, source, layer in zip(batch.flows, batch.layers[:-1], batch.layers[1:], strict=True):
+        dst, degrees = layer.parent_nid.numpy(), np.diff(flow.indptr.numpy()).astype(np.int32)
+        src, eid, weight = source.parent_nid[flow.indices].numpy(), flow.parent_eid.numpy(), flow.weight.numpy()
+        of_dst, of_edge = owner[dst], np.repeat(owner[dst], degrees)
+        for r in np.unique(of_dst[of_dst != rank]):
+            keys, edges = np.zeros(3, np.uint64), of_edge == r
+            ids = src[edges].astype(np.int32), eid[edges].astype(np.int32)
+            found.sent += parcel(nothing, dst[of_dst == r], nothing, nothing, keys, nothing, np.zeros(0))
+            found.sent += parcel(text, degrees[of_dst == r], *ids, weight[edges])
+            found.messages += 2
     ids = batch.layers[0].parent_nid.numpy()
-    asked = np.bincount(owner[ids])
     found.seeds, found.rows = found.seeds + len(batch.seeds), found.rows + len(ids)
-    for r in np.flatnonzero(asked):
+    for r in np.unique(owner[ids]):
+        asked = np.sort(ids[owner[ids] == r])
         if r != rank:
-            found.travelled += int(asked[r])
-            # the rows are an array of two dimensions, whose header has one word more
-            found.sent += parcel((int(asked[r]), 8)) + parcel((int(asked[r]), row)) + _WORD
+            found.travelled += len(asked)
+            found.sent += parcel(asked) + parcel(np.zeros((len(asked), width), np.float32))
             found.messages += 2
 
 
@@ -127,7 +124,7 @@ def counted(data: Data, ranks: int, method: str, options: argparse.Namespace, ba
             NeighborSampler(data.graph, options.fanouts), seeds, batch_size, shuffle=True, rank=rank, world_size=ranks,
             share=owner,
         )  # fmt: skip
-        found.append(vars(count(loader, owner, rank, 4 * options.width, options.steps)))
+        found.append(vars(count(loader, owner, rank, options.width, options.steps)))
     return Traffic(**{name: statistics.mean(one[name] for one in found) for name in found[0]})
 
 
@@ -135,7 +132,7 @@ def measured(data: Data, ranks: Ranks, options: argparse.Namespace, method: str,
     """Return the mean traffic of processes that really sample."""
     found = ranks.ask(
         "communication", folder=data.parts(ranks.size, method), seeds=data.file("train"), batch_size=batch_size,
-        fanouts=options.fanouts, share="owned", steps=options.steps,
+        fanouts=options.fanouts, share="owned", steps=options.steps, halo=0,
     )  # fmt: skip
     steps = len(found) * found[0]["steps"]
     names = {"rows": "fetched", "travelled": "travelled", "sent": "bytes_sent", "messages": "messages"}

@@ -27,23 +27,23 @@ from nodeflow.propagation import Propagation
 from nodeflow.storage import Cached
 
 CORES = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else None
-graphs: dict[tuple[str, float], Graph] = {}
+graphs: dict[tuple[str, float, float], Graph] = {}
 runs: "dict[str, Run]" = {}
 
 
-def opened(folder: str, hot: float = 0.0) -> Graph:
+def opened(folder: str, hot: float = 0.0, halo: float = 1.0) -> Graph:
     """A whole graph, or this process's part of one; ``hot``: share of the rows of features that every process keeps."""
-    if (folder, hot) not in graphs:
+    if (folder, hot, halo) not in graphs:
         whole = folder.endswith("whole")
-        graph = Graph.open(folder) if whole else DistributedGraph.open(folder)
+        graph = Graph.open(folder) if whole else DistributedGraph.open(folder, halo=halo)
         if hot:
             # every edge has its reverse here, so this is how often a node is drawn, roughly
             heat = graph.in_degrees().double()
             graph.ndata["feat"] = Cached(
                 graph.ndata["feat"], heat, memory=int(hot * graph.num_nodes) * row_bytes(graph.ndata["feat"])
             )
-        graphs[folder, hot] = graph
-    return graphs[folder, hot]
+        graphs[folder, hot, halo] = graph
+    return graphs[folder, hot, halo]
 
 
 def rows_of(graph: Graph, name: str, nodes: Tensor) -> Tensor:
@@ -73,14 +73,14 @@ class Gradients:
 class Run:
     """A loader, and for training a model, with what they need; ``options`` are those of a job.
 
-    Options: folder, hot; seeds (a file), batch_size (of one process), fanouts, share, workers (threads that draw
+    Options: folder, hot, halo; seeds (a file), batch_size (of one process), fanouts, share, workers (threads that draw
     ahead), steps (of an epoch, at most), columns (whether batches have features); train (whether there is a model),
     hidden, classes, lr.
     """
 
     def __init__(self, options: dict[str, Any]) -> None:
         self.options, self.gradients = options, Gradients()
-        self.graph = opened(options["folder"], options.get("hot", 0.0))
+        self.graph = opened(options["folder"], options.get("hot", 0.0), options.get("halo", 1.0))
         sampler = NeighborSampler(self.graph, options["fanouts"])
         seeds = torch.from_numpy(np.load(options["seeds"]))
         self.loader = NodeFlowLoader(

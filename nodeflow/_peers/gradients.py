@@ -1,4 +1,4 @@
-"""Gradients that travel while the backward pass goes on: each piece as soon as it is complete, in one order."""
+"""Gradients that travel while the backward pass goes on: each bucket as soon as it is complete, in one order."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _SMALL = 2**16  # gradients of fewer numbers travel together, until they are as 
 Begin = Callable[[Tensor], Callable[[], None]]
 
 
-class Piece:
+class Bucket:
     """Parameters of one type and device whose gradients travel together. While they do, parameters have none.
 
     ``had`` says which had one. A gradient that a parameter gets afterwards, as by a pass inside the pass, is added.
@@ -53,25 +53,25 @@ class Averaging:
     """Adds up the gradients of parameters over all processes, during a backward pass.
 
     ``begin`` begins to add up a tensor over the processes, in place, and returns what waits for the end. All processes
-    begin with the same pieces in the same order, that of the parameters from the last to the first: so a piece waits
+    begin with the same buckets in the same order, that of the parameters from the last to the first: so a bucket waits
     for those before it. What is missing at the end of the pass is sent then.
     """
 
     def __init__(self, parameters: Sequence[nn.Parameter], begin: Begin) -> None:
         self._begin, self._lock, self._next = begin, threading.Lock(), 0
-        self._pieces = _pieces(parameters)
-        self._of = {one: piece for piece in self._pieces for one in piece.parameters}
+        self._buckets = _buckets(parameters)
+        self._of = {one: bucket for bucket in self._buckets for one in bucket.parameters}
         self._ready = set[nn.Parameter]()
         self._hooks = [one.register_post_accumulate_grad_hook(self._is_ready) for one in parameters]
 
     def end_of_pass(self) -> Ints:
-        """Send what is missing; return for each piece and parameter 1 if it had a gradient, + 2 if it got another."""
+        """Send what is missing; return for each bucket and parameter 1 if it had a gradient, + 2 if it got another."""
         self.let_go()
-        for piece in self._pieces[self._next :]:
-            piece.begin(self._begin)
+        for bucket in self._buckets[self._next :]:
+            bucket.begin(self._begin)
         return np.array(
-            [had + 2 * (one.grad is not None) for piece in self._pieces
-             for one, had in zip(piece.parameters, piece.had, strict=True)], np.int64,
+            [had + 2 * (one.grad is not None) for bucket in self._buckets
+             for one, had in zip(bucket.parameters, bucket.had, strict=True)], np.int64,
         )  # fmt: skip
 
     def let_go(self) -> None:
@@ -82,12 +82,12 @@ class Averaging:
     def end(self, states: Ints) -> None:
         """Set the means; ``states`` are those of all processes, ``[processes, parameters]``."""
         first = 0
-        for piece in self._pieces:
-            own = states[:, first : first + len(piece.parameters)]
-            first += len(piece.parameters)
+        for bucket in self._buckets:
+            own = states[:, first : first + len(bucket.parameters)]
+            first += len(bucket.parameters)
             if (own & 2).any():
-                piece.begin(self._begin)
-            piece.end(len(states), [bool(has) for has in np.any(own, axis=0)])
+                bucket.begin(self._begin)
+            bucket.end(len(states), [bool(has) for has in np.any(own, axis=0)])
 
     def _is_ready(self, parameter: nn.Parameter) -> None:
         with self._lock:
@@ -95,23 +95,20 @@ class Averaging:
                 return
             self._ready.add(parameter)
             self._of[parameter].missing -= 1
-            while self._next < len(self._pieces) and not self._pieces[self._next].missing:
-                self._pieces[self._next].begin(self._begin)
+            while self._next < len(self._buckets) and not self._buckets[self._next].missing:
+                self._buckets[self._next].begin(self._begin)
                 self._next += 1
 
 
-def _pieces(parameters: Sequence[nn.Parameter]) -> list[Piece]:
+def _buckets(parameters: Sequence[nn.Parameter]) -> list[Bucket]:
     """Parameters from the last to the first: small ones of one type and device together, each large one alone."""
-    together, open_ones = list[list[nn.Parameter]](), dict[object, list[nn.Parameter]]()
+    buckets, filling = list[list[nn.Parameter]](), dict[object, list[nn.Parameter]]()
     for one in reversed(parameters):
-        kind = one.dtype, one.device
-        if kind not in open_ones or one.numel() >= _SMALL:
-            together.append(group := [])
-        else:
-            group = open_ones[kind]
-        group.append(one)
-        if one.numel() < _SMALL:
-            open_ones[kind] = group
-            if sum(each.numel() for each in group) >= _SMALL:
-                del open_ones[kind]
-    return [Piece(group) for group in together]
+        kind = one.dtype, one.device, one.numel() >= _SMALL
+        if kind not in filling:
+            filling[kind] = []
+            buckets.append(filling[kind])
+        filling[kind].append(one)
+        if sum(each.numel() for each in filling[kind]) >= _SMALL:
+            del filling[kind]
+    return [Bucket(bucket) for bucket in buckets]

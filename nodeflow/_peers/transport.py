@@ -9,6 +9,7 @@ import weakref
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from datetime import timedelta
+from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
@@ -72,8 +73,10 @@ class GroupTransport:
 
     def copy_first(self, tensors: Sequence[Tensor]) -> None:
         """Give the tensors the values that they have on the first process."""
-        for each in tensors:
-            self._run(lambda: self._wait(dist.broadcast(each, 0, group=self._group_of(each), async_op=True)))  # noqa: B023 - called at once
+        # begun together, because most are small
+        works = self._run(lambda: [dist.broadcast(one, 0, group=self._group_of(one), async_op=True) for one in tensors])
+        for work in works:
+            self._run(partial(self._wait, work))
 
     def _group_of(self, tensor: Tensor) -> Any:
         """The group whose backend moves a tensor: for those on a GPU the default group's, None."""

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from nodeflow._base.checks import Ints
+from nodeflow._base.frozen import Lazy
 from nodeflow._base.types import Array
 from nodeflow._edges.edges import edges_along
 from nodeflow._peers.held import Held, WholeIds
@@ -58,8 +59,8 @@ class HeldNear(Held):
         self._edges = indptr, narrowed(indices, graph.num_nodes), None
         self.num_masters, self.num_edges = len(nodes), len(indices)
         self.whole = NearIds(row, narrowed(edge_ids, graph.num_edges))
-        self._order = np.argsort(self.whole.edge_ids, kind="stable")
-        self.edata, self._relations = _Fetched(graph.edata, edge_ids), graph.relations
+        self._order = Lazy(lambda: np.argsort(self.whole.edge_ids, kind="stable"))
+        self.edata, self._relations = _Fetched(graph.edata, self.whole), graph.relations
 
     @property
     def relations(self) -> Mapping[Relation, OfType]:
@@ -82,10 +83,11 @@ class HeldNear(Held):
         return self._edges
 
     def edges_here(self, eid: Ints) -> Ints:
-        ids = self.whole.edge_ids
-        place = np.searchsorted(ids, eid.astype(ids.dtype), sorter=self._order)
-        at = self._order[np.minimum(place, len(ids) - 1)] if len(ids) else self._order
-        return at[ids[at] == eid] if len(ids) else at
+        ids, order = self.whole.edge_ids, self._order.get()
+        first = np.searchsorted(ids, eid.astype(ids.dtype), sorter=order)
+        at = order[first[first < len(ids)]]
+        here: Ints = at[ids[at] == eid[first < len(ids)]]
+        return here
 
     def edges_of_whole(self, values: Tensor | Array) -> Array:
         entries: Array = np.asarray(values)[self.whole.edge_ids]
@@ -95,16 +97,19 @@ class HeldNear(Held):
 class _Fetched(Mapping[str, Any]):
     """The rows that some edges have in the edge columns of a graph; the first look-up of a column is collective."""
 
-    def __init__(self, columns: Mapping[str, Tensor | Rows], edge_ids: Ints) -> None:
-        self._columns, self._edge_ids = columns, torch.from_numpy(edge_ids)
+    def __init__(self, columns: Mapping[str, Tensor | Rows], whole: NearIds) -> None:
+        self._columns, self._whole = columns, whole
         self._fetched = dict[str, tuple[Tensor | Rows, Tensor | Rows]]()  # a column, and its rows here
 
     def __getitem__(self, name: str) -> Tensor | Rows:
+        def here(rows: Tensor | Rows) -> Tensor:
+            return fetch_rows(rows, torch.from_numpy(self._whole.edge_ids.astype(np.int64)))
+
         column = self._columns[name]
         if isinstance(column, Tensor):
-            return fetch_rows(column, self._edge_ids)
+            return here(column)
         if name not in self._fetched or self._fetched[name][0] is not column:
-            self._fetched[name] = column, with_stored(column, lambda rows: fetch_rows(rows, self._edge_ids))
+            self._fetched[name] = column, with_stored(column, here)
         return self._fetched[name][1]
 
     def __iter__(self) -> Iterator[str]:
@@ -123,11 +128,11 @@ def near(graph: Graph, check: Callable[[str], None], direction: str, most_edges:
     masters = graph.masters.numpy()
     with graph.peers.together("the halo of a graph"):
         reader = Reader(edges_along(graph, direction), None, np.float32, None)
-        ends, uses = np.unique(reader.edges.indices, return_counts=True)
-        foreign = graph.peers.owners(ends) != graph.peers.rank
-        ends, uses = ends[foreign].astype(np.int64), uses[foreign]
+        uses = np.bincount(reader.edges.indices, minlength=graph.num_nodes)
+        ends = np.flatnonzero(uses)
+        ends = ends[graph.peers.owners(ends) != graph.peers.rank]
         degrees = (graph.in_degrees(ends) if direction == "in" else graph.out_degrees(ends)).numpy()
-        order = np.lexsort((ends, -uses / np.maximum(degrees, 1)))
+        order = np.lexsort((ends, -uses[ends] / np.maximum(degrees, 1)))
         halo = ends[order[: np.searchsorted(np.cumsum(degrees[order]), most_edges, side="right")]]
         nodes = np.sort(np.concatenate([masters, halo]))
         return HeldNear(graph, check, nodes, *edges_of(graph, reader, nodes))
