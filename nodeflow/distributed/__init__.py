@@ -18,6 +18,7 @@ Names that are imported ``as`` themselves serve rooms above, not users.
 """
 
 from nodeflow._peers.transport import PeerError
+from nodeflow.distributed._graph import HALO as HALO
 from nodeflow.distributed._graph import DistributedGraph
 from nodeflow.distributed._held import DistributedRows as DistributedRows
 from nodeflow.partitions import EDGES as EDGES

@@ -155,7 +155,19 @@ def _check_finite(tensor: Tensor, what: str) -> None:
 
 
 STATE = "state.safetensors"
-FREE = ("workers", "storage", "memory", "pack", "space", "partitions", "share", "sample_on", "patience", "epochs")
+FREE = (
+    "workers",
+    "storage",
+    "memory",
+    "pack",
+    "space",
+    "partitions",
+    "share",
+    "halo",
+    "sample_on",
+    "patience",
+    "epochs",
+)
 """Settings that may change when a run is resumed: ``epochs`` only with a constant schedule, which does not read it;
 ``storage`` not to or from "partitions", whose batches differ; ``partitions`` to the same folder moved elsewhere, or to
 other parts of the same graph.

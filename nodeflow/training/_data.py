@@ -15,7 +15,7 @@ from nodeflow._base.files import is_file
 from nodeflow._rows.rows import fetch_rows
 from nodeflow._schema.schema import Relation, Schema
 from nodeflow.datasets import LABELS, Dataset, debian, read_folder
-from nodeflow.distributed import DistributedGraph, GraphParts
+from nodeflow.distributed import HALO, DistributedGraph, GraphParts
 from nodeflow.graph import Graph
 from nodeflow.training._checkpoints import read_tensors, write_tensors
 from nodeflow.training._graph import edge_types
@@ -129,7 +129,7 @@ def read_dataset(name: str) -> Dataset:
     return debian() if name == "debian" else read_folder(name, labels=False)
 
 
-def read_parts(folder: str, target: str = "", *, links: bool) -> Dataset:
+def read_parts(folder: str, target: str = "", *, links: bool, halo: float = HALO) -> Dataset:
     """Return the data set in a folder of parts, of which each process opens its own; collective.
 
     Its labels are those of ``target``. Labels of all nodes, or with ``links`` the triples of all edges, are in the
@@ -140,7 +140,7 @@ def read_parts(folder: str, target: str = "", *, links: bool) -> Dataset:
             f"partitions is for parts in several processes, and this is one: start torchrun --nproc-per-node N -m "
             f"nodeflow train --partitions {folder}; for a partition buffer give storage 'partitions'"
         )
-    graph, parts, path = DistributedGraph.open(folder), GraphParts.open(folder), Path(folder)
+    graph, parts, path = DistributedGraph.open(folder, halo=halo), GraphParts.open(folder), Path(folder)
     if parts.edges != "in":
         raise ValueError(
             f"{folder} has edges {parts.edges!r}, but training finds neighbours where the edges into a node lie "

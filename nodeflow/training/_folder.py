@@ -130,7 +130,7 @@ class Run:
         """Read the data set, with labels of the target: its parts in several processes, where settings name them."""
         run, parts = self.settings.run, self.settings.storage.partitions
         if self.is_of_parts:
-            dataset = read_parts(parts, run.target, links=run.task == "link")
+            dataset = read_parts(parts, run.target, links=run.task == "link", halo=self.settings.compute.halo)
         else:
             dataset = read_dataset(self.data)
         return learned_part(dataset, run.task, run.target)

@@ -88,6 +88,7 @@ READ: dict[str, tuple[Condition, ...]] = {
     "slots": ({"storage": BUFFER},),
     "order": ({"storage": BUFFER},),
     "share": ({"graph": (PARTS,)},),
+    "halo": ({"graph": (PARTS,)},),
     "sample_on": (
         {"task": NODES, "sampler": IN_TORCH, "graph": (WHOLE,)},
         {"link_loss": SAMPLED, "model": ENCODER, "sampler": IN_TORCH, "graph": (WHOLE,)},

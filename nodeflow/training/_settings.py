@@ -14,6 +14,7 @@ from nodeflow._base.calls import checked
 from nodeflow._base.checks import as_int, check_type
 from nodeflow._base.files import is_file
 from nodeflow._base.sizes import as_bytes
+from nodeflow.distributed import HALO
 from nodeflow.partitions import ORDERS
 from nodeflow.training._fields import ComputedDefault, Group, count, documentation, flag, number, one_of, setting, text
 from nodeflow.training._fields import name_of as _name_of
@@ -147,6 +148,11 @@ class ComputeSettings(Group):
         "even owned",
         "with parts in several processes, which seeds of a step a process takes: as many as the others, or those that "
         "it holds",
+    )
+    halo: float = number(
+        HALO,
+        "with parts in several processes, how many edges of near nodes of other parts a process keeps in memory, at "
+        "most, for each of its own",
     )
 
 

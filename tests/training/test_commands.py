@@ -172,7 +172,7 @@ def test_a_finished_run_trains_for_longer(place: Path, tmp_path: Path, cli: Cli)
         "train", "--resume", long, "--epochs", "3"
     )
     message = cli.failure("train", "--resume", long, "--hidden", "3")
-    free = "workers, storage, memory, pack, space, partitions, share, sample_on, patience, epochs"
+    free = "workers, storage, memory, pack, space, partitions, share, halo, sample_on, patience, epochs"
     assert f"hidden was given too; leave it out. Only {free} may change" in message
 
 
