@@ -98,9 +98,8 @@ class PeerGroup(Peers):
         if state.talk is None:
             with self.conversation(what):
                 return self.ask(what, parcels, answer, last=True)
-        begun = state.exchanges
         answers = state.talk.ask(what, parcels, answer, last=last)
-        state.exchanges = max(state.exchanges, begun + 2)  # a question and an answer, for ``together``
+        state.exchanges += 2  # a question and an answer, however many rounds: the same in all processes
         return answers
 
     @contextmanager
@@ -110,11 +109,23 @@ class PeerGroup(Peers):
             with state.talk.part():
                 yield
             return
-        talk = state.talk = Conversation(what, self.rank, self.size, self._counted, self.counters)
+
+        def meet(what: str, packed: Sequence[Bytes], note: int) -> tuple[list[Bytes], Ints]:
+            begun = state.exchanges
+            met = self._counted(what, packed, note)
+            state.exchanges = begun
+            return met
+
+        talk = state.talk = Conversation(what, self.rank, self.size, meet, self.counters)
         try:
             with self._telling(what, lambda: not talk.over):
                 yield
                 talk.settle()
+        except BaseException as error:
+            # questions of the others would meet those of another conversation
+            if not isinstance(error, Exception) and not talk.over:
+                self._transport.give_up(f"this process left an exchange before its end, at {what}")
+            raise
         finally:
             state.talk = None
 
@@ -131,7 +142,7 @@ class PeerGroup(Peers):
     def pieces(self, what: str, ids: Ints, owners: Callable[[Ints], Ints], held: Located) -> list[Piece]:
         def located(ids: Ints, to: Ints) -> Piece:
             rows, at = held(ids)
-            return Piece(rows.cpu(), at, to)
+            return Piece(rows.detach().cpu(), at, to)
 
         routes, empty = Routes(owners(ids), self.size), located(ids[:0], ids[:0]).copied()
         asked = [routes.to(r) for r in range(self.size)]
@@ -194,8 +205,10 @@ class PeerGroup(Peers):
                 averaging.end(np.stack(states))
         except BaseException:
             averaging.let_go()
-            # some processes may have begun with pieces that others never will
+            # some processes may have begun with buckets that others never will
             transport.abandon()
+            if transport.broken:  # for good, with the default group
+                self._transport.give_up(transport.broken)
             self._gradients = None
             raise
         means += np.mean(told, 0).tolist()

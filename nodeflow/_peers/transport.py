@@ -48,7 +48,7 @@ class GroupTransport:
     def __init__(self, watch: Watch, timeout: float) -> None:
         self.rank, self.size, self.broken = watch.rank, watch.size, ""
         self._watch, self._timeout, self._channel = watch, timeout, watch.channel()
-        self._warned, self.expected = False, Expected(watch.size)
+        self._warned, self._used_default, self.expected = False, False, Expected(watch.size)
         self._come_together()
         try:
             self._group = dist.new_group(backend="gloo", timeout=timedelta(seconds=timeout))
@@ -80,6 +80,7 @@ class GroupTransport:
 
     def _group_of(self, tensor: Tensor) -> Any:
         """The group whose backend moves a tensor: for those on a GPU the default group's, None."""
+        self._used_default |= tensor.is_cuda
         return None if tensor.is_cuda else self._group
 
     def beside(self) -> GroupTransport:
@@ -97,8 +98,13 @@ class GroupTransport:
         self.broken = f"{why}; the processes must be started again"
 
     def abandon(self) -> None:
-        """Keep the group to the end of the process: its threads may wait in operations that others do not come to."""
+        """Keep the group to the end of the process: its threads may wait in operations that others do not come to.
+
+        A default group that may be in such an operation cannot be replaced: then ``broken`` says so.
+        """
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._group))
+        if self._used_default and not self.broken:
+            self.give_up("the mean of gradients was left before its end")
 
     def _run(self, action: Callable[[], _T]) -> _T:
         """Begin an operation, or wait until it has ended."""

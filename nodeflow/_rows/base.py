@@ -6,12 +6,15 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import TypeVar
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from nodeflow._base.checks import Ints, as_ids, check_type, describe
 from nodeflow._base.types import IdsLike
-from nodeflow._rows.rows import Rows, is_sparse, new_rows
+from nodeflow._rows.pieces import Piece
+from nodeflow._rows.rows import Rows, fetch_rows, is_sparse, new_rows
 
 T = TypeVar("T")
 
@@ -44,6 +47,14 @@ class RowsBase(ABC):
     @abstractmethod
     def _read(self, ids: Ints, out: Tensor | None) -> Tensor:
         """Return rows by checked ids. They may be written into ``out``, which has their shape, if it is not None."""
+
+    def pieces(self, ids: Ints) -> list[Piece]:
+        """Return the rows ``ids`` where they lie."""
+        return [Piece(self.fetch(torch.from_numpy(ids)), None, np.arange(len(ids)))]
+
+    def here(self, ids: Ints) -> NDArray[np.bool_]:
+        """Return which of the rows ``ids`` of a column on several processes this one holds; else none."""
+        return np.zeros(len(ids), np.bool_)
 
     @property
     def stored(self) -> Tensor | Rows:
@@ -95,6 +106,19 @@ def decoded(column: Tensor | Rows, rows: Tensor) -> Tensor:
 def like(column: object, rows: Tensor | Rows) -> Tensor | Rows:
     """Return the column that is ``column`` but for its stored rows, which are ``rows``."""
     return column.like(rows) if isinstance(column, RowsBase) else rows
+
+
+def pieces_of(column: Tensor | Rows, ids: Ints) -> list[Piece]:
+    """Return the rows ``ids`` of a column where they lie."""
+    if isinstance(column, RowsBase):
+        return column.pieces(ids)
+    return [Piece(fetch_rows(column, torch.from_numpy(ids)).cpu(), None, np.arange(len(ids)))]
+
+
+def elsewhere_first(column: Tensor | Rows, ids: Tensor) -> Tensor:
+    """Return ids with those last whose rows a column on several processes has in this one."""
+    here = column.here(ids.numpy()) if isinstance(column, RowsBase) else np.zeros(len(ids), np.bool_)
+    return ids[torch.from_numpy(np.argsort(here, kind="stable"))]
 
 
 def with_stored(column: Tensor | Rows, change: Callable[[Tensor | Rows], Tensor | Rows]) -> Tensor | Rows:

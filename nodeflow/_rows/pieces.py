@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from nodeflow._base.checks import Ints
-from nodeflow._rows.rows import Rows, fetch_rows, is_sparse, move_rows, new_rows, put_rows
+from nodeflow._rows.rows import fetch_rows, is_sparse, move_rows, new_rows, put_rows
 
 
 class Piece(NamedTuple):
@@ -23,14 +23,6 @@ class Piece(NamedTuple):
     def copied(self) -> Tensor:
         """Return the rows one after another."""
         return self.rows if self.at is None else fetch_rows(self.rows, torch.from_numpy(self.at))
-
-
-def pieces_of(column: Tensor | Rows, ids: Ints) -> list[Piece]:
-    """Return the rows ``ids`` of a column where they lie, which a column may say by a method ``pieces``."""
-    if hasattr(column, "pieces"):
-        pieces: list[Piece] = column.pieces(ids)
-        return pieces
-    return [Piece(fetch_rows(column, torch.from_numpy(ids)).cpu(), None, np.arange(len(ids)))]
 
 
 def write_pieces(pieces: Sequence[Piece], out: Tensor) -> None:

@@ -108,12 +108,6 @@ def is_collective(column: object) -> bool:
     return bool(getattr(column, "collective", False))
 
 
-def elsewhere_first(column: Tensor | Rows, ids: Tensor) -> Tensor:
-    """Return ids with those last whose rows a column on several processes has here, by its method ``here``."""
-    here = column.here(ids.numpy()) if hasattr(column, "here") else np.zeros(len(ids), np.bool_)
-    return ids[torch.from_numpy(np.argsort(here, kind="stable"))]
-
-
 def from_numpy(array: Array, dtype: torch.dtype | None = None) -> Tensor:
     """Return a tensor that shares the array's memory. Never write to it where the array is read-only.
 

@@ -170,7 +170,7 @@ class History(KeptRows):
 
     def aggregated_rows(self, layer: int, nodes: IdsLike) -> Tensor:
         """Return the aggregated history of ``nodes``: sums over *all* their edges, ``[len(nodes), width]``."""
-        with self._together("sums of the history", exchanges=2 if self.stored else 4):
+        with self._together("sums of the history", exchanges=2 if self.stored else 5):
             return self._aggregated(layer, self._ids(nodes))
 
     def pull(self, batch: NodeFlow, *, missing: str = "zero") -> Tensor:
@@ -185,7 +185,7 @@ class History(KeptRows):
         set, or none.
         """
         layers = [i for i in self.widths if i < batch.num_flows]
-        each, inputs = (6 if self.stored else 8), self._sums_of_inputs is not None and batch.num_flows > 0
+        each, inputs = (6 if self.stored else 9), self._sums_of_inputs is not None and batch.num_flows > 0
         with self._together("the history of a batch", exchanges=each * len(layers) + 2 * inputs):
             check_one_of(missing, "missing", MISSING)
             self._check_batch(batch)

@@ -48,10 +48,11 @@ class DistributedGraph(Graph):
     what was sent.
     """
 
-    __slots__ = ("_near", "held", "parts", "peers")
+    __slots__ = ("_near", "_own", "held", "parts", "peers")
     parts: GraphParts
-    held: HeldPart
+    held: Held
     peers: PeerGroup
+    _own: HeldPart
     _near: Lazy[DistributedGraph] | None
 
     def __init__(
@@ -64,18 +65,19 @@ class DistributedGraph(Graph):
     ) -> None:
         nodes, edges, types = frames_of(parts, part, peers) if frames is None else frames
         self._set(parts=parts, peers=peers, ndata=nodes, edata=edges, _types=types, uid=str(uuid.uuid4()))
-        self._set(held=HeldPart(parts, part, peers, edges, self.relations, halo), _near=None)
+        own = HeldPart(parts, part, peers, edges, self.relations, halo)
+        self._set(held=own, _own=own, _near=None)
         types.link(nodes, edges)
         process.graphs[self.uid] = self
         if halo and parts.edges in ("in", "out"):
-            bare, most_edges = self._with_held(self.held), int(min(halo * self.held.num_edges, self.num_edges))
-            self._set(_near=Lazy(lambda: bare._with_held(near(bare, self.held.check, parts.edges, most_edges))))  # noqa: SLF001
+            bare, most_edges = self._with_held(own), int(min(halo * own.num_edges, self.num_edges))
+            self._set(_near=Lazy(lambda: bare._with_held(near(bare, own, most_edges))))  # noqa: SLF001
 
     def _with_held(self, held: Held) -> DistributedGraph:
         """This graph, read by other means; it is not found by its ``uid``."""
         other = object.__new__(type(self))
         other._set(parts=self.parts, peers=self.peers, ndata=self.ndata, edata=self.edata, _types=self._types)
-        other._set(uid=self.uid, held=held, _near=None)
+        other._set(uid=self.uid, held=held, _own=self._own, _near=None)
         return other
 
     @classmethod
@@ -134,19 +136,19 @@ class DistributedGraph(Graph):
 
     def in_degrees(self, v: IdsLike | _All = ALL) -> Tensor:
         """Return the number of in-edges of the nodes ``v`` (default all) as int64 ``[len(v)]``; collective."""
-        part = self.held.part
+        part = self._own.part
         return self._degrees("in-degrees", part.rows, np.diff(part.indptr), v)
 
     def out_degrees(self, v: IdsLike | _All = ALL) -> Tensor:
         """Return the number of out-edges of the nodes ``v`` (default all) as int64 ``[len(v)]``; collective."""
-        nodes, counts = np.unique(self.held.part.src, return_counts=True)
+        nodes, counts = np.unique(self._own.part.src, return_counts=True)
         return self._degrees("out-degrees", nodes.astype(np.int64), counts, v)
 
     def find_edges(self, eid: IdsLike) -> tuple[Tensor, Tensor]:
         """Return ``(src, dst)``, int64 ``[k]`` each, of the edges with the ids ``eid``; collective."""
         with self.peers.together("edges by id", exchanges=1):
             ids = torch.from_numpy(as_ids(eid, "eid", self.num_edges, "edge"))
-        src, dst = DistributedRows(self.peers, self.parts, "edge", "ends", HeldEnds(self.held.part)).fetch(ids).T
+        src, dst = DistributedRows(self.peers, self.parts, "edge", "ends", HeldEnds(self._own.part)).fetch(ids).T
         return src.contiguous(), dst.contiguous()
 
     def _between(self, u: IdsLike, v: IdsLike) -> Between:
@@ -163,7 +165,7 @@ class DistributedGraph(Graph):
         distinct, index = np.unique(np.stack([u, v]), axis=1, return_inverse=True)
         routes = Routes(peers.owners(distinct[1 if lie == "in" else 0]), peers.size)
         questions = peers.exchange("pairs of nodes", routes.parcels(*distinct))
-        answers = [list(self.held.edges_between(*arrays)) if arrays else [] for arrays in questions]
+        answers = [list(self._own.edges_between(*arrays)) if arrays else [] for arrays in questions]
         parcels = [arrays for arrays in peers.exchange("edges between nodes", answers) if arrays]
         counts, ids = (np.concatenate([np.zeros(0, np.int64), *(arrays[i] for arrays in parcels)]) for i in range(2))
         indptr, at = kernels.csr.csr_rows(sums(counts), routes.back()[index.reshape(-1)])
@@ -175,7 +177,7 @@ class DistributedGraph(Graph):
         with peers.together(name, exchanges=3):
             wanted = np.arange(self.num_nodes) if isinstance(v, _All) else as_ids(v, "v", self.num_nodes)
             sent = Routes(peers.owners(nodes), peers.size).parcels(nodes, counts)
-            degrees = np.zeros(len(self.held.part.masters), np.int64)
+            degrees = np.zeros(len(self._own.part.masters), np.int64)
             for arrays in peers.exchange(f"numbers of edges for {name}", sent):
                 if arrays:
                     degrees[parts.places(arrays[0])] += arrays[1]
@@ -184,7 +186,7 @@ class DistributedGraph(Graph):
 
     def __repr__(self) -> str:
         whole = super().__repr__().removeprefix("Graph(").removesuffix(")")
-        part = f"{len(self.held.part.masters)} nodes and {self.held.num_edges} edges here"
+        part = f"{len(self._own.part.masters)} nodes and {self._own.num_edges} edges here"
         return f"DistributedGraph({whole}; rank {self.peers.rank} of {self.peers.size}, {part})"
 
     def __deepcopy__(self, memo: dict[int, Any]) -> NoReturn:

@@ -251,7 +251,7 @@ class DistributedRows(RowsBase):
 
     def _located(self, ids: Ints) -> tuple[Tensor, Ints | None]:
         places = self._places(ids)
-        if isinstance(self.held, Tensor):
+        if isinstance(self.held, Tensor) and self.held.layout == torch.strided and self.held.is_contiguous():
             return self.held, places
         return fetch_rows(self.held, torch.from_numpy(places)), None
 

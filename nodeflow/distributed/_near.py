@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from itertools import pairwise
+from typing import Any, NoReturn
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from nodeflow import _kernels as kernels
 from nodeflow._base.checks import Ints
 from nodeflow._base.frozen import Lazy
 from nodeflow._base.types import Array
-from nodeflow._edges.edges import edges_along
+from nodeflow._edges.edges import Edges, edges_along
 from nodeflow._peers.held import Held, WholeIds
-from nodeflow._peers.routes import narrowed
 from nodeflow._rows.base import with_stored
 from nodeflow._rows.rows import Rows, fetch_rows
 from nodeflow._schema.schema import Relation
+from nodeflow.distributed._held import HeldPart
 from nodeflow.graph import Graph, OfType
 from nodeflow.sampling import Reader, edges_of
+
+Arrays = list[Array]
+_PIECE = 2**22  # edges that are put in place at a time
 
 
 class NearIds(WholeIds):
@@ -41,26 +46,32 @@ class NearIds(WholeIds):
         return ids
 
 
+def _refuse(*_: object) -> NoReturn:
+    raise TypeError("a halo has edges of other processes, which sums over all edges must not count twice")
+
+
 class HeldNear(Held):
     """The edges that a process draws from without asking: those of its own nodes and of its halo, in memory.
 
-    Rows are those of ``masters``, here all nodes whose edges are at hand. Columns of edges are fetched when they
-    are first read, which is collective.
+    Rows are those of ``masters``, here all nodes whose edges are at hand. Columns of all edges are fetched when they
+    are first read, and then kept, those of relations whenever they are read; both are collective. Sums over all edges
+    read ``own``, the part.
     """
 
     whole: NearIds
 
-    def __init__(
-        self, graph: Graph, check: Callable[[str], None], nodes: Ints, indptr: Ints, indices: Ints, edge_ids: Ints
-    ) -> None:
+    def __init__(self, graph: Graph, own: HeldPart, nodes: Ints, indptr: Ints, indices: Array, edge_ids: Array) -> None:
         row = np.full(graph.num_nodes, -1, np.int32 if graph.num_nodes < 2**31 else np.int64)
         row[nodes] = np.arange(len(nodes))
-        self._peers, self._nodes, self._check = graph.peers, nodes, check
-        self._edges = indptr, narrowed(indices, graph.num_nodes), None
+        self.own, self._peers, self._nodes, self._edges = own, graph.peers, nodes, (indptr, indices, None)
         self.num_masters, self.num_edges = len(nodes), len(indices)
-        self.whole = NearIds(row, narrowed(edge_ids, graph.num_edges))
-        self._order = Lazy(lambda: np.argsort(self.whole.edge_ids, kind="stable"))
+        self.whole = NearIds(row, edge_ids)
+        self._order = Lazy(lambda: np.argsort(edge_ids, kind="stable"))
         self.edata, self._relations = _Fetched(graph.edata, self.whole), graph.relations
+
+    @property
+    def structure(self) -> tuple[Any, ...]:
+        return self.own.structure
 
     @property
     def relations(self) -> Mapping[Relation, OfType]:
@@ -75,11 +86,11 @@ class HeldNear(Held):
         return holders
 
     def csc(self) -> tuple[Ints, Array, Array | None]:
-        self._check("in")
+        self.own.check("in")
         return self._edges
 
     def csr(self) -> tuple[Ints, Array, Array | None]:
-        self._check("out")
+        self.own.check("out")
         return self._edges
 
     def edges_here(self, eid: Ints) -> Ints:
@@ -92,6 +103,11 @@ class HeldNear(Held):
     def edges_of_whole(self, values: Tensor | Array) -> Array:
         entries: Array = np.asarray(values)[self.whole.edge_ids]
         return entries
+
+    mirrors = property(_refuse)
+    places: Any = _refuse
+    of_all_nodes: Any = _refuse
+    edges_among: Any = _refuse
 
 
 class _Fetched(Mapping[str, Any]):
@@ -119,13 +135,13 @@ class _Fetched(Mapping[str, Any]):
         return len(self._columns)
 
 
-def near(graph: Graph, check: Callable[[str], None], direction: str, most_edges: int) -> HeldNear:
+def near(graph: Graph, own: HeldPart, most_edges: int) -> HeldNear:
     """Return what draws find here, with at most ``most_edges`` edges of nodes of other processes; collective.
 
-    ``direction`` is that in which the edges of a node lie together, and ``check`` raises for any other. Of the nodes to
-    which the edges of own nodes lead, those come first that they lead to most often for their number of edges.
+    Of the nodes to which the edges of own nodes lead, those come first that they lead to most often for their number of
+    edges.
     """
-    masters = graph.masters.numpy()
+    direction, masters = own.parts.edges, own.masters.numpy()
     with graph.peers.together("the halo of a graph"):
         reader = Reader(edges_along(graph, direction), None, np.float32, None)
         uses = np.bincount(reader.edges.indices, minlength=graph.num_nodes)
@@ -133,6 +149,30 @@ def near(graph: Graph, check: Callable[[str], None], direction: str, most_edges:
         ends = ends[graph.peers.owners(ends) != graph.peers.rank]
         degrees = (graph.in_degrees(ends) if direction == "in" else graph.out_degrees(ends)).numpy()
         order = np.lexsort((ends, -uses[ends] / np.maximum(degrees, 1)))
-        halo = ends[order[: np.searchsorted(np.cumsum(degrees[order]), most_edges, side="right")]]
-        nodes = np.sort(np.concatenate([masters, halo]))
-        return HeldNear(graph, check, nodes, *edges_of(graph, reader, nodes))
+        halo = np.sort(ends[order[: np.searchsorted(np.cumsum(degrees[order]), most_edges, side="right")]])
+        brought = edges_of(graph, reader, halo)
+    return HeldNear(graph, own, *_merged(graph, reader.edges, masters, halo, brought))
+
+
+def _merged(graph: Graph, own: Edges, masters: Ints, halo: Ints, brought: Arrays) -> tuple[Ints, Ints, Array, Array]:
+    """Return the nodes at hand, ascending, and their edges: ``indptr``, other ends and ids."""
+    nodes, (begin, ends, eid) = np.sort(np.concatenate([masters, halo])), brought
+    mine = graph.peers.owners(nodes) == graph.peers.rank
+    degrees = np.empty(len(nodes), np.int64)
+    degrees[mine], degrees[~mine] = np.diff(own.indptr), np.diff(begin)
+    indptr = np.concatenate([np.zeros(1, np.int64), np.cumsum(degrees)])
+    indices, edge_ids = (
+        np.empty(indptr[-1], np.int32 if count < 2**31 else np.int64) for count in (graph.num_nodes, graph.num_edges)
+    )
+
+    def put(rows: Ints, begin: Ints, ends: Array, ids_of: Callable[[Ints], Array]) -> None:
+        # piece by piece, so that lists of positions stay small beside the edges
+        cuts = np.unique(np.append(np.searchsorted(begin, np.arange(0, begin[-1], _PIECE)), len(rows)))
+        for first, last in pairwise(cuts):
+            _, to = kernels.csr.csr_rows(indptr, rows[first:last])
+            indices[to] = ends[begin[first] : begin[last]]
+            edge_ids[to] = ids_of(np.arange(begin[first], begin[last]))
+
+    put(np.flatnonzero(mine), own.indptr, own.indices, lambda at: own.parent_eid(at).numpy())
+    put(np.flatnonzero(~mine), begin, ends, lambda at: eid[at])
+    return nodes, indptr, indices, edge_ids

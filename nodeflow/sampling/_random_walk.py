@@ -97,7 +97,7 @@ class RandomWalkSampler(Sampler):
 
     Cost: ``num_walks * walk_length`` steps per destination, whatever the degrees. A destination without edges gets no
     neighbours, and neither does one whose only edges are self-loops. On a graph that lies on several processes, a flow
-    is ``4 * walk_length`` exchanges, times the relations of ``metapath``.
+    is at most ``4 * walk_length`` exchanges, times the relations of ``metapath``; none while walks stay at hand.
 
     Raises ValueError for numbers below 1, a list that has not one entry per flow, a restart outside 0 to 1,
     ``num_walks * walk_length`` above 2**24, a metapath that does not join, and seeds of another type than where it

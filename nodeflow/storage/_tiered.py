@@ -15,11 +15,10 @@ from nodeflow import _kernels as kernels
 from nodeflow._base.checks import Ints, as_ids, check_length, check_type, describe
 from nodeflow._base.types import FileLike, IdsLike, NumbersLike
 from nodeflow._disk.arrays import create_array, numpy_type
-from nodeflow._rows.base import RowsBase, decoded, stored, summary
-from nodeflow._rows.pieces import Piece, pieces_of, put_pieces, write_pieces
+from nodeflow._rows.base import RowsBase, decoded, elsewhere_first, pieces_of, stored, summary
+from nodeflow._rows.pieces import Piece, put_pieces, write_pieces
 from nodeflow._rows.rows import (
     Rows,
-    elsewhere_first,
     fetch_rows,
     from_numpy,
     gather_into,

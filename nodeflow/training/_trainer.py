@@ -183,7 +183,7 @@ class Trainer:
         """Compute the loss of a batch and its gradients, and step the optimiser; return the loss.
 
         With ``accumulate`` above 1 the optimiser steps once per ``accumulate`` calls. The loss is the mean over all
-        processes. Raises FloatingPointError for one that is infinite or NaN.
+        processes. Raises FloatingPointError for one that is infinite or NaN; the gradients so far are then gone.
         """
         loss, accumulate = self.loss(batch), self.settings.optimizer.accumulate
         steps = self._waiting + 1 == accumulate
@@ -191,10 +191,9 @@ class Trainer:
             (loss / accumulate).backward()
         if not math.isfinite(value := means[0]):
             self.optimizer.zero_grad()
-            why = f"the loss became {value} in epoch {self.epoch + 1}"
+            self._waiting, why = 0, f"the loss became {value} in epoch {self.epoch + 1}"
             raise FloatingPointError(f"{why}; a lower learning rate, or smaller features, may help")
-        self._waiting += 1
-        self._averaged = steps
+        self._waiting, self._averaged = self._waiting + 1, steps
         if steps:
             self.update()
         return value

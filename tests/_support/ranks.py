@@ -74,7 +74,7 @@ class ThreadTransport:
         return lambda: tensor.copy_(sum(theirs.clone() for theirs in self._passed(mine)))
 
     def abandon(self):
-        self._barrier.abort()
+        pass
 
     def copy_first(self, tensors):
         for each in tensors:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from _support.ranks import ThreadTransport, run_ranks
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -148,6 +150,41 @@ def test_a_failure_reaches_all_and_the_next_conversation_is_right(data: st.DataO
                 ask(peers, call, asks, last=call == 2)
 
     run_ranks(size, work)
+
+
+def test_an_error_is_told_whoever_asks() -> None:
+    # for this the number of exchanges so far must be the same in all processes
+    def work(transport: ThreadTransport) -> str:
+        peers = PeerGroup(transport.rank, 2, lambda: transport)
+        ids = [np.array([5]), np.array([5, 6])][transport.rank]  # rank 0 asks only itself
+
+        def fetched() -> None:
+            peers.fetch("rows", ids, lambda ids: ids % 5, lambda ids: torch.zeros(len(ids), 1))
+
+        with pytest.raises((ValueError, PeerError)) as caught, peers.together("three", exchanges=6):  # noqa: PT012
+            fetched()
+            fetched()
+            if transport.rank == 0:
+                raise ValueError("bad")
+            fetched()
+        return str(caught.value)
+
+    first, second = run_ranks(2, work)
+    assert first == "bad"
+    assert re.match("rank 0 failed while this one was at rows, round 1: ValueError: bad", second)
+
+
+def test_a_conversation_that_is_interrupted_is_the_last() -> None:
+    def work(transport: ThreadTransport) -> None:
+        peers = PeerGroup(transport.rank, 2, lambda: transport)
+        asks = [[False, True], [True, False]]
+        if transport.rank == 0:
+            with pytest.raises(KeyboardInterrupt), peers.conversation("talk"):
+                raise KeyboardInterrupt
+        with pytest.raises(PeerError), peers.conversation("talk"):  # rank 1 is still in the first
+            ask(peers, 0, asks, last=True)
+
+    run_ranks(2, work)
 
 
 def test_one_process_asks_itself() -> None:

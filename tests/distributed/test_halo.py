@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nodeflow import Graph, NeighborSampler
-from nodeflow.distributed import DistributedGraph, partition_graph
+from nodeflow.distributed import DistributedGraph, _near, partition_graph
 from nodeflow.testing import graphs
 
 WHOLE = graph_of_all()
@@ -101,6 +101,27 @@ def test_a_halo_is_a_number_from_0(halo: object, error: type[Exception], tmp_pat
     partition_graph(WHOLE, tmp_path / "parts", 1, method="ranges", progress=False)
     with pytest.raises(error, match=r"halo must be a number|halo must be finite and at least 0"):
         DistributedGraph.open(tmp_path / "parts", halo=halo)  # type: ignore[arg-type]
+
+
+def test_what_is_near_is_a_graph_for_questions_and_not_for_sums() -> None:
+    def work(graph: Graph, rank: int) -> None:
+        near = graph.near
+        assert repr(near) == repr(graph)
+        assert torch.equal(near.in_degrees(), WHOLE.in_degrees())
+        assert torch.equal(near.out_degrees([3]), WHOLE.out_degrees([3]))
+        assert torch.equal(near.find_edges([7])[0], WHOLE.find_edges([7])[0])
+        assert near.has_edges(*(ends[:3] for ends in WHOLE.edges())).all()
+        with pytest.raises(TypeError, match="must not count twice"):
+            near.held.edges_among("in")
+
+    Parts(WHOLE, OWNER, 2, halo=1).run(work)
+
+
+def test_a_halo_is_put_in_place_piece_by_piece(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_near, "_PIECE", 7)
+    found = Parts(WHOLE, OWNER, 2, halo=9).run(lambda graph, rank: edges_near(graph))
+    monkeypatch.undo()
+    assert found == Parts(WHOLE, OWNER, 2, halo=9).run(lambda graph, rank: edges_near(graph))
 
 
 def test_without_a_halo_a_graph_is_near_itself() -> None:

@@ -9,13 +9,14 @@ import numpy as np
 from numba import njit
 
 from nodeflow._kernels.arrays import reserve
-from nodeflow._kernels.instructions import lowest_bit, prefetch_at
+from nodeflow._kernels.instructions import lowest_bit, prefetch
 from nodeflow._kernels.rng import GOLDEN, U64, mix, stream
 
 U32 = np.uint32
 _BLOCK = 512  # numbers hashed at a time: they and their sources stay in the first-level cache
 _MASK = 64  # numbers compared at a time, one bit each
-_AHEAD = 4  # rows between the prefetch of their first sources and their use
+_AHEAD = 3  # rows between the prefetch of their first block and its use
+_LINE = 64  # bytes that the processor fetches at once
 _TOP = U64(32)
 _WORDS = 2.0**32
 _ONE = U64(1)
@@ -84,6 +85,13 @@ def hash_block(ids, keys, early, out):
         out[j] = _hash(t, a1 if renewed else a0, b1 if renewed else b0, c1 if renewed else c0)
 
 
+@njit(inline="always")
+def _prefetch_block(indices, first, end):
+    """Prefetch the sources of a block, up to ``end``: the processor foresees no more than a few lines of a row."""
+    for position in range(first, min(first + _BLOCK, end), _LINE // indices.itemsize):
+        prefetch(indices, position)
+
+
 # ---- Poisson sampling
 
 
@@ -141,7 +149,8 @@ def draw_poisson(begin, degree, indices, fanout, keys, early, expected):
     numbers = np.zeros(_BLOCK, U32)
     w = 0
     for i in range(n):
-        prefetch_at(indices, begin, i + _AHEAD)
+        if i + _AHEAD < n:
+            _prefetch_block(indices, begin[i + _AHEAD], begin[i + _AHEAD] + degree[i + _AHEAD])
         first, d, rate = begin[i], degree[i], _probability(fanout[i], degree[i])
         if rate == 1.0:
             positions, src = reserve(positions, w, d), reserve(src, w, d)
@@ -155,6 +164,7 @@ def draw_poisson(begin, degree, indices, fanout, keys, early, expected):
         # vectors; only the edges that are kept are then visited one by one.
         bound = U32(U64(np.ceil(rate * _WORDS)) - _ONE)
         for start in range(first, first + d, _BLOCK):
+            _prefetch_block(indices, start + _BLOCK, first + d)
             part = indices[start : min(start + _BLOCK, first + d)]
             size = part.shape[0]
             hash_block(part, keys, early, numbers)
@@ -185,8 +195,10 @@ def draw_smallest(begin, degree, indices, keys, early, again, copies, indptr, po
     # number << 32 | offset in the row, less 2**63, so that it fits int64 in the same order
     smallest = np.empty(_BLOCK, np.int64)
     numbers = np.zeros(_BLOCK, U32)
-    for i in range(begin.shape[0]):
-        prefetch_at(indices, begin, i + _AHEAD)
+    n = begin.shape[0]
+    for i in range(n):
+        if i + _AHEAD < n:
+            _prefetch_block(indices, begin[i + _AHEAD], begin[i + _AHEAD] + degree[i + _AHEAD])
         first, d, w, k = begin[i], degree[i], indptr[i], indptr[i + 1] - indptr[i]
         if k == d:
             for j in range(d):
@@ -201,6 +213,7 @@ def draw_smallest(begin, degree, indices, keys, early, again, copies, indptr, po
             count, guess = 0, 2 * guess
             extra = np.searchsorted(again, first) if again.shape[0] else 0
             for start in range(first, first + d, _BLOCK):
+                _prefetch_block(indices, start + _BLOCK, first + d)
                 part = indices[start : min(start + _BLOCK, first + d)]
                 size = part.shape[0]
                 hash_block(part, keys, early, numbers)
