@@ -352,3 +352,15 @@ def test_the_hottest_come_first_and_reorder_a_graph() -> None:
     graph = Graph.from_edges([0, 1], [1, 3], num_nodes=4)
     reordered = transform.reorder(graph, order)
     assert reordered.ndata["parent_nid"].tolist() == [1, 0, 2, 3]
+
+
+def test_rows_of_ones_own_may_have_attributes_of_any_name() -> None:
+    class Mine:
+        shape, dtype, pieces, here = (4, 1), torch.float32, "mine", ["also"]
+
+        def fetch(self, ids: torch.Tensor, out: torch.Tensor | None = None) -> torch.Tensor:
+            rows = ids.float().unsqueeze(1)
+            return rows if out is None else out.copy_(rows)
+
+    cached = storage.Cached(Mine(), [1, 2, 3, 4], memory="8 B")
+    assert cached.fetch([0, 3, 1]).tolist() == [[0.0], [3.0], [1.0]]

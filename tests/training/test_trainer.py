@@ -294,3 +294,18 @@ def test_nodes_outside_the_split_need_no_label() -> None:
     label = torch.full((300,), -1)
     label[used] = data.graph.ndata["label"][used]
     Trainer(with_columns(data, label=label), FAST)
+
+
+def test_gradients_before_a_loss_that_is_no_number_are_gone_with_it() -> None:
+    trainer = Trainer(planted(), FAST.replace(accumulate=3))
+    weight = next(trainer.network.parameters())
+    trainer.optimizer, losses = torch.optim.SGD([weight], lr=1.0), iter([1.0, math.nan, 1.0, 1.0, 1.0])
+    trainer.scheduler = torch.optim.lr_scheduler.ConstantLR(trainer.optimizer, factor=1.0)
+    trainer.loss = lambda _: weight.sum() * next(losses)  # type: ignore[method-assign]
+    before, batch = weight.detach().clone(), next(iter(trainer.batches))
+    trainer.step(batch)
+    with pytest.raises(FloatingPointError):
+        trainer.step(batch)
+    for _ in range(3):
+        trainer.step(batch)
+    torch.testing.assert_close(weight.detach(), before - 1)
