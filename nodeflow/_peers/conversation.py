@@ -42,8 +42,8 @@ class Conversation:
     """The questions of a number of calls of ``ask``, which all processes make in the same order.
 
     A process whose call asks no other one returns from it at once. Else it takes part in *rounds*, exchanges of all
-    processes, until it has its answers; so do those that have come to the end, until nobody will ask more. What is
-    asked in a call waits until the process that is asked has come to the same call. Every process tells all others in
+    processes, until it has its answers; so do those that have come to the end, until nobody will ask more. A question
+    waits until the process that it is for has come to the same call. Every process tells all others in
     each round whether it will ask more, and whether answers of its own are missing or to come: so all know the last
     round.
 
@@ -81,15 +81,15 @@ class Conversation:
         own, answers = parcels[self._rank], [list[Array]() for _ in parcels]
         if own:
             answers[self._rank] = list(answer(*own))
-        asked = {r: pack(parcel) for r, parcel in enumerate(parcels) if len(parcel) and r != self._rank}
-        waiting = set(asked)
-        self._count(what, "questions", asked)
+        questions = {r: pack(parcel) for r, parcel in enumerate(parcels) if len(parcel) and r != self._rank}
+        waiting = set(questions)
+        self._count(what, "questions", questions)
         self._count(what, "answers", {})
         while waiting:
-            for rank, arrays in self._round(call, asked).items():
+            for rank, arrays in self._round(call, questions).items():
                 answers[rank] = arrays
                 waiting.discard(rank)
-            asked = {}
+            questions = {}
         return answers
 
     def settle(self) -> None:
@@ -100,15 +100,15 @@ class Conversation:
         self._calls.clear()
         self._settled, self._ended = False, True
 
-    def _round(self, call: int, asked: Mapping[int, Bytes]) -> dict[int, list[Array]]:
+    def _round(self, call: int, questions: Mapping[int, Bytes]) -> dict[int, list[Array]]:
         """Send questions, and answers to those of earlier rounds; return the answers that came."""
         replies = self._replies()
         packed: list[Bytes] = [_NO_BYTES] * self._size
-        for r in asked.keys() | replies.keys():
-            question, (answered, reply) = asked.get(r, _NO_BYTES), replies.get(r, (_NO_CALL, _NO_BYTES))
-            words = np.array([call if r in asked else _NO_CALL, self._kind(call), len(question), answered])
+        for r in questions.keys() | replies.keys():
+            question, (answered, reply) = questions.get(r, _NO_BYTES), replies.get(r, (_NO_CALL, _NO_BYTES))
+            words = np.array([call if r in questions else _NO_CALL, self._kind(call), len(question), answered])
             packed[r] = np.concatenate([words.view(np.uint8), question, reply])
-        note = _SETTLED * self._settled + _BUSY * bool(asked or self._open)
+        note = _SETTLED * self._settled + _BUSY * bool(questions or self._open)
         self._rounds += 1
         received, notes = self._meet(f"{self._what}, round {self._rounds}", packed, note)
         answers = {}

@@ -75,6 +75,7 @@ class PeerGroup(Peers):
         self._settle()
         packed = [_NO_BYTES if r == self.rank else pack(parcel) for r, parcel in enumerate(parcels)]
         received, _ = self._counted(f"{what} ({detail})" if detail else what, packed)
+        self._state.exchanges += 1
         by_kind = self.counters.by_kind
         by_kind[what] = by_kind.get(what, 0) + sum(map(len, packed))
         return [list(parcels[r]) if r == self.rank else unpack(received[r]) for r in range(self.size)]
@@ -109,14 +110,7 @@ class PeerGroup(Peers):
             with state.talk.part():
                 yield
             return
-
-        def meet(what: str, packed: Sequence[Bytes], note: int) -> tuple[list[Bytes], Ints]:
-            begun = state.exchanges
-            met = self._counted(what, packed, note)
-            state.exchanges = begun
-            return met
-
-        talk = state.talk = Conversation(what, self.rank, self.size, meet, self.counters)
+        talk = state.talk = Conversation(what, self.rank, self.size, self._counted, self.counters)
         try:
             with self._telling(what, lambda: not talk.over):
                 yield
@@ -124,7 +118,7 @@ class PeerGroup(Peers):
         except BaseException as error:
             # questions of the others would meet those of another conversation
             if not isinstance(error, Exception) and not talk.over:
-                self._transport.give_up(f"this process left an exchange before its end, at {what}")
+                self._transport.leave(what)
             raise
         finally:
             state.talk = None
@@ -145,17 +139,17 @@ class PeerGroup(Peers):
             return Piece(rows.detach().cpu(), at, to)
 
         routes, empty = Routes(owners(ids), self.size), located(ids[:0], ids[:0]).copied()
-        asked = [routes.to(r) for r in range(self.size)]
+        entries = [routes.to(r) for r in range(self.size)]
         # rows of this process stay where they are; found before the others are asked, so that all hear of an error
-        own, asked[self.rank] = asked[self.rank], ids[:0]
+        own, entries[self.rank] = entries[self.rank], ids[:0]
         pieces = [located(ids[own], own)] if len(own) else []
         # ascending ids take fewer bytes
-        asked = [entries[np.argsort(ids[entries])] for entries in asked]
-        parcels = [[ids[entries]] if len(entries) else [] for entries in asked]
+        entries = [each[np.argsort(ids[each])] for each in entries]
+        questions = [[ids[each]] if len(each) else [] for each in entries]
         # often the last question of a batch
-        answers = self.ask(what, parcels, lambda ids: to_arrays(located(ids, ids).copied()), last=True)
-        arrived = [(from_arrays(arrays, empty), asked[r]) for r, arrays in enumerate(answers) if arrays]
-        return [*pieces, *(Piece(rows, None, to) for rows, to in arrived)]
+        answers = self.ask(what, questions, lambda ids: to_arrays(located(ids, ids).copied()), last=True)
+        arrived = [Piece(from_arrays(arrays, empty), None, entries[r]) for r, arrays in enumerate(answers) if arrays]
+        return pieces + arrived
 
     def fetch(self, what: str, ids: Ints, owners: Callable[[Ints], Ints], held: Callable[[Ints], Tensor]) -> Tensor:
         distinct, index = distinct_in_place(ids)
@@ -178,15 +172,19 @@ class PeerGroup(Peers):
             for k, (_, rows) in enumerate(columns)
         ]
 
-    def copy_first(self, what: str, tensors: Iterable[Tensor]) -> None:
+    def _come(self, what: str) -> None:
+        """Come to an exchange without parcels."""
         self._settle()
         self._meet(what, self._nothing)
+        self._state.exchanges += 1
+
+    def copy_first(self, what: str, tensors: Iterable[Tensor]) -> None:
+        self._come(what)
         self._transport.copy_first(list(tensors))
 
     def rows_of_all(self, what: str, places: Tensor, rows: Tensor, count: int) -> Tensor:
         whole = super().rows_of_all(what, places, rows, count)
-        self._settle()
-        self._meet(what, self._nothing)
+        self._come(what)
         self._transport.add_up(whole)()
         return whole
 
@@ -201,7 +199,7 @@ class PeerGroup(Peers):
             with self.together(what):
                 yield means
                 own = [averaging.end_of_pass(), np.array(numbers, np.float64)]
-                states, told = zip(*self.gather("which gradients there are", own), strict=True)
+                states, numbers_of_all = zip(*self.gather("which gradients there are", own), strict=True)
                 averaging.end(np.stack(states))
         except BaseException:
             averaging.let_go()
@@ -211,7 +209,7 @@ class PeerGroup(Peers):
                 self._transport.give_up(transport.broken)
             self._gradients = None
             raise
-        means += np.mean(told, 0).tolist()
+        means += np.mean(numbers_of_all, 0).tolist()
 
     def of_first(self, what: str, make: Callable[[], _T]) -> _T:
         if self.is_first:
@@ -276,7 +274,6 @@ class PeerGroup(Peers):
         transport, room = self._transport, self._transport.expected.next
         transport.enter(what)
         heads, parcels = self._swap(what, _WELL, packed, note)
-        self._state.exchanges += 1
         self._check(what, heads)
         notes, any_follows = np.divmod(heads[:, 3], 2)
         if any_follows.any():  # a parcel somewhere has no room in its line: such parcels follow
@@ -367,7 +364,7 @@ def _to_its_end(transport: GroupTransport, what: str, *also: type[Exception]) ->
         raise
     except BaseException as error:
         if not isinstance(error, Exception) or isinstance(error, also):
-            transport.give_up(f"this process left an exchange before its end, at {what}")
+            transport.leave(what)
         raise
 
 

@@ -56,7 +56,7 @@ def unpack(packed: Bytes) -> list[Array]:
 
 
 def _narrowed(array: Array) -> tuple[int, int, Array]:
-    """How integers travel, the first or smallest of them, and what travels beside it."""
+    """How integers travel, the first or smallest of them, and the differences or offsets from it."""
     if array.dtype.kind != "i" or array.itemsize < 4 or array.ndim != 1 or array.nbytes < _LEAST:
         return _AS_THEY_ARE, 0, array
     smallest = int(array.min())

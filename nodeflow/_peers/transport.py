@@ -80,8 +80,9 @@ class GroupTransport:
 
     def _group_of(self, tensor: Tensor) -> Any:
         """The group whose backend moves a tensor: for those on a GPU the default group's, None."""
-        self._used_default |= tensor.is_cuda
-        return None if tensor.is_cuda else self._group
+        group = None if tensor.is_cuda else self._group
+        self._used_default |= group is None
+        return group
 
     def beside(self) -> GroupTransport:
         """Return a transport of a further group, for exchanges of another thread; collective."""
@@ -96,6 +97,10 @@ class GroupTransport:
     def give_up(self, why: str) -> None:
         """Note that an exchange did not end here: gloo ends a process that gets more bytes than it expects."""
         self.broken = f"{why}; the processes must be started again"
+
+    def leave(self, what: str) -> None:
+        """Give up where this process leaves an exchange that the others may have come to the end of."""
+        self.give_up(f"this process left an exchange before its end, at {what}")
 
     def abandon(self) -> None:
         """Keep the group to the end of the process: its threads may wait in operations that others do not come to.

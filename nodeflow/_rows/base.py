@@ -117,8 +117,8 @@ def pieces_of(column: Tensor | Rows, ids: Ints) -> list[Piece]:
 
 def elsewhere_first(column: Tensor | Rows, ids: Tensor) -> Tensor:
     """Return ids with those last whose rows a column on several processes has in this one."""
-    here = column.here(ids.numpy()) if isinstance(column, RowsBase) else np.zeros(len(ids), np.bool_)
-    return ids[torch.from_numpy(np.argsort(here, kind="stable"))]
+    is_here = column.here(ids.numpy()) if isinstance(column, RowsBase) else np.zeros(len(ids), np.bool_)
+    return ids[torch.from_numpy(np.argsort(is_here, kind="stable"))]
 
 
 def with_stored(column: Tensor | Rows, change: Callable[[Tensor | Rows], Tensor | Rows]) -> Tensor | Rows:

@@ -32,6 +32,7 @@ from nodeflow.graph import Frame, Graph, GraphFrame, Types, columns_of, with_sch
 from nodeflow.partitions import GraphPart, GraphParts, sums
 
 HALO = 1.0
+"""Edges of other processes' nodes that a process keeps by default, at most, for each edge of its own."""
 
 
 class DistributedGraph(Graph):
@@ -102,8 +103,8 @@ class DistributedGraph(Graph):
             verify: which files of this process are compared with their checksums, as for ``Graph.open``.
 
         Raises RuntimeError for several parts without a process group, ValueError for another number of processes than
-        parts, for folders, versions or timeouts that differ between processes, and for files that are missing or
-        damaged; PeerError where another process raises one of these.
+        parts, for folders, versions, timeouts or halos that differ between processes, for a halo below 0, and for files
+        that are missing or damaged; PeerError where another process raises one of these.
 
         >>> import tempfile
         >>> from nodeflow import NeighborSampler, distributed

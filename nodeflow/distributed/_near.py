@@ -96,9 +96,10 @@ class HeldNear(Held):
     def edges_here(self, eid: Ints) -> Ints:
         ids, order = self.whole.edge_ids, self._order.get()
         first = np.searchsorted(ids, eid.astype(ids.dtype), sorter=order)
-        at = order[first[first < len(ids)]]
-        here: Ints = at[ids[at] == eid[first < len(ids)]]
-        return here
+        inside = first < len(ids)
+        positions = order[first[inside]]
+        found: Ints = positions[ids[positions] == eid[inside]]
+        return found
 
     def edges_of_whole(self, values: Tensor | Array) -> Array:
         entries: Array = np.asarray(values)[self.whole.edge_ids]

@@ -6,7 +6,8 @@ Where to change something:
 - ``_folder``: a graph in files.
 - ``_frame``: columns of layers, flows and graphs. ``_types``: the nodes of a type, the edges of a relation.
 - ``_lookups``: edges by their ends, and ends by the ids of edges.
-- Arrays of edges are in the room ``_edges``, processes that hold a graph together in ``_peers``.
+- ``_one_process``: what a process holds of a graph; several are in ``distributed``, exchanges in the room ``_peers``.
+- Arrays of edges are in the room ``_edges``.
 
 Names that are imported ``as`` themselves serve rooms above, not users.
 """

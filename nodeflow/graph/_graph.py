@@ -35,8 +35,6 @@ from nodeflow._edges.stored import (
     stored_indptr,
     transposed,
 )
-from nodeflow._peers.held import Held
-from nodeflow._peers.peers import ALONE, Peers
 from nodeflow._runtime import process
 from nodeflow._runtime.mapped import FilePart, part_of_file
 from nodeflow._schema.schema import Relation, Schema
@@ -45,6 +43,7 @@ from nodeflow.graph._frame import Frame, GraphFrame
 from nodeflow.graph._hints import check_arrays, holds_text, size_of
 from nodeflow.graph._lookups import Lookups
 from nodeflow.graph._names import NodeNames, listed
+from nodeflow.graph._one_process import OneProcess
 from nodeflow.graph._plot import plot
 from nodeflow.graph._types import ByName, TypedEdges, TypedNodes, Types, typed_parts, with_schema
 
@@ -52,7 +51,7 @@ Arrays: TypeAlias = Sequence[Stored | None]
 """``indptr``, sources and edge ids of the in-edges."""
 
 
-class Graph(Lookups):
+class Graph(OneProcess, Lookups):
     """An immutable directed graph; multi-edges and self-loops are allowed.
 
     The in-edges of node ``v`` are the positions ``indptr[v]`` to ``indptr[v + 1]``; at such a position ``indices``
@@ -315,26 +314,6 @@ class Graph(Lookups):
     def stored_edge_ids(self) -> Stored:
         """Read-only integer array ``[num_edges]``: id of each in-edge, as stored."""
         return read_only(np.arange(self.num_edges)) if self._edge_ids is None else self._edge_ids
-
-    @property
-    def peers(self) -> Peers:
-        """The processes that hold this graph together: this one alone."""
-        return ALONE
-
-    @property
-    def held(self) -> Held:
-        """The part of the graph that this process holds: all of it."""
-        return Held(self)
-
-    @property
-    def near(self) -> Graph:
-        """The graph as samplers read it: this one."""
-        return self
-
-    @property
-    def masters(self) -> Tensor:
-        """Ids of the nodes that this process owns, ascending, int64: all."""
-        return self.held.masters
 
     def csc(self) -> tuple[Ints, Stored, Stored | None]:
         """Return ``(indptr, sources, edge ids)`` of the in-edges as stored; edge ids None means the position."""

@@ -63,6 +63,8 @@ class ThreadTransport:
     def give_up(self, why: str) -> None:
         self._barrier.abort()
 
+    leave = give_up
+
     def send(self, parcels, sizes):
         found = [part.copy() for part in self._passed(parcels)]
         assert [len(part) for part in found] == list(sizes)

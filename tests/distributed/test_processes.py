@@ -35,6 +35,7 @@ if fault == "soft":
     told(
         ("another partition", lambda: DistributedGraph.open(folder + "-other" * (rank == 1))),
         ("another timeout", lambda: DistributedGraph.open(folder, timeout=50 + rank)),
+        ("another halo", lambda: DistributedGraph.open(folder, halo=float(rank == 1))),
         ("missing part", lambda: DistributedGraph.open(folder + "-torn")),
         ("wrong number", lambda: DistributedGraph.open(folder + "-two")),
     )
@@ -104,6 +105,7 @@ def test_faults_that_a_process_survives_are_errors_on_all_and_the_next_draw_is_r
     same = {
         "another partition": "ValueError: what is opened must be the same on all processes, but identity of the cut",
         "another timeout": "ValueError: what is opened must be .* timeout is 50.0 on rank 0 and 51.0 on rank 1",
+        "another halo": "ValueError: what is opened must be .* halo is 0.0 on rank 0 and 1.0 on rank 1",
         "missing part": "PeerError: rank 1 failed while this one was at what is opened: ValueError: part 1 is missing",
         "wrong number": "ValueError: .*-two has 2 parts, but there are 3 processes; start 2 of them",
         "elsewhere": "PeerError: rank 1 is at another exchange: node column x, round 1 there, edges drawn, round 1",
