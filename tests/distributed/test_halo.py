@@ -128,3 +128,33 @@ def test_without_a_halo_a_graph_is_near_itself() -> None:
     for lie, halo in (("in", 0), ("any", 1)):
         parts = Parts(WHOLE, OWNER, 2, lie, halo)
         assert run_ranks(2, lambda t, parts=parts: (one := parts.on(t)).near is one) == [True, True]
+
+
+def test_a_column_of_parts_that_is_replaced_is_read_anew() -> None:
+    def fingerprints(graph: Graph, rank: int) -> list[str]:
+        found = []
+        for name in ("p", "w", "p"):
+            graph.edata["new"] = graph.edata[name]
+            found.append(fingerprint(NeighborSampler(graph, [2, 2], weight="new")(OWN[rank])))
+        return found
+
+    expected = [fingerprints(graph_of_all(), rank) for rank in range(2)]
+    assert Parts(WHOLE, OWNER, 2, halo=1).run(fingerprints) == expected
+
+
+def test_a_node_that_is_used_often_for_its_size_comes_before_one_that_is_used_more() -> None:
+    # own node 0 has an edge from 1 and two from 2, which has ten edges of its own, and 1 has one
+    graph = Graph.from_edges([1, 2, 2, 0, *[0] * 10], [0, 0, 0, 1, *[2] * 10])
+    parts = Parts(graph, [0, 1, 1], 2, halo=1)
+    assert list(parts.run(lambda one, rank: edges_near(one))[0]) == [0, 1]
+
+
+def test_ids_that_are_asked_for_travel_as_small_differences() -> None:
+    graph = Graph.from_edges([], [], num_nodes=4000, ndata={"x": torch.arange(4000.0)})
+    order = torch.from_numpy(np.random.default_rng(0).permutation(4000))
+
+    def work(one: Graph, rank: int) -> int:
+        assert torch.equal(one.ndata["x"].fetch(order), order.float())
+        return one.peers.counters.by_kind["node column x: questions"]
+
+    assert max(Parts(graph, np.arange(4000) % 2, 2).run(work)) < 2000 + 64  # a byte for each
