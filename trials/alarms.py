@@ -74,11 +74,9 @@ def failures(name: str, seed: int, checks: list[str] | None) -> list[Alarm]:
     selected = [c for c in checks or SAMPLER_CHECKS if c != "marginals" or name not in BIASED]
     options = {} if name in CERTAIN else {"seed": seed}
     try:
-        report = check_sampler(FAMILIES[name](graph_of_all(), **options), seeds, checks=selected, budget=7200, **more)
+        report = check_sampler(FAMILIES[name](graph_of_all(), **options), seeds, checks=selected, **more)
     except CheckError as error:
         report = error.report
-    if any("budget" in outcome.note for outcome in report.outcomes if outcome.status == "skipped"):
-        raise SystemExit(f"{name}, seed {seed}: a check was skipped for time, so this run says nothing")
     failed = [outcome for outcome in report.outcomes if outcome.status == "failed"]
     alarms = [(name, seed, outcome.name, outcome.note.partition("\n")[0]) for outcome in failed]
     return alarms if alarms or report.passed else [(name, seed, "none", "no check ran")]

@@ -208,7 +208,7 @@ def make(library: str, name: str, python: str = "") -> Callable[[Graph], Sampler
 def judged(entry: Entry, worker: Worker | None, checks: list[str] | None) -> Report:
     selected = [name for name in entry.checks if checks is None or name in checks]
     try:
-        return check_sampler(maker(entry, worker), graph=graph(), checks=selected, budget=1200, **entry.check)
+        return check_sampler(maker(entry, worker), graph=graph(), checks=selected, **entry.check)
     except CheckError as error:
         return error.report
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -20,7 +21,7 @@ from nodeflow.graph import Graph, OfType
 from nodeflow.random import derive_key, hash_ids
 from nodeflow.sampling._call import Call, Draw
 from nodeflow.sampling._estimate import Estimate, mean_sizes
-from nodeflow.sampling._options import Signature, arguments, check_names, is_plain, names_of
+from nodeflow.sampling._options import Signature, arguments, check_names, is_plain, names_of, positional
 from nodeflow.sampling._whole import check_one_process
 
 
@@ -89,6 +90,9 @@ class SamplerBase(ABC):
     _from_graph: frozenset[str] = frozenset()
     """Names of the attributes that ``read_graph`` has set."""
 
+    made_with: Mapping[str, bool] = MappingProxyType({})
+    """Names of the arguments that the call passed which made the sampler, and whether each was the graph."""
+
     graph: Graph = _Missing()  # type: ignore[assignment]
 
     __signature__ = Signature()
@@ -96,7 +100,11 @@ class SamplerBase(ABC):
     def __new__(cls, *arguments: Any, **options: Any) -> Self:
         """Refuse unknown names before ``__init__``: through its ``**options`` they would reach another class."""
         check_names(cls, options)
-        return super().__new__(cls)
+        sampler = super().__new__(cls)
+        passed = {**dict(zip(positional(cls), arguments, strict=False)), **options}
+        # the names alone: values such as masks of all edges are kept by the attributes that need them
+        sampler.__dict__["made_with"] = {name: isinstance(value, Graph) for name, value in passed.items()}
+        return sampler
 
     def __init__(self, graph: Graph, num_flows: int, *, seed: int = 0) -> None:
         check_type(graph, "graph", Graph, "a nodeflow.Graph")

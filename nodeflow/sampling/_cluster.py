@@ -106,8 +106,8 @@ class ClusterSampler(SubgraphSampler):
 
     Args:
         num_flows: number of flows, L.
-        parts: the part of every node, integers ``[num_nodes]`` from 0; or a number of parts, into which ``partition``
-            then cuts the graph.
+        parts: the part of every node, integers ``[num_nodes]`` from 0, or ``parts`` of another sampler of the graph; or
+            a number of parts, into which ``partition`` then cuts the graph.
         graph, direction, edge_filter, weight, seed: see ``SubgraphSampler``. Only the partition is random: the seed is
             for it, and all epochs are alike.
 
@@ -158,7 +158,10 @@ class ClusterSampler(SubgraphSampler):
         return self.reader.weights is not None or len(distinct_in_order(seeds)[0]) >= 2
 
 
-def _parts(graph: Graph, parts: int | IdsLike, seed: int) -> Parts:
+def _parts(graph: Graph, parts: int | IdsLike | Parts, seed: int) -> Parts:
+    if isinstance(parts, Parts):
+        check_length(parts.numbers, "parts", graph.num_nodes, "node")
+        return parts
     if not isinstance(parts, Iterable) or (isinstance(parts, (Tensor, np.ndarray)) and parts.ndim == 0):
         count = as_count(parts, "parts", 1)
         check_one_process(graph, "ClusterSampler(parts=<a number>)")

@@ -125,6 +125,14 @@ def names_of(kind: type) -> frozenset[str]:
     return frozenset(("graph", *(name for base in kind.__mro__ for name in arguments(base))))
 
 
+@cache
+def positional(kind: type) -> tuple[str, ...]:
+    """The names of the parameters of a sampler's own ``__init__`` that take arguments by position, without ``self``."""
+    init: Any = kind.__init__  # type: ignore[misc]
+    named = list(inspect.signature(init).parameters.values())[1:]
+    return tuple(p.name for p in named if p.kind not in (p.KEYWORD_ONLY, p.VAR_KEYWORD))
+
+
 class Signature:
     """The ``__signature__`` of a class of samplers, for ``help``: its own arguments and the options that it shares."""
 

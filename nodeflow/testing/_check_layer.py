@@ -14,7 +14,7 @@ from nodeflow.nn import TypedLinear
 from nodeflow.testing import _layer_checks as layers
 from nodeflow.testing._layer_case import EncoderLayer, LayerCase, layer_graph
 from nodeflow.testing._report import Report
-from nodeflow.testing._run import Check, chosen, run_checks
+from nodeflow.testing._run import TRIALS, Check, as_trials, chosen, run_checks
 
 _ALL = (
     Check("shapes", layers.shapes),
@@ -43,7 +43,7 @@ def check_layer(
     schema: Schema | None = None,
     expect_fail: Mapping[str, str] | None = None,
     checks: Sequence[str] | None = None,
-    budget: float = 60,
+    budget: int = TRIALS,
 ) -> Report:
     """Check all that a layer of a sampled GNN should do, and return a report that prints as a table.
 
@@ -90,6 +90,7 @@ def check_layer(
     check_type(module, "layer", nn.Module, "a torch.nn.Module, or a function that makes one")
     expected = dict(expect_fail or {})
     selected = chosen(LAYER_CHECKS, checks, expected)
+    trials = as_trials(budget)
     if schema is not None:
         check_type(schema, "schema", Schema, "a Schema, graph.schema")
         if graph is not None:
@@ -99,4 +100,5 @@ def check_layer(
     # a copy: calls leave advice, modes and gradients in a module
     case = LayerCase(copy.deepcopy(module).eval(), layer_graph(width, edge_columns or {}, graph, schema))
     with torch.random.fork_rng(devices=[]):
-        return run_checks(" ".join(repr(module).split()), selected, lambda _: [case], expected, budget)
+        subject = " ".join(repr(module).split())
+        return run_checks(subject, selected, lambda _: [case], expected, trials, weights="weights")

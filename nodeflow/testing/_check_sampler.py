@@ -14,7 +14,7 @@ from nodeflow.testing import _law_checks as laws
 from nodeflow.testing import _repeat_checks as repeat
 from nodeflow.testing import _structure_checks as holds
 from nodeflow.testing._report import Report
-from nodeflow.testing._run import Check, Skipped, chosen, run_checks
+from nodeflow.testing._run import TRIALS, Check, Skipped, as_trials, chosen, run_checks
 from nodeflow.testing._sampler_case import SamplerCase, given_case
 
 _ALL = (
@@ -53,12 +53,13 @@ def check_sampler(
     parallel_edges: bool = True,
     expect_fail: Mapping[str, str] | None = None,
     checks: Sequence[str] | None = None,
-    budget: float = 60,
+    budget: int = TRIALS,
 ) -> Report:
     """Check all that a sampler promises, and return a report that prints as a table.
 
     The checks run on the sampler's graph and on small graphs that have columns like those of this graph, with a sampler
-    of the same settings; two graphs have a node of 90,000 and of 49,152 edges.
+    of the same settings; two graphs have a node of 90,000 and of 49,152 edges. Where no sampler of small graphs can be
+    made, weights are checked at a few nodes of its graph. The last line says so if weights were not checked.
 
     ========================= ==========================================================================================
     structure                 every invariant of a NodeFlow; seeds in their rows
@@ -70,7 +71,8 @@ def check_sampler(
     seeds
     excluded                  nothing that ``edge_filter`` or ``without_edges`` leaves out
     future                    nothing later than the seed, of samplers that take times
-    reproducible, threads     the same call gives the same batch, in any thread, beside any other
+    reproducible, threads     the same call gives the same batch, in any thread, beside any other; so does a sampler
+                              that is made again
     pickles                   batch and sampler after pickling
     calls                     a seed draws the same beside other seeds, where ``by_row`` says so
     epochs                    another epoch has other draws
@@ -83,7 +85,8 @@ def check_sampler(
 
     Args:
         sampler: a sampler, or a function that makes one of a graph. Of a sampler, others of smaller graphs are made by
-            its settings: every argument of its ``__init__`` is kept in an attribute of that name.
+            the arguments of the call that made it, also those that ``**options`` passed on: each must be kept in an
+            attribute of its name, else "reproducible" fails. A function needs no such attributes.
         seeds: seeds of the calls; repeated ones are left out. None: nodes of large and of small degree.
         times: a time for every seed. None, for samplers that take times: times in the column ``sampler.time``.
         graph: with a function, the graph on which to begin; small graphs get columns like its columns.
@@ -92,7 +95,8 @@ def check_sampler(
         parallel_edges: whether small graphs have parallel edges; False for a sampler that is defined without them.
         expect_fail: names of checks that must fail, with the reason.
         checks: names of the checks to run. None: all.
-        budget: seconds after which no further check begins; it is skipped, and the report says so.
+        budget: number of smaller graphs that are tried for each check that fails, to show it on a small one; 0: none.
+            It is no time: the checks themselves take the same number of draws on any machine.
 
     Error rates: the statistical checks (marginals, pairs, hubs) fail on a sampler that keeps its promises with a
     probability of about 1e-6 per call, all together (z-tests with Bonferroni's correction, after 100 and after 500
@@ -113,6 +117,7 @@ def check_sampler(
     selected = chosen(SAMPLER_CHECKS, checks, expected)
     if pairs is not None:
         check_one_of(pairs, "pairs", ("uniform", "independent"))
+    trials = as_trials(budget)
     first = given_case(sampler, seeds, times, graph, pairs)
     cases, missing = [first], ""
     try:
@@ -120,9 +125,14 @@ def check_sampler(
         first.stages = first.stages[:1]  # the small graphs see more
     except Skipped as reason:
         missing = str(reason)
-    return run_checks(
-        _subject(first), selected, lambda c: cases[:1] if c.makes_graph else cases, expected, budget, missing
-    )
+    statistical = [first.of_few_edges()] if missing else cases
+
+    def cases_of(check: Check) -> list[SamplerCase]:
+        if check.makes_graph:
+            return [first]
+        return statistical if check.statistical else cases
+
+    return run_checks(_subject(first), selected, cases_of, expected, trials, weights="marginals", missing=missing)
 
 
 def _subject(case: SamplerCase) -> str:

@@ -38,8 +38,8 @@ def reproducible(case: SamplerCase) -> None:
     assert_reproducible(case.sampler, case.seeds, times=times)
     try:
         again = case.other(case.graph, case.seeds)
-    except Skipped:
-        return
+    except Skipped as reason:
+        raise AssertionError(f"the sampler cannot be made again: {reason}") from None
     same("a new sampler with the same settings", case.call(), case.call(sampler=again.sampler))
 
 

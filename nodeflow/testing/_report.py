@@ -13,7 +13,7 @@ class Outcome(Frozen):
     Attributes:
         name: name of the check.
         status: "passed", "failed" or "skipped"; "expected" for a failure that ``expect_fail`` names.
-        seconds: time it took, shrinking included.
+        seconds: time it took, shrinking included; the only value that differs from run to run, so it is not printed.
         draws: number of calls of what was checked.
         least_bias: the smallest bias that a statistical check would see, in the weight of an edge (0.1: a tenth of
             it); None for other checks.
@@ -54,19 +54,25 @@ class Outcome(Frozen):
 class Report(Frozen):
     """The outcomes of all checks of one sampler or layer, in the order in which they ran; it prints as a table.
 
+    ``note`` is the last line: that weights were not checked, and why. It is empty where they were. The same checks of
+    the same sampler print the same table, on any machine.
+
     >>> from nodeflow import FullSampler, Graph
     >>> from nodeflow.testing import check_sampler
     >>> report = check_sampler(FullSampler(Graph.from_edges([0, 1], [1, 2]), 1), [2], checks=["structure", "future"])
     >>> report.passed, report.skipped
     (['structure'], ['future'])
+    >>> report.note
+    "weights were not checked: 'marginals' is not among the checks that ran"
     """
 
-    __slots__ = ("outcomes", "subject")
+    __slots__ = ("note", "outcomes", "subject")
     subject: str
     outcomes: tuple[Outcome, ...]
+    note: str
 
-    def __init__(self, subject: str, outcomes: Sequence[Outcome]) -> None:
-        self._set(subject=subject, outcomes=tuple(outcomes))
+    def __init__(self, subject: str, outcomes: Sequence[Outcome], note: str = "") -> None:
+        self._set(subject=subject, outcomes=tuple(outcomes), note=note)
 
     @property
     def passed(self) -> list[str]:
@@ -88,19 +94,19 @@ class Report(Frozen):
 
     def __repr__(self) -> str:
         counts = [f"{len(names)} {word}" for word in _STATUSES if (names := self._named(word))]
-        rows = [("check", "result", "seconds", "draws", "least bias", "")]
+        rows = [("check", "result", "draws", "least bias", "")]
         for o in self.outcomes:
             bias = "" if o.least_bias is None else f"{o.least_bias:.2g}"
             draws = f"{o.draws:,}" if o.draws else ""
-            rows.append((o.name, o.status, f"{o.seconds:.2f}", draws, bias, o.note.partition("\n")[0]))
+            rows.append((o.name, o.status, draws, bias, o.note.partition("\n")[0]))
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         lines = [self.subject, ", ".join(counts) or "no check ran"]
         for row in rows:
             cells = [
-                c.ljust(w) if i in (0, 1, 5) else c.rjust(w) for i, (c, w) in enumerate(zip(row, widths, strict=True))
+                c.ljust(w) if i in (0, 1, 4) else c.rjust(w) for i, (c, w) in enumerate(zip(row, widths, strict=True))
             ]
             lines.append("  ".join(cells).rstrip())
-        return "\n".join(lines)
+        return "\n".join([*lines, self.note] if self.note else lines)
 
 
 _STATUSES = ("passed", "failed", "expected", "skipped")

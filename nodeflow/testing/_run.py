@@ -7,10 +7,12 @@ from collections.abc import Callable, Mapping, Sequence
 from time import perf_counter
 from typing import Any, NamedTuple, Protocol, TypeVar
 
-from nodeflow._base.checks import as_number, check_one_of
+from nodeflow._base.checks import as_count, check_one_of
 from nodeflow.testing._report import CheckError, Outcome, Report
 from nodeflow.testing._shrink import Parts, shrink
 
+TRIALS = 100
+"""Smaller graphs that are tried for a check that fails: most faults need fewer than 50, those of pairs about 100."""
 FALSE_ALARM = 1e-6
 """The probability that the statistical checks of one call fail on a sampler without a bias, all together."""
 
@@ -68,20 +70,19 @@ def run_checks(
     checks: Sequence[Check],
     cases_of: Callable[[Check], Sequence[C]],
     expect_fail: Mapping[str, str],
-    budget: float,
+    trials: int,
+    *,
+    weights: str,
     missing: str = "",
 ) -> Report:
-    """Run ``checks`` and return the report; ``missing`` says why there are no small graphs.
+    """Run ``checks`` and return the report.
+
+    ``trials`` smaller graphs are tried for each that fails. ``weights`` is the name of the check of estimator weights;
+    ``missing`` says why there are no small graphs. No clock decides anything: two runs give the same report.
 
     Raises CheckError with all failures, for a check that was expected to fail and did not, and where none ran.
     """
-    until = perf_counter() + as_number(budget, "budget", above=0)
-    outcomes = []
-    for check in checks:
-        if perf_counter() > until:
-            outcomes.append(Outcome(check.name, "skipped", note=f"the budget of {budget:g} s is spent"))
-        else:
-            outcomes.append(_outcome(check, cases_of(check), budget / 20, missing))
+    outcomes = [_outcome(check, cases_of(check), trials, missing) for check in checks]
     errors, results = [], []
     for outcome in outcomes:
         reason = expect_fail.get(outcome.name)
@@ -93,7 +94,7 @@ def run_checks(
         if outcome.status == "failed":
             errors.append(f"{outcome.name}: {outcome.note}")
         results.append(outcome)
-    report = Report(subject, results)
+    report = Report(subject, results, _unchecked(weights, results))
     if all(outcome.status == "skipped" for outcome in results):
         raise CheckError(report, f"{report}\n\nno check ran, so nothing is known")
     if errors:
@@ -101,7 +102,21 @@ def run_checks(
     return report
 
 
-def _outcome(check: Check, cases: Sequence[C], seconds: float, missing: str) -> Outcome:
+def as_trials(budget: object) -> int:
+    """Return the argument ``budget`` as a number of trials; raises TypeError for a float, perhaps meant as seconds."""
+    if isinstance(budget, float):
+        raise TypeError(f"budget must be an integer, got {budget!r}: it counts smaller graphs to try, not seconds")
+    return as_count(budget, "budget")
+
+
+def _unchecked(weights: str, outcomes: Sequence[Outcome]) -> str:
+    """The last line of a report: why weights were not checked; empty where they were."""
+    reasons = [outcome.note if outcome.status == "skipped" else "" for outcome in outcomes if outcome.name == weights]
+    reason = reasons[0] if reasons else f"{weights!r} is not among the checks that ran"
+    return f"weights were not checked: {reason}" if reason else ""
+
+
+def _outcome(check: Check, cases: Sequence[C], trials: int, missing: str) -> Outcome:
     """The outcome of one check on several cases; the smallest of those that fail is shrunk."""
     start, before = perf_counter(), sum(case.draws for case in cases)
     failed: list[tuple[C, Exception]] = []
@@ -117,7 +132,8 @@ def _outcome(check: Check, cases: Sequence[C], seconds: float, missing: str) -> 
     more: dict[str, Any] = {"draws": sum(case.draws for case in cases) - before}
     if failed:
         smallest, cause = min(failed, key=lambda pair: len(pair[0].parts().edges))
-        note = _explained(check, smallest, cause, seconds)
+        # where there are no small graphs, there are no smaller ones either
+        note = _explained(check, smallest, cause, 0 if missing else trials)
         return Outcome(check.name, "failed", seconds=perf_counter() - start, note=note, **more)
     if passes:
         more |= {
@@ -129,7 +145,7 @@ def _outcome(check: Check, cases: Sequence[C], seconds: float, missing: str) -> 
     return Outcome(check.name, "skipped", seconds=perf_counter() - start, note=note)
 
 
-def _explained(check: Check, case: Case, error: Exception, seconds: float) -> str:
+def _explained(check: Check, case: Case, error: Exception, trials: int) -> str:
     """The message of a failure on the smallest case, and the lines that show it again."""
     smallest, last = case, error
 
@@ -148,7 +164,7 @@ def _explained(check: Check, case: Case, error: Exception, seconds: float) -> st
         return False
 
     if not check.makes_graph:
-        shrink(case.parts(), case.ends(), fails, seconds)
+        shrink(case.parts(), case.ends(), fails, trials)
     words = str(last) if isinstance(last, AssertionError) else f"raised {type(last).__name__}: {last}"
     return "\n".join([words, *(f"    {line}" for line in smallest.code(check.name))])
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -25,6 +26,7 @@ FILTER = "edge_filter"  # the column that holds the filter of a sampler which wa
 COPIES = 8  # of a small graph, so that one call draws several times
 STAGES = (100, 500)  # numbers of calls after which a test is made: what is far off is found at the first
 _PROBE = 7  # seed of the numbers that make small graphs
+_DEGREES = (2, 4, 8, 16, 24, 32, 48, 64)  # of which samplers with small and with large fanouts draw a part
 
 
 class SamplerCase:
@@ -46,7 +48,7 @@ class SamplerCase:
         sampler: SamplerBase,
         seeds: Sequence[int],
         times: Mapping[int, float],
-        make: Make | None,
+        make: Make,
         *,
         groups: Ints | None = None,
         law: str | None = None,
@@ -73,15 +75,30 @@ class SamplerCase:
 
     def other(self, graph: Graph, seeds: Sequence[int], **parts: Any) -> SamplerCase:
         """Return the case of the same sampler on another graph; raises Skipped where it cannot be made."""
-        if self.make is None:
-            raise Skipped(f"{type(self.sampler).__name__} cannot be made of another graph; pass a function of a graph")
         try:
             sampler = self.make(graph)
-        except (TypeError, ValueError, KeyError, IndexError) as error:
-            raise Skipped(f"no sampler of {graph}: {error}; graph= may show the columns that it reads") from error
+        except Exception as error:  # of any code of a user
+            remedy = "graph= may show the columns that it reads"
+            if not getattr(self.make, "own", True):
+                remedy = "a function that makes one of a graph may be passed in place of a sampler"
+            raise Skipped(f"no sampler of {graph}: {error}; {remedy}") from error
+        if sampler.graph is not graph:
+            raise Skipped(f"{type(sampler).__name__} does not take the graph that it is made of as its own")
         times = list(self.times.values()) or [0.0]
         moments = {seed: times[i % len(times)] for i, seed in enumerate(seeds)} if sampler.takes_times else {}
         return SamplerCase(sampler, seeds, moments, self.make, law=self.law, **parts)
+
+    def of_few_edges(self) -> SamplerCase:
+        """Return the case with seeds of several small degrees in its graph, for checks that count every edge."""
+        if self.sampler.seed_kind != "node":
+            return self
+        nodes = torch.tensor(self.sampler.possible_seeds)
+        degrees = _degrees(self.sampler)[nodes]
+        nearest = [int((degrees - size).abs().argmin()) for size in _DEGREES] if len(nodes) else []
+        few = [int(nodes[i]) for i in dict.fromkeys(nearest) if 0 < degrees[i] <= 2 * _DEGREES[-1]]
+        times = list(self.times.values())
+        moments = {seed: times[i % len(times)] for i, seed in enumerate(few)} if times else {}
+        return SamplerCase(self.sampler, few or self.seeds, moments or self.times, self.make, law=self.law)
 
     def reseeded(self) -> SamplerBase:
         """Return the sampler with another ``seed``."""
@@ -116,7 +133,7 @@ class SamplerCase:
         code, more = "make(graph)", f", pairs={self.law!r}" if check == "pairs" else ""
         if not getattr(self.make, "own", True):
             code = _call(self.sampler)
-        elif check == "hubs" and self.make is not None:  # of graphs of its own
+        elif check == "hubs":  # of graphs of its own
             code, more = "make", ", graph=graph"
         last = f"check_sampler(sampler, {self.seeds}{times}, checks=[{check!r}]{more})"
         return [graph_code(self.graph), f"sampler = {code}", last]
@@ -228,33 +245,44 @@ def settings_maker(sampler: SamplerBase) -> Make:
     """Return a function that makes a sampler with the same settings of another graph."""
 
     def make(graph: Graph) -> SamplerBase:
+        if isinstance(sampler, ForeignSampler) and graph is not sampler.graph:
+            raise TypeError("the function of as_sampler draws of its own graph")
         return _again(sampler, graph)
 
     make.own = False  # type: ignore[attr-defined]
     return make
 
 
-def _again(sampler: SamplerBase, graph: Graph) -> SamplerBase:
-    values = _values(sampler)
-    within = {name: _again(value, graph) for name, value in values.items() if isinstance(value, SamplerBase)}
-    if values.get(FILTER) is not None:
-        values[FILTER] = FILTER
+def _again(sampler: SamplerBase, graph: Graph, **changed: Any) -> SamplerBase:
+    """The sampler that the call which made this one makes of a graph, with some arguments changed."""
+    values = {**_values(sampler), **changed}
+    for name, value in values.items():
+        if value is sampler.graph:
+            values[name] = graph
+        elif isinstance(value, SamplerBase):
+            values[name] = _again(value, graph)
+    if values.get(FILTER) is not None and graph is not sampler.graph:
+        values[FILTER] = FILTER  # the column that the other graph has of it
     kind: Any = type(sampler)
-    return _in_form_of(sampler, kind(**{**values, **within}) if within else kind(graph, **values))
-
-
-def _in_form_of(sampler: SamplerBase, other: SamplerBase) -> SamplerBase:
-    """Another sampler, which draws in the same form."""
+    own = inspect.signature(kind.__init__)
+    bound = own.bind_partial(sampler)
+    bound.arguments |= {name: values.pop(name) for name in own.parameters.keys() & values.keys()}
+    other: SamplerBase = kind(*bound.args[1:], **bound.kwargs, **values)
+    if isinstance(sampler, BoundSampler) and isinstance(other, BoundSampler) and graph is sampler.graph:
+        left_out = sampler.reader.left_out
+        other = other if left_out is None else other.without_edges(left_out)
     return other if sampler.backend == other.backend else other.in_torch(sampler.form.device)
 
 
 def _values(sampler: SamplerBase) -> dict[str, Any]:
-    """The arguments that make a sampler, except the graph."""
+    """The arguments that the call passed which made a sampler, by name."""
     values = {}
-    for name, parameter in arguments(type(sampler)).items():
-        if name in sampler.__dict__:
+    for name, is_graph in sampler.made_with.items():
+        if is_graph:
+            values[name] = sampler.graph
+        elif name in sampler.__dict__:
             values[name] = sampler.__dict__[name]
-        elif parameter.default is parameter.empty:
+        else:
             raise TypeError(
                 f"{type(sampler).__name__} does not keep its argument {name!r} in an attribute of that name"
             )
@@ -266,24 +294,29 @@ def with_filter(sampler: SamplerBase, mask: Tensor) -> SamplerBase | None:
     if FILTER not in arguments(type(sampler)) or getattr(sampler, FILTER, None) is not None:
         return None
     try:
-        kind: Any = type(sampler)
-        return _in_form_of(sampler, kind(sampler.graph, **{**_values(sampler), FILTER: mask}))
+        return _again(sampler, sampler.graph, **{FILTER: mask})
     except (TypeError, ValueError):
         return None
 
 
 def _call(sampler: SamplerBase) -> str:
-    defaults = arguments(type(sampler))
+    """The text of the call that made a sampler, of a graph that is named ``graph``."""
+    name = type(sampler).__name__
     try:
         values = _values(sampler)
     except TypeError:
-        return f"...  # {type(sampler).__name__}, as given"
+        return f"...  # {name}, as given"
     if values.get(FILTER) is not None:
         values[FILTER] = FILTER
-    shown = [
-        f"{n}={v!r}" for n, v in values.items() if defaults[n].default is defaults[n].empty or v != defaults[n].default
-    ]
-    return f"{type(sampler).__name__}({', '.join(['graph', *shown])})"
+    words = []
+    for argument, value in values.items():
+        if value is sampler.graph:
+            words.append("graph")
+        else:
+            words.append(f"{argument}={_call(value) if isinstance(value, SamplerBase) else repr(value)}")
+    call = f"{name}({', '.join(words)})"
+    # functions have no text, and large arrays one of many lines
+    return f"...  # {name}, as given" if {"<", "\n"} & set(call) else call
 
 
 def given_case(
@@ -297,8 +330,7 @@ def given_case(
     if isinstance(sampler, SamplerBase):
         if graph is not None:
             raise TypeError("graph= goes with a function that makes the sampler; a sampler has its graph")
-        # the function of a foreign sampler draws of its own graph
-        subject, make = sampler, None if isinstance(sampler, ForeignSampler) else settings_maker(sampler)
+        subject, make = sampler, settings_maker(sampler)
     else:
         check_type(sampler, "sampler", Callable, "a sampler, or a function that makes one of a graph")  # type: ignore[arg-type]
         make = sampler
@@ -330,6 +362,15 @@ def _default_seeds(sampler: SamplerBase) -> list[int]:
     order = degrees.argsort(descending=True, stable=True).tolist()
     order = [seed for seed in order if seed in sampler.possible_seeds]
     return list(dict.fromkeys([*order[:4], *order[-2:]]))[: sampler.most_seeds]
+
+
+def _degrees(sampler: SamplerBase) -> Tensor:
+    """The number of edges at every node, along which a sampler draws."""
+    direction = getattr(sampler, "direction", "in")
+    degrees = torch.zeros(sampler.graph.num_nodes, dtype=torch.int64)
+    if direction != "out":
+        degrees = degrees + sampler.graph.in_degrees()
+    return degrees if direction == "in" else degrees + sampler.graph.out_degrees()
 
 
 def _law_of(sampler: SamplerBase) -> str | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from time import perf_counter
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -30,23 +29,25 @@ class Parts(NamedTuple):
     columns: list[str]
 
 
-def shrink(parts: Parts, ends: tuple[Ints, Ints], fails: Callable[[Parts], bool], seconds: float) -> Parts:
+def shrink(parts: Parts, ends: tuple[Ints, Ints], fails: Callable[[Parts], bool], trials: int) -> Parts:
     """Return smaller parts on which ``fails`` is True still: edges, then nodes, then seeds are left out greedily.
 
     Args:
         parts: parts that fail.
         ends: source and destination of every edge of the whole graph.
         fails: whether a check fails on some parts.
-        seconds: time after which the smallest parts so far are returned.
+        trials: calls of ``fails`` after which the smallest parts so far are returned.
     """
-    until = perf_counter() + seconds
+    tried = 0
 
     def left(items: Sequence[_T], fails_with: Callable[[list[_T]], bool]) -> list[_T]:
+        nonlocal tried
         # halves first, then ever smaller pieces, as delta debugging does (Zeller, Hildebrandt 2002)
         kept, size = list(items), len(items)
         while size:
             at = 0
-            while at < len(kept) and perf_counter() < until:
+            while at < len(kept) and tried < trials:
+                tried += 1
                 trial = kept[:at] + kept[at + size :]
                 if fails_with(trial):
                     kept = trial

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import re
+from time import perf_counter
 from typing import Any
 
 import pytest
@@ -23,7 +25,7 @@ QUICK = [name for name in LAYER_CHECKS if name != "compile"]
 def test_a_planted_fault_is_found_by_name(name: str) -> None:
     torch.manual_seed(0)
     with pytest.raises(CheckError) as error:
-        check_layer(LAYERS[name][0], WIDTH, checks=QUICK, budget=8)
+        check_layer(LAYERS[name][0], WIDTH, checks=QUICK, budget=10)
     assert LAYERS[name][1] in error.value.report.failed
 
 
@@ -50,6 +52,22 @@ def test_right_layers_pass(layer: Any, options: dict[str, Any]) -> None:
     report = check_layer(layer, WIDTH, checks=QUICK, **options)
     assert {"shapes", "gradients", "weights", "batch"} <= set(report.passed)
     assert layer.training
+
+
+def test_the_last_line_says_that_weights_of_a_layer_were_not_checked() -> None:
+    report = check_layer(Right(), WIDTH, graph=Graph.from_edges([0, 1], [1, 2]), checks=["shapes", "weights"])
+    assert repr(report).splitlines()[-1] == "weights were not checked: no node has two neighbours"
+    assert check_layer(Right(), WIDTH, checks=["weights"]).note == ""
+
+
+def test_a_report_of_a_layer_does_not_depend_on_how_fast_a_machine_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    layer, texts, days = LastEdge(), [], itertools.count(0, 86_400)
+    for clock in (perf_counter, lambda: next(days)):
+        monkeypatch.setattr("nodeflow.testing._run.perf_counter", clock)
+        with pytest.raises(CheckError) as error:
+            check_layer(layer, WIDTH, checks=["shapes", "edges permuted"])
+        texts.append(str(error.value))
+    assert texts[0] == texts[1]
 
 
 @pytest.mark.slow  # the first trace takes long
@@ -135,7 +153,7 @@ class Later(torch.nn.Module):
 @pytest.mark.parametrize(("layer", "check"), [(Misplaced(), "batch"), (Later(), "edges permuted")])
 def test_a_fault_of_types_is_found_and_runs_again(layer: Any, check: str) -> None:
     with pytest.raises(CheckError) as error:
-        check_layer(layer, WIDTH, schema=SCHEMA, checks=QUICK, budget=8)
+        check_layer(layer, WIDTH, schema=SCHEMA, checks=QUICK, budget=10)
     assert check in error.value.report.failed
     lines = [line.strip() for line in str(error.value).splitlines() if line.startswith("    ")]
     session: dict[str, Any] = {"Graph": Graph, "torch": torch, "check_layer": check_layer, "layer": layer}

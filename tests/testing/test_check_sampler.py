@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import itertools
+import pickle
 import re
-import time
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -42,7 +43,7 @@ def failures(name: str, checks: list[str] | None) -> list[str]:
     make, wanted = SAMPLERS[name]
     more = {"pairs": "uniform"} if wanted == "pairs" else {}
     with pytest.raises(CheckError) as error:
-        check_sampler(make, graph=graph_of_all(), checks=checks, budget=8, **more)
+        check_sampler(make, graph=graph_of_all(), checks=checks, budget=10, **more)
     return error.value.report.failed
 
 
@@ -80,17 +81,11 @@ def test_no_false_alarm_of_statistical_checks(name: str, seed: int) -> None:
 
 
 @pytest.mark.slow
-def test_no_false_alarm_in_two_minutes() -> None:
-    """All families and seeds from 100 on: as many as fit."""
-    until = time.monotonic() + 120
+def test_no_false_alarm_of_many_seeds() -> None:
+    """All families that draw at random, with ten seeds from 100 on."""
     random = [name for name in FAMILIES if name not in ("full", "cluster")]
-    count = 0
-    for seed, name in itertools.product(range(100, 1100), random):
-        if time.monotonic() > until:
-            break
+    for seed, name in itertools.product(range(100, 110), random):
         check(name, ["structure", "marginals", "pairs"], seed=seed)
-        count += 1
-    assert count > len(random)
 
 
 def test_the_report_is_a_table() -> None:
@@ -98,7 +93,7 @@ def test_the_report_is_a_table() -> None:
     assert report.skipped == ["fanouts per type", "future"]
     lines = repr(report).splitlines()
     assert lines[1] == "19 passed, 2 skipped"
-    assert lines[2].split() == ["check", "result", "seconds", "draws", "least", "bias"]
+    assert lines[2].split() == ["check", "result", "draws", "least", "bias"]
     outcome = {o.name: o for o in report.outcomes}
     assert 0 < (outcome["marginals"].least_bias or 0) < 0.5
     assert outcome["marginals"].draws > 500
@@ -112,7 +107,7 @@ def test_all_failures_come_at_once_and_run_again() -> None:
     text = str(error.value)
     assert text.startswith("3 of 4 checks failed")
     assert error.value.report.failed == ["edges", "excluded", "marginals"]
-    for name in ("edges", "excluded"):  # how far a statistical one shrinks depends on the time it has
+    for name in ("edges", "excluded"):
         lines = re.search(rf"^{name}: .*\n((?:    .*\n?){{3}})", text, re.MULTILINE)
         assert lines is not None
         code = "\n".join(line.strip() for line in lines.group(1).splitlines())
@@ -148,7 +143,7 @@ class Wrong(Plain):
 
 def test_a_failure_of_a_sampler_shows_its_settings() -> None:
     with pytest.raises(CheckError, match=r"    sampler = NotInverse\(graph, k=3, num_flows=1\)\n"):
-        check_sampler(NotInverse(graph_of_all(), k=3, num_flows=1), [5], checks=["marginals"], budget=4)
+        check_sampler(NotInverse(graph_of_all(), k=3, num_flows=1), [5], checks=["marginals"], budget=10)
 
 
 def test_the_most_significant_edge_is_named() -> None:
@@ -167,7 +162,7 @@ def test_the_most_significant_edge_is_named() -> None:
 def test_expected_failures_must_fail() -> None:
     reason = "windows are drawn"
     report = check_sampler(
-        lambda g: Window(g), pairs="uniform", checks=["structure", "pairs"], expect_fail={"pairs": reason}, budget=4
+        lambda g: Window(g), pairs="uniform", checks=["structure", "pairs"], expect_fail={"pairs": reason}, budget=10
     )
     assert [(o.name, o.status) for o in report.outcomes] == [("structure", "passed"), ("pairs", "expected")]
     assert report.outcomes[1].note == reason
@@ -181,9 +176,32 @@ def test_expected_failures_must_fail() -> None:
         check_sampler(3)  # type: ignore[arg-type]
 
 
-def test_the_budget_is_kept_and_told() -> None:
-    report = check_sampler(lambda g: Plain(g), checks=["structure", "order"], budget=1e-9 + 1e-3)
-    assert [o.note for o in report.outcomes if o.status == "skipped"] in ([], ["the budget of 0.001 s is spent"])
+def failure_of(make: Any, checks: list[str], **options: Any) -> str:
+    """The message of a call that must fail."""
+    with pytest.raises(CheckError) as error:
+        check_sampler(make, graph=graph_of_all(), checks=checks, **options)
+    return str(error.value)
+
+
+def test_a_report_does_not_depend_on_how_fast_a_machine_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No clock decides anything: where each look at it is a day later, the same is drawn, found, shrunk and said."""
+    make, checks = SAMPLERS["not inverse"][0], ["structure", "marginals"]
+    quick, days = failure_of(make, checks, budget=20), itertools.count(0, 86_400)
+    monkeypatch.setattr("nodeflow.testing._run.perf_counter", lambda: next(days))
+    assert failure_of(make, checks, budget=20) == quick
+
+
+def test_the_budget_counts_smaller_graphs() -> None:
+    make = SAMPLERS["wrong ids"][0]
+    sizes = [failure_of(make, ["edges"], budget=budget).count(",") for budget in (0, 10, 60)]
+    assert sizes == sorted(sizes, reverse=True)
+    assert sizes[0] > 10 * sizes[2]
+    for budget, error, words in (
+        (8.0, TypeError, r"budget must be an integer, got 8\.0: it counts smaller graphs to try, not seconds"),
+        (-1, ValueError, "budget must be at least 0, got -1"),
+    ):
+        with pytest.raises(error, match=words):
+            check_sampler(make, budget=budget)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("replace", [False, True])
@@ -194,15 +212,136 @@ def test_the_law_of_pairs_is_that_of_enumeration(replace: bool) -> None:
         assert uniform_pairs(degree, np.array([k]), replace)[0] == pytest.approx(np.mean(products))
 
 
-def test_samplers_that_cannot_be_made_again_are_checked_on_their_graph() -> None:
-    class Fixed(Plain):
-        def __init__(self, graph: Graph, table: Any) -> None:
-            super().__init__(graph, 2, 1)
-            self.size = len(table)
+class Rates(Sampler):
+    """Each edge of flow i with the probability rates[i]; ``wrong``: weights of 1 in place of one over it."""
 
-    report = check_sampler(Fixed(graph_of_all(), [1]), [5, 11, 30], checks=["structure", "marginals"])
-    assert report.passed == ["structure", "marginals"]
-    assert "does not keep its argument 'table'" in report.outcomes[1].note
+    by_row = True
+    wrong = True
+
+    def __init__(self, graph: Graph, rates: Any, **options: Any) -> None:
+        self.rates = list(rates)
+        super().__init__(graph, len(self.rates), **options)
+
+    def choose(self, dst: Tensor, step: Step) -> Choice:
+        edges, rate = self.candidates(dst), self.rates[step.flow]
+        keep = step.random.uniform(edges.eid) < rate
+        return edges.select(keep, weight=1.0 if self.wrong else 1 / rate)
+
+
+class Fixes(Rates):
+    """Passes an option of its base itself, and a list of its own making."""
+
+    def __init__(self, graph: Graph, rate: float, *, flows: int = 1, **options: Any) -> None:
+        self.rate, self.flows = rate, flows
+        super().__init__(graph, [rate] * flows, reuse=True, **options)
+
+
+class Deeper(Fixes):
+    """Takes any number of arguments by position, and a graph that is not named graph."""
+
+    def __init__(self, g: Graph, *shares: float, **options: Any) -> None:
+        self.shares = shares
+        super().__init__(g, min(shares), **options)
+
+
+class Slashed(Rates):
+    """Takes arguments by position alone."""
+
+    def __init__(self, whole: Graph, rates: Any, /, *, seed: int = 0) -> None:
+        super().__init__(whole, rates, seed=seed)
+
+
+class Elsewhere(Rates):
+    """Keeps its argument under another name."""
+
+    def __init__(self, graph: Graph, share: float, **options: Any) -> None:
+        self.kept = share
+        super().__init__(graph, [share], **options)
+
+
+class OfItsNodes(Rates):
+    """Has a number for each node of its graph, so that no other graph will do."""
+
+    def __init__(self, graph: Graph, table: Any, **options: Any) -> None:
+        self.table = table
+        if len(table) != graph.num_nodes:
+            raise ValueError(f"table must have one entry per node ({graph.num_nodes}), got {len(table)}")
+        super().__init__(graph, [0.5], **options)
+
+
+AGAIN = {
+    "a number of flows": lambda g: Rates(g, (0.5, 0.4), seed=3, direction="out"),
+    "an option that it passes": lambda g: Fixes(g, 0.5, flows=2, seed=3),
+    "several levels": lambda g: Deeper(g, 0.6, 0.5, flows=2, seed=2),
+    "by position": lambda g: Slashed(g, [0.5, 0.4], seed=1),
+    "by name": lambda g: Rates(graph=g, rates=[0.5], edge_filter=np.arange(g.num_edges) % 5 > 0),
+    "edges left out": lambda g: Rates(g, [0.5]).without_edges([1, 2, 3]),
+    "partial": partial(Rates, rates=[0.5]),
+    "pickled": lambda g: pickle.loads(pickle.dumps(Rates(g, [0.5], seed=3))),
+}
+
+
+@pytest.mark.parametrize("name", AGAIN)
+def test_a_sampler_is_made_again_by_the_arguments_that_its_call_passed(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sampler = AGAIN[name](graph_of_all())
+    with pytest.raises(CheckError, match="and should be") as error:
+        check_sampler(sampler, checks=["marginals"], budget=5)
+    assert "\n    sampler = " in str(error.value)
+    monkeypatch.setattr(Rates, "wrong", False)
+    report = check_sampler(sampler, checks=["reproducible", "marginals", "hubs"])
+    assert report.passed == ["reproducible", "marginals", "hubs"]
+    assert not any(outcome.note for outcome in report.outcomes)  # on small graphs too
+    assert report.note == ""
+
+
+def many_edges() -> Graph:
+    """A graph that is too large for statistics of all edges: a cycle of steps of every length below 4, and a hub."""
+    nodes = np.arange(500)
+    src, dst = np.concatenate([nodes, nodes, nodes, nodes]), np.concatenate([nodes, nodes + 1, nodes + 2, nodes * 0])
+    return Graph.from_edges(src, dst % 500)
+
+
+@pytest.mark.parametrize(
+    "make", [lambda g: Elsewhere(g, 0.5), lambda g: OfItsNodes(g, np.ones(500))], ids=["no attribute", "one graph"]
+)
+def test_weights_are_checked_on_the_given_graph_where_there_is_no_other(
+    make: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sampler = make(many_edges())
+    with pytest.raises(CheckError, match=r"the mean weight of edge \d+ .* over \d+ draws is 0.* should be 1 "):
+        check_sampler(sampler, checks=["marginals"])
+    monkeypatch.setattr(Rates, "wrong", False)
+    report = check_sampler(sampler, checks=["marginals"])
+    assert report.outcomes[0].note.startswith("on the given graph only: no sampler of Graph(")
+    assert report.note == ""
+
+
+def test_a_sampler_that_cannot_be_made_again_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Rates, "wrong", False)
+    sampler = Elsewhere(graph_of_all(), 0.5)
+    words = "reproducible: the sampler cannot be made again: .* does not keep its argument 'share' in an attribute"
+    with pytest.raises(CheckError, match=words) as error:
+        check_sampler(sampler)
+    assert error.value.report.failed == ["reproducible"]
+    assert check_sampler(lambda g: Elsewhere(g, 0.5)).note == ""  # a function needs no attributes
+    with pytest.raises(CheckError, match="does not take the graph that it is made of as its own"):
+        check_sampler(lambda g: Rates(Graph(g.csc()[0], g.csc()[1]), [0.5]), checks=["reproducible"])
+    report = check_sampler(OfItsNodes(graph_of_all(), np.ones(60)), checks=["reproducible", "marginals"])
+    assert report.passed == ["reproducible", "marginals"]
+
+
+@pytest.mark.parametrize(
+    ("checks", "why"),
+    [
+        (["structure"], "'marginals' is not among the checks that ran"),
+        (["structure", "marginals"], "it estimates no sum (estimand raises TypeError)"),
+    ],
+)
+def test_the_last_line_says_that_weights_were_not_checked(checks: list[str], why: str) -> None:
+    report = check_sampler(lambda g: Odd(g, "no sum"), checks=checks)
+    assert repr(report).splitlines()[-1] == report.note == f"weights were not checked: {why}"
 
 
 class Odd(Plain):
@@ -234,7 +373,7 @@ class Odd(Plain):
         ("pairs", lambda g: ShadowSampler(g, 1, 1, 2), {"pairs": "uniform"}, "its flows have no candidates"),
         ("marginals", lambda g: SaintSampler(g, 1, kind="edge", budget=1), {"seeds": []}, "seeds must not be empty"),
         ("marginals", lambda g: ClusterSampler(g, 1, 3), {}, "seeds are parts: assert_unbiased takes batch_size="),
-        ("marginals", Odd(Graph.from_edges([0] * 1001, [1] * 1001), ""), {}, "on graphs of at most 1000 edges"),
+        ("marginals", Odd(Graph.from_edges([0] * 1001, [1] * 1001), ""), {}, "on seeds of at most 1000 edges together"),
         ("marginals", Odd(graph_of_all(), "nothing"), {}, "no edge was drawn 40 times in 500 draws: too few"),
         ("pairs", Odd(Graph.from_edges([1], [0]), ""), {"pairs": "uniform"}, "no seed has two edges"),
         ("repeated seeds", Odd(graph_of_all(), ""), {"seeds": []}, "there are no seeds"),
@@ -281,7 +420,7 @@ class Broken(ClusterSampler):
 )
 def test_more_faults_are_found_and_shown(name: str, sampler: Any, words: str) -> None:
     with pytest.raises(CheckError, match=words):
-        check_sampler(sampler, checks=[name], budget=4)
+        check_sampler(sampler, checks=[name], budget=10)
 
 
 @pytest.mark.parametrize(
@@ -318,7 +457,7 @@ def test_samplers_without_parallel_edges() -> None:
     options: dict[str, Any] = {"graph": Graph.from_edges([1, 2, 3, 4], [0, 0, 0, 0]), "checks": ["marginals"]}
     assert check_sampler(lambda g: BySource(g), parallel_edges=False, **options).passed == ["marginals"]
     with pytest.raises(CheckError, match="marginals: the mean weight of edge"):
-        check_sampler(lambda g: BySource(g), budget=4, **options)
+        check_sampler(lambda g: BySource(g), budget=10, **options)
 
 
 @parametrize_with_checks(
@@ -329,7 +468,7 @@ def test_a_test_per_check(check: Any) -> None:
 
 
 def test_parametrized_checks_skip_and_fail() -> None:
-    mark = parametrize_with_checks([NotInverse(graph_of_all())], checks=["future", "marginals"], budget=4).args[1]
+    mark = parametrize_with_checks([NotInverse(graph_of_all())], checks=["future", "marginals"], budget=10).args[1]
     assert [case.id for case in mark] == ["NotInverse-future", "NotInverse-marginals"]
     with pytest.raises(pytest.skip.Exception, match="it takes no times"):
         mark[0].values[0]()
