@@ -2,8 +2,8 @@
 
 Each reader runs in a process of its own, with atheris where it is installed, else with hypothesis, which draws the same
 scripts of edits (``edits.py``) without looking at what they reach. Wrong are: an error of another type, or without
-the path; other data where a checksum was not made again; a dead process; more than 10 seconds; more than 64 MB and ten
-times the files; an import, a process or a file elsewhere that the contents chose.
+the path; other data where a checksum was not made again; a dead process; more than 100 seconds of the processor; more
+than 64 MB and ten times the files; an import, a process or a file elsewhere that the contents chose.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import tempfile
 import time
 import traceback
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from hashlib import blake2b
 from multiprocessing import get_context
@@ -34,7 +34,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [path for path in (str(ROOT / "trials"), str(ROOT / "tests"), str(ROOT)) if path not in sys.path]
 HOME = ROOT / "build" / "fuzz"
-SECONDS = 10
+SECONDS = 100
 MEMORY = 64 << 20
 ERRORS = (ValueError, OSError)
 READING = (
@@ -242,7 +242,8 @@ def run_reader(name: str, seconds: float, folder: Path, home: Path, atheris: Mod
     print("READY", flush=True)
     recorder.end = time.monotonic() + seconds + 2
     if atheris is None:
-        _with_hypothesis(recorder, seconds)
+        end = time.monotonic() + seconds
+        _with_hypothesis(recorder, lambda: time.monotonic() >= end)
         return
     options = [f"-max_total_time={int(seconds)}", "-timeout=300", "-rss_limit_mb=6000", "-max_len=4096"]
     options += ["-print_final_stats=1", f"-artifact_prefix={folder}/artifact-", str(corpus)]
@@ -250,21 +251,21 @@ def run_reader(name: str, seconds: float, folder: Path, home: Path, atheris: Mod
     atheris.Fuzz()
 
 
-def _with_hypothesis(recorder: Recorder, seconds: float) -> None:
-    """Draw scripts of edits for so long."""
+def _with_hypothesis(recorder: Recorder, is_over: Callable[[], bool]) -> None:
+    """Draw scripts of edits until it is over."""
     from hypothesis import HealthCheck, given, seed, settings, strategies
 
     quiet = settings(database=None, deadline=None, max_examples=200, suppress_health_check=list(HealthCheck))
-    end, number = time.monotonic() + seconds, 0
+    number = 0
     for script in recorder.target.seeds():
-        if time.monotonic() < end:
+        if not is_over():
             recorder(script)
 
     def one(script: bytes) -> None:
-        if time.monotonic() < end:
+        if not is_over():
             recorder(script)
 
-    while time.monotonic() < end:
+    while not is_over():
         number += 1
         seed(number)(quiet(given(strategies.binary(max_size=200))(one)))()
     print(f"Done {recorder.count} runs", flush=True)

@@ -28,7 +28,7 @@ class Meeting:
     def channel(self, number: int) -> tuple[list[Any], threading.Barrier]:
         with self.lock:
             if number not in self.channels:
-                self.channels[number] = [None] * self.size, threading.Barrier(self.size, timeout=60)
+                self.channels[number] = [None] * self.size, threading.Barrier(self.size, timeout=600)
             return self.channels[number]
 
     def abort(self) -> None:

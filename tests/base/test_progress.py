@@ -64,5 +64,5 @@ with progress_bar("second", 1, shown=False) as bar:
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
 def test_a_killed_child_blocks_no_bar() -> None:
-    done = subprocess.run([sys.executable, "-c", KILLED], capture_output=True, text=True, check=False, timeout=60)
+    done = subprocess.run([sys.executable, "-c", KILLED], capture_output=True, text=True, check=False, timeout=600)
     assert done.stdout == "done\n", done.stderr

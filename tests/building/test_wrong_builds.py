@@ -139,7 +139,7 @@ import sys, time
 from nodeflow.building import _build
 def wait(*_):
     print("sorting", flush=True)
-    time.sleep(60)
+    time.sleep(3600)
 _build.sorted_by_destination = wait
 _build.build_graph(sys.argv[1], sys.argv[2], progress=False)
 """

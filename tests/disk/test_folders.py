@@ -120,7 +120,7 @@ def test_a_killed_process_leaves_no_half_folder_and_no_lock(tmp_path: Path) -> N
     code = (
         "import sys, time; from pathlib import Path; from nodeflow._disk.folders import new_folder\n"
         "with new_folder(Path(sys.argv[1])) as draft:\n"
-        "    (draft / 'big.npy').write_bytes(b'x' * 1000); print('ready', flush=True); time.sleep(60)"
+        "    (draft / 'big.npy').write_bytes(b'x' * 1000); print('ready', flush=True); time.sleep(3600)"
     )
     command = [sys.executable, "-c", code, str(tmp_path / "a")]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
@@ -255,17 +255,33 @@ def _unsupported(*_: object) -> None:
     raise OSError(errno.EOPNOTSUPP, "not supported")
 
 
-def test_one_thread_at_a_time_reads_the_header_of_a_file(tmp_path: Path) -> None:
+def test_one_thread_at_a_time_reads_the_header_of_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Before 3.11.8 Python may raise SystemError where two threads read literals, by which numpy reads a header."""
     Graph.from_edges([0, 1], [1, 2]).save(tmp_path / "graph")
     np.save(tmp_path / "a.npy", np.arange(3))
+    waits = threading.Event()
+
+    class Told:
+        """The lock, which tells that a thread is about to take it."""
+
+        lock = process.syntax_lock
+
+        def __enter__(self) -> None:
+            waits.set()
+            self.lock.acquire()
+
+        def __exit__(self, *_: object) -> None:
+            self.lock.release()
+
+    monkeypatch.setattr(process, "syntax_lock", Told())
     for work in (lambda: Graph.open(tmp_path / "graph"), lambda: read_header(tmp_path / "a.npy")):
+        waits.clear()
         thread = threading.Thread(target=work)
-        with process.syntax_lock:
+        with Told.lock:
             thread.start()
-            thread.join(timeout=0.3)
+            assert waits.wait(600)
             assert thread.is_alive()
-        thread.join(timeout=10)
+        thread.join(timeout=600)
         assert not thread.is_alive()
 
 

@@ -17,12 +17,24 @@ from nodeflow.distributed import partition_graph
 
 SCRIPT = """
 import os, signal, threading, time
+from datetime import timedelta
 import numpy as np
 from _support.sampler_families import fingerprint, graph_of_all
 from nodeflow import NeighborSampler
 from nodeflow.distributed import DistributedGraph
 
 folder, fault, timeout = sys.argv[4], sys.argv[5], float(sys.argv[6])
+store = dist.distributed_c10d._get_default_store()
+
+def interrupt_in_an_exchange():
+    waits = False
+    while not waits:
+        frame = sys._current_frames()[threading.main_thread().ident]
+        while frame is not None and frame.f_code.co_name != "_wait":
+            frame = frame.f_back
+        waits = frame is not None
+        time.sleep(0.01)
+    os.kill(os.getpid(), signal.SIGINT)
 
 def told(*faults):
     for name, work in faults:
@@ -65,14 +77,15 @@ if one and fault == "raises":
     raise ValueError("a mistake of the user")
 if fault == "interrupted":
     if one:
-        threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
+        threading.Thread(target=interrupt_in_an_exchange).start()
         try:
             sampler([1, 2, 3])
         except KeyboardInterrupt:
+            store.set("interrupted", "")
             sampler([4])
-    time.sleep(2)
+    store.wait(["interrupted"], timedelta(minutes=10))
 if one and fault in ("late", "slow"):
-    time.sleep(timeout * (2 if fault == "late" else 0.5))
+    time.sleep(2 * timeout if fault == "late" else 6)
 for _ in range(2):  # what a process has sent before it was interrupted may be all that the others need of it
     sampler([1, 2, 3])
 print("done")
@@ -88,18 +101,18 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return place
 
 
-def run(folder: Path, fault: str, timeout: float = 4, size: int = 3, graph: str = "graph") -> list[Ended]:
+def run(folder: Path, fault: str, timeout: float = 20, size: int = 3, graph: str = "graph") -> list[Ended]:
     return run_processes(SCRIPT, size, folder, folder / graph, fault, timeout)
 
 
 def test_two_processes_draw_as_one(folder: Path) -> None:
-    ended = run(folder, "none", 60, 2, "graph-two")
+    ended = run(folder, "none", 600, 2, "graph-two")
     assert [(one.status, one.output) for one in ended] == [(0, "done\n")] * 2, ended
 
 
 @pytest.mark.slow
 def test_faults_that_a_process_survives_are_errors_on_all_and_the_next_draw_is_right(folder: Path) -> None:
-    ended = run(folder, "soft", 60)
+    ended = run(folder, "soft", 600)
     assert [one.status for one in ended] == [0] * 3, ended
     lines = [dict(line.split(": ", 1) for line in one.output.splitlines() if ": " in line) for one in ended]
     same = {
@@ -132,18 +145,17 @@ def test_faults_that_a_process_survives_are_errors_on_all_and_the_next_draw_is_r
     ],
 )
 def test_all_end_with_an_error_that_names_the_one_that_is_missing(folder: Path, fault: str, words: str) -> None:
-    """Within the timeout and the 2.5 seconds that processes are watched, beside the time to start."""
+    """The limit of ``run_processes`` is the only one: all end, however slow the machine is."""
     ended = run(folder, fault)
     for rank in (0, 2):
         assert ended[rank].status == 1, ended[rank]
         assert words in ended[rank].errors, ended[rank].errors
         assert "done" not in ended[rank].output
-    assert max(ended[0].seconds, ended[2].seconds) < min(ended[rank].seconds for rank in (0, 1, 2)) + 30
 
 
 @pytest.mark.slow
 def test_a_slow_process_is_waited_for(folder: Path) -> None:
-    assert [one.output for one in run(folder, "slow", 12)] == ["done\n"] * 3
+    assert [one.output for one in run(folder, "slow", 600)] == ["done\n"] * 3
 
 
 COMMITS = """
@@ -153,7 +165,7 @@ from nodeflow import History
 from nodeflow.distributed import DistributedGraph
 
 folder, rows, moment = sys.argv[4], sys.argv[5], sys.argv[6]
-graph = DistributedGraph.open(folder, timeout=5)
+graph = DistributedGraph.open(folder, timeout=60)
 history = History(graph, {1: 64, 2: 64}, folder=f"{rows}/{rank}")
 begun, copied = int(history.step), apart.copy_rows
 

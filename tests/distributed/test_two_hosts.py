@@ -21,6 +21,7 @@ from safetensors.torch import load_file
 SPEC = importlib.util.spec_from_file_location("namespaces", ROOT / "benchmarks" / "namespaces.py")
 RUN = ["--fanouts", "4", "4", "--hidden", "8", "--lr", "0.02", "--direction", "in", "--no-plot", "--dropout", "0"]
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "eth0"}
+_HANGS = 600  # seconds after which nothing comes any more, on any machine
 
 pytestmark = pytest.mark.slow
 
@@ -76,9 +77,9 @@ def losses(folder: Path) -> list[str]:
 def test_two_hosts_make_the_run_of_one(hosts: Any, place: Path, kind: str) -> None:
     words = ["-m", "nodeflow", "train", *data_of(place, kind), *RUN, "--batch-size", "10", "--epochs", "3", "--output"]
     running = [start(hosts, place, host, *words, "two") for host in range(2)]
-    assert [process.wait(200) for process in running] == [0, 0], (place / "0.err").read_text()
+    assert [process.wait(_HANGS) for process in running] == [0, 0], (place / "0.err").read_text()
     alone = hosts.alone(*words, "one", cwd=place, env={**ENVIRONMENT, "GLOO_SOCKET_IFNAME": "lo"})
-    assert alone.wait(200) == 0
+    assert alone.wait(_HANGS) == 0
     assert losses(place / "host-0" / "two") == losses(place / "one")
     folders = place / "host-0" / "two", place / "one"
     weights, of_one = (load_file(folder / "checkpoint.safetensors") for folder in folders)
@@ -108,7 +109,7 @@ GONE = r"rank 1 does not answer: it has ended or is stopped, or the network to i
 
 @pytest.mark.parametrize(("kind", "end"), [("whole", 0), ("whole", 1), ("parts", 1), ("program", 1)])
 def test_a_link_that_goes_down_ends_both_with_a_word(hosts: Any, place: Path, kind: str, end: int) -> None:
-    """The word comes within a minute, then the end; a program waits in a backward pass, which has its own timeout."""
+    """The word comes, then the end; a program waits in a backward pass, which has its own timeout."""
     words = [
         "-m",
         "nodeflow",
@@ -126,19 +127,18 @@ def test_a_link_that_goes_down_ends_both_with_a_word(hosts: Any, place: Path, ki
         (place / "program.py").write_text(PROGRAM)
         words = [str(place / "program.py")]
     running = [start(hosts, place, host, *words) for host in range(2)]
-    wait_for(r"(?m)^ +3 ", place / "0.out", 120)
+    wait_for(r"(?m)^ +3 ", place / "0.out")
     hosts.cut(end)
-    begun = time.monotonic()
     waited = r"rank {} has waited \d+ s at exchange \d+, .*; "
     if kind == "program":
         waited = r"the program of rank {} has waited \d+ s at .*program.py, line \d+: .*backward.*; "
     for host, why in enumerate([GONE, STORE]):
-        wait_for(waited.format(host) + why, place / f"{host}.err", 60 - (time.monotonic() - begun))
-    assert [process.wait(40) for process in running] == [1, 1]
+        wait_for(waited.format(host) + why, place / f"{host}.err")
+    assert [process.wait(_HANGS) for process in running] == [1, 1]
 
 
-def wait_for(words: str, file: Path, seconds: float) -> None:
-    end = time.monotonic() + seconds
+def wait_for(words: str, file: Path) -> None:
+    end = time.monotonic() + _HANGS
     while not re.search(words, file.read_text()):
         assert time.monotonic() < end, f"{file.read_text()} and {file.with_suffix('.err').read_text()}"
         time.sleep(0.1)

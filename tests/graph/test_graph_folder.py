@@ -339,7 +339,7 @@ class Slow:
     shape, dtype = (2, 3), torch.float32
     def fetch(self, ids, out=None):
         print("writing", flush=True)
-        time.sleep(60)
+        time.sleep(3600)
 graph = nodeflow.Graph.from_edges([0], [1], ndata={"a": torch.ones(2), "slow": Slow()})
 graph.save(sys.argv[1], overwrite=True)
 """

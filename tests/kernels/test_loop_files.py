@@ -36,7 +36,7 @@ nodeflow.Graph.from_edges([0, 1], [1, 2]).csc()
 
 
 def run(program: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=300)
+    return subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=1200)
 
 
 def test_a_full_disk_stops_no_call(tmp_path: Path) -> None:

@@ -282,11 +282,14 @@ from learned.test_pipeline import batches, compute, identity, made
 from nodeflow.learned import Pipeline
 table, done = made(), 0
 list(Pipeline(batches(), (table, identity), compute, staleness=4))  # the first operations import for seconds
-threading.Timer(0.3, _thread.interrupt_main).start()
+timer = threading.Timer(0.01, _thread.interrupt_main)
 try:
     for loss in Pipeline(batches(100000), (table, identity), compute, staleness=4):
         done += 1
+        if done == 3:
+            timer.start()
 except KeyboardInterrupt:
+    timer.join()
     assert threading.active_count() == 1, threading.enumerate()
     assert table.version - 12 in (done, done + 1), (table.version, done)
     assert table._pulls.waiting(()) == []
@@ -325,7 +328,7 @@ def test_an_interrupted_wait_leaves_whole_steps(at: int, monkeypatch: pytest.Mon
 @pytest.mark.slow
 def test_ctrl_c_leaves_whole_steps() -> None:
     command = [sys.executable, "-c", INTERRUPTED, str(Path(__file__).parents[1])]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=1200)
     assert done.stdout == "whole\n", f"status {done.returncode}: {done.stderr}"
 
 

@@ -189,11 +189,11 @@ def test_threads_sample_ahead_but_not_without_end(workers, prefetch):
     most = 1 + workers * prefetch
     with sampler.progress:
         # while the caller holds the first batch, the others come without being asked for
-        assert sampler.progress.wait_for(lambda: len(sampler.begun) == most, timeout=60)
+        assert sampler.progress.wait_for(lambda: len(sampler.begun) == most, timeout=600)
         assert threading.get_ident() not in sampler.threads
     next(batches)
     with sampler.progress:
-        assert sampler.progress.wait_for(lambda: len(sampler.begun) == most + 1, timeout=60)
+        assert sampler.progress.wait_for(lambda: len(sampler.begun) == most + 1, timeout=600)
     batches.close()
     assert len(sampler.begun) == most + 1
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 
 import pytest
 import torch
@@ -84,43 +83,77 @@ def test_the_state_does_not_hold_the_transform():
 # ---- timings
 
 
+class Clock(threading.local):
+    """A clock for each thread, which stands still but where ``work`` moves it on."""
+
+    now = 0
+
+    def read(self) -> int:
+        return self.now
+
+    def work(self, seconds: int) -> None:
+        self.now += seconds
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    own = Clock()
+    monkeypatch.setattr("nodeflow.loader._loader.perf_counter", own.read)
+    return own
+
+
 class Slow(Sampler):
-    """Sleeps once a batch."""
+    """Takes 20 seconds a batch."""
+
+    def __init__(self, graph: Graph, clock: Clock) -> None:
+        super().__init__(graph, 1)
+        self.clock = clock
 
     def choose(self, dst, step):
-        time.sleep(0.02)
+        self.clock.work(20)
         return Choice([0] * (len(dst) + 1), [])
 
 
 @pytest.mark.parametrize(("workers", "prefetch"), MODES)
-def test_timings_by_batch(workers, prefetch):
-    loader = NodeFlowLoader(Slow(random_graph(), 1), range(6), 1, num_workers=workers, prefetch=prefetch)
+def test_timings_by_batch(clock, workers, prefetch):
+    loader = NodeFlowLoader(Slow(random_graph(), clock), range(6), 1, num_workers=workers, prefetch=prefetch)
     assert len(loader.timings) == 0
     for number, _ in enumerate(loader, 1):
         t = loader.timings
         assert len(t) == len(t.sampling) == len(t.fetching) == len(t.waiting) == number
-    assert min(t.sampling) >= 0.02
-    assert min(t.fetching) >= 0
-    assert min(t.fetching) < 0.02  # nothing to fetch; a busy machine may hold up some batches, not all
+    assert list(t.sampling) == [20] * 6
+    assert list(t.fetching) == [0] * 6
     if workers == 0:
-        assert all(w >= s + f for w, s, f in zip(t.waiting, t.sampling, t.fetching, strict=True))
+        assert list(t.waiting) == [20] * 6
+    elif prefetch:  # the caller has no work of its own
+        assert list(t.waiting) == [0] * 6
 
 
-def test_waiting_is_short_where_workers_are_faster_than_the_caller():
-    loader = NodeFlowLoader(Slow(random_graph(), 1), range(4), 1, num_workers=1)
+def test_the_transform_is_waited_for_and_the_step_is_not(clock):
+    loader = make(transform=lambda batch: clock.work(30) or batch)
     for _ in loader:
-        time.sleep(0.2)
-    assert loader.timings.waiting[0] >= 0.02
-    assert min(loader.timings.waiting[1:]) < 0.1
+        clock.work(100)
+    assert list(loader.timings.waiting) == [30] * 4
 
 
-def test_the_transform_is_waited_for_and_the_step_is_not():
-    loader = make(transform=lambda batch: time.sleep(0.03) or batch)
-    for _ in loader:
-        time.sleep(0.1)
-    t = loader.timings
-    assert min(t.waiting) >= 0.03
-    assert min(w - s - f for w, s, f in zip(t.waiting, t.sampling, t.fetching, strict=True)) < 0.1
+def test_what_is_drawn_meanwhile_is_not_waited_for(monkeypatch):
+    """The clock counts the batches that are drawn: none is while the caller waits for one that is ready."""
+    drawn = threading.Semaphore(0)
+    count = []
+
+    class Counted(Sampler):
+        def choose(self, dst, step):
+            count.append(dst)
+            drawn.release()
+            return Choice([0] * (len(dst) + 1), [])
+
+    monkeypatch.setattr("nodeflow.loader._loader.perf_counter", lambda: len(count))
+    loader = NodeFlowLoader(Counted(random_graph(), 1), range(4), 1, num_workers=1, prefetch=4)
+    for number, _ in enumerate(loader):
+        if number == 0:
+            assert all(drawn.acquire(timeout=600) for _ in range(4))
+    assert loader.timings.waiting[0] >= 1
+    assert list(loader.timings.waiting[1:]) == [0] * 3
 
 
 def test_timings_begin_anew_with_every_iteration():

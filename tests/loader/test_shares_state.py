@@ -248,7 +248,7 @@ def _model() -> GraphSAGE:
 def _process(rank: int, folder: str) -> None:
     torch.set_num_threads(1)
     dist.init_process_group(
-        "gloo", init_method=f"file://{folder}/group", rank=rank, world_size=2, timeout=timedelta(seconds=60)
+        "gloo", init_method=f"file://{folder}/group", rank=rank, world_size=2, timeout=timedelta(seconds=600)
     )
     try:
         model = _model()

@@ -60,7 +60,7 @@ sys.unraisablehook = unraisable
 random.seed(1)
 for name, count in zip(works, map(int, sys.argv[1:]), strict=True):
     for _ in range(count):
-        lost, known = time.perf_counter() + 20, len(lost_elsewhere)
+        lost, known = time.perf_counter() + 300, len(lost_elsewhere)
         try:
             signal.setitimer(signal.ITIMER_REAL, random.uniform(1e-5, 2e-3))
             while time.perf_counter() < lost and known == len(lost_elsewhere):
@@ -80,7 +80,7 @@ for name, work in works.items():
 def test_every_interrupt_ends_in_keyboard_interrupt(counts: tuple[int, ...]) -> None:
     """Without the mend, one interrupt of sampling in 25 was a SystemError: 200 miss it once in 3,500 runs."""
     command = [sys.executable, "-c", INTERRUPTED, *map(str, counts)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=3000)
     assert done.returncode == 0, done.stderr
 
 

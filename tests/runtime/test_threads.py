@@ -8,7 +8,6 @@ import re
 import subprocess
 import sys
 import threading
-import time
 import warnings
 import weakref
 from concurrent.futures import ThreadPoolExecutor
@@ -50,13 +49,15 @@ def test_so_many_run_at_a_time(kind):
     for torchs, asked, expected in ((3, None, 3), (3, 2, 2), (1, None, 1), (1, 4, 4), (2, 4, 4)):
         torch.set_num_threads(torchs)
         lock, running, most, seen = threading.Lock(), [0], [0], set()
+        all_at_once = threading.Barrier(expected, timeout=600)  # which as many must reach, each in a thread of its own
 
-        def run(_: int, lock=lock, running=running, most=most, seen=seen) -> None:
+        def run(number: int, lock=lock, running=running, most=most, seen=seen, barrier=all_at_once) -> None:
             with lock:
                 running[0] += 1
                 most[0] = max(most[0], running[0])
                 seen.add(threading.get_ident())
-            time.sleep(0.02)  # so that others begin meanwhile
+            if number < barrier.parties:
+                barrier.wait()
             with lock:
                 running[0] -= 1
 
@@ -71,7 +72,8 @@ def test_work_on_torchs_threads_is_work_on_the_very_same_threads():
     seen: list[set[int]] = []
     for _ in range(5):
         ids: set[int] = set()
-        run_all(lambda _, ids=ids: (ids.add(threading.get_native_id()), time.sleep(0.02)), 2)
+        both = threading.Barrier(2, timeout=600)
+        run_all(lambda _, ids=ids, both=both: (ids.add(threading.get_native_id()), both.wait()), 2)
         torch.ones(2**20).add_(1)  # an operation on two threads
         seen.append(ids)
     assert len(seen[0]) == 2

@@ -231,7 +231,7 @@ def test_fifty_kills_at_random_moments_change_nothing(data: Path, tmp_path: Path
     assert status(["train", str(data), *LONG, "--output", str(tmp_path / "whole")]) == 0
     wanted = (tmp_path / "whole" / "checkpoint.safetensors").read_bytes()
     before = time.monotonic()
-    start(str(data), *LONG, "--output", str(tmp_path / "timed")).communicate(timeout=120)
+    start(str(data), *LONG, "--output", str(tmp_path / "timed")).communicate(timeout=1200)
     length, draw = time.monotonic() - before, random.Random(3)
     cut = tmp_path / "cut"
     kills = 0

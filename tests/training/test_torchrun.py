@@ -84,7 +84,7 @@ def torchrun(place: Path, *options: str, restarts: int = 0, processes: int = 2, 
     done = subprocess.run(
         [sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={processes}",
          f"--max-restarts={restarts}", "-m", "nodeflow", "train", *options],
-        capture_output=True, text=True, cwd=place, timeout=240, check=False,
+        capture_output=True, text=True, cwd=place, timeout=1200, check=False,
         env={**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1", **more},
     )  # fmt: skip
     return done.returncode, done.stdout, done.stderr

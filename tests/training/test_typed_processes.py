@@ -83,7 +83,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for data, name, words in cuts:
         cut = ["partition", str(folder / data), "--for", "processes", "--parts", "2", "--method", "hash", *words]
         assert status([*cut, "--direction", name.partition("-")[0], "--output", str(folder / name)]) == 0
-    ended = run_processes(PROCESSES, 2, folder, Path(__file__).parent, limit=240)
+    ended = run_processes(PROCESSES, 2, folder, Path(__file__).parent)
     assert not any(one.status for one in ended), "\n".join(one.errors for one in ended)
     return folder
 
