@@ -13,6 +13,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from nodeflow._base.arrays import array_of
+
 T = TypeVar("T")
 
 Ints = NDArray[np.int64]
@@ -110,8 +112,8 @@ def as_array(value: Any, name: str, what: str = "integers") -> NDArray[Any]:
         return plain_array(value, name)
     if isinstance(value, (set, frozenset)):
         raise TypeError(f"{name} must be ordered, got a set; pass sorted({name})")
-    if hasattr(value, "to_numpy"):  # a pandas Series
-        value = value.to_numpy()
+    if hasattr(value, "to_numpy"):  # a column of pandas, polars or Arrow
+        value = array_of(value, name)
         if isinstance(value, np.ndarray) and value.dtype != object:
             return plain_array(value, name)
     items = list(value) if isinstance(value, Iterable) else value
