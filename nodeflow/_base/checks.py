@@ -140,6 +140,8 @@ def plain_array(array: NDArray[Any], name: str) -> NDArray[Any]:
         raise TypeError(f"{name} must have no missing entries, got a masked array; fill it with .filled(value) first")
     if not array.dtype.isnative:
         return array.astype(array.dtype.newbyteorder("="))
+    if array.dtype.kind in "iu":  # C has two names for some of these types, of which torch knows one
+        array = array.view(np.dtype(f"{array.dtype.kind}{array.dtype.itemsize}"))
     return array.copy() if min(array.strides, default=0) < 0 else array
 
 
@@ -295,6 +297,17 @@ def describe(value: object) -> str:
     if len(text) > 60:
         return kind
     return text if text.startswith(f"{kind}(") else f"{kind} {text}"
+
+
+def short(name: object) -> str:
+    """Return the repr of a name for a message, without what is beyond 90 characters."""
+    text = repr(name)
+    return text if len(text) <= 90 else f"{text[:80]}... of {len(text):,} characters"
+
+
+def titles(names: Iterable[str]) -> str:
+    """Return names of columns for a repr, long ones as ``short`` has them."""
+    return ", ".join(name if len(name) <= 80 else short(name) for name in names)
 
 
 def with_article(noun: str) -> str:

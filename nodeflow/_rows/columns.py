@@ -22,7 +22,7 @@ def as_column(value: Any, name: str, error: type[Exception] = TypeError) -> Tens
     """Return a tensor, an array, a column or frame of a table, or a scipy matrix as a tensor that can be a column.
 
     Values stay as they are. Unsigned integers get the next signed type; other arrays share their memory. ``name``
-    begins the messages. Raises TypeError for anything that is not numbers of a type in ``COLUMN_TYPES``, dense or sparse CSR;
+    begins the messages. Raises TypeError for anything but numbers of a type in ``COLUMN_TYPES``, dense or sparse CSR;
     ``error`` for missing entries; ValueError for integers beyond 64 bits and for lists of several lengths.
 
     >>> as_column(np.array([0, 65535], np.uint16), "x")
@@ -57,10 +57,9 @@ def _known_numbers(array: np.ndarray, name: str) -> np.ndarray:
         example = f" such as {describe(array[at])} as entry {list(at)}" if array.size else ""
         raise TypeError(
             f"{name} must hold numbers, got {array.dtype}{example}; convert it first (.astype of a type of numbers, "
-            "codes of a category, seconds of a date)"
+            "codes of a category, seconds of a date), and fill missing entries"
         )
-    # C has two names for some types, of which torch knows one
-    return plain_array(array, name).view(np.dtype(f"{kind}{size}"))
+    return plain_array(array, name)
 
 
 def _checked(column: Tensor, name: str) -> Tensor:

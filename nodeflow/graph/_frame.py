@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from nodeflow._base.calls import checked
-from nodeflow._base.checks import as_count, check_num_rows, check_type, describe, pinned
+from nodeflow._base.checks import as_count, check_num_rows, check_type, describe, pinned, short, titles
 from nodeflow._base.dtypes import COLUMN_TYPES
 from nodeflow._base.types import ColumnLike, ColumnsLike
 from nodeflow._display.columns import column_table
@@ -66,14 +66,14 @@ class Frame(MutableMapping[str, Tensor]):
         try:
             return self._columns[name]
         except KeyError:
-            raise KeyError(f"no column {name!r}; the frame has {self._names()}{self._hint(name)}") from None
+            raise KeyError(f"no column {short(name)}; the frame has {self._names()}{self._hint(name)}") from None
 
     def __setitem__(self, name: str, column: ColumnLike) -> None:
         self._columns[name] = self._checked(name, column)
 
     def __delitem__(self, name: str) -> None:
         if name not in self._columns:
-            raise KeyError(f"no column {name!r}; the frame has {self._names()}")
+            raise KeyError(f"no column {short(name)}; the frame has {self._names()}")
         del self._columns[name]
 
     def __iter__(self) -> Iterator[str]:
@@ -172,7 +172,7 @@ class Frame(MutableMapping[str, Tensor]):
         return self._each(pinned)
 
     def __repr__(self) -> str:
-        words = ", ".join(f"{name} {summary(column)}" for name, column in self._columns.items())
+        words = ", ".join(f"{titles([name])} {summary(column)}" for name, column in self._columns.items())
         return f"Frame({self._num_rows} rows: {words or 'no columns'})"
 
     def _repr_html_(self) -> str:
@@ -201,7 +201,7 @@ class Frame(MutableMapping[str, Tensor]):
         )
 
     def _names(self) -> str:
-        return ", ".join(map(repr, self._columns)) or "no columns"
+        return ", ".join(map(short, self._columns)) or "no columns"
 
     def _fits(self, column: Tensor) -> bool:
         if column.layout is not torch.strided or column.dtype not in COLUMN_TYPES or column.is_nested:
@@ -213,11 +213,11 @@ class Frame(MutableMapping[str, Tensor]):
             return column
         check_type(name, "a column name", str, "a str")
         column = self._converted(name, column)
-        check_num_rows(column.shape, f"column {name!r}", self._num_rows, "node or edge")
+        check_num_rows(column.shape, f"column {short(name)}", self._num_rows, "node or edge")
         return column
 
     def _converted(self, name: str, column: ColumnLike) -> Tensor:
-        return as_column(column, f"column {name!r}")
+        return as_column(column, f"column {short(name)}")
 
 
 class GraphFrame(Frame):
@@ -244,9 +244,9 @@ class GraphFrame(Frame):
 
     def _converted(self, name: str, column: ColumnLike) -> Tensor:
         if isinstance(column, Tensor) and column.is_meta:
-            raise TypeError(f"column {name!r} is on the meta device, which has no numbers")
+            raise TypeError(f"column {short(name)} is on the meta device, which has no numbers")
         if not isinstance(column, Tensor) and isinstance(column, Rows):
-            check_numbers(column.dtype, f"column {name!r}")
+            check_numbers(column.dtype, f"column {short(name)}")
             return cast(Tensor, column)  # most code reads tensors only, and keeps their type; ``_rows`` takes both
         return super()._converted(name, column)
 

@@ -13,10 +13,11 @@ import pytest
 import scipy.sparse
 import torch
 
-from nodeflow import Frame, FullSampler, Graph, LinkSampler, NodeFlowLoader, SeedTable, transform
+from nodeflow import Frame, FullSampler, Graph, LinkSampler, NodeFlowLoader, SeedTable, storage, transform
 from nodeflow._base.dtypes import COLUMN_TYPES, WIDER
 from nodeflow._rows.csr import csr_tensor, from_scipy
-from nodeflow.convert import from_edge_table, from_networkx
+from nodeflow.convert import from_edge_table, from_networkx, from_tables
+from nodeflow.graph import NodeNames
 
 polars = pytest.importorskip("polars")
 arrow = pytest.importorskip("pyarrow")
@@ -262,3 +263,40 @@ def test_rows_of_attributes_are_exact() -> None:
             from_networkx(graph, node_columns=["x"])
     networkx.set_node_attributes(graph, dict(enumerate(np.array([[1], [2]], np.ulonglong))), "x")
     assert from_networkx(graph, node_columns=["x"])[0].ndata["x"].tolist() == [[1], [2]]
+
+
+def test_seed_times_of_any_unsigned_type_and_keys_of_float16() -> None:
+    graph = Graph.from_edges([0, 1, 2], [1, 2, 0])
+    table = SeedTable(graph, None, [0, 1], time=np.array([5, 2**40], np.ulonglong))
+    assert table.time is not None
+    assert table.time.tolist() == [5, 2**40]
+    assert table.time.dtype == table.data["time"].dtype == torch.int64
+    half = pd.DataFrame({"id": np.array([1, 2, 3], np.float16)}), pd.DataFrame({"a": np.array([3, 1], np.float16)})
+    typed, _ = from_tables(dict(zip("ab", half, strict=True)), keys={"a": "id"}, links={"b": {"a": "a"}})
+    assert [end.tolist() for end in typed.edges()] == [[3, 4, 2, 0], [2, 0, 3, 4]]
+
+
+@pytest.mark.parametrize("dtype", [torch.qint8, torch.uint32])
+def test_storage_refuses_them_too(dtype: torch.dtype) -> None:
+    rows = quantised(dtype) if dtype == torch.qint8 else torch.ones(3).to(dtype)
+    with pytest.raises(TypeError, match=f"rows has numbers of type {dtype}"):
+        storage.Cached(rows, [1, 2, 3], "1 KB")
+    with pytest.raises(TypeError, match=rf"tiers\[0\] has numbers of type {dtype}"):
+        storage.Tiered([rows])
+
+
+def test_long_names_are_cut_in_messages_and_reprs() -> None:
+    name = "n" * 10**6
+    graph = Graph.from_edges([0], [1], ndata={name: torch.ones(2)})
+    batch = FullSampler(graph, 1)([1])
+    batch.copy_from_parent()
+    names = NodeNames([name])
+    for shown in (graph, graph.ndata, batch.layers[0], names):
+        assert "of 1,000,002 characters" in repr(shown)
+        assert len(repr(shown)) < 300
+    for wrong in (lambda: graph.edata[name], lambda: graph.ndata["y"], lambda: NodeNames(["a"]).index(name)):
+        with pytest.raises(KeyError, match="of 1,000,002 characters") as error:
+            wrong()
+        assert len(str(error.value)) < 400
+    with pytest.raises(TypeError, match="of 1,000,002 characters must be a tensor"):
+        graph.ndata[name] = [1, 2]
