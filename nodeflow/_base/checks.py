@@ -13,6 +13,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from nodeflow._base.arrays import array_of
+
 T = TypeVar("T")
 
 Ints = NDArray[np.int64]
@@ -110,8 +112,8 @@ def as_array(value: Any, name: str, what: str = "integers") -> NDArray[Any]:
         return plain_array(value, name)
     if isinstance(value, (set, frozenset)):
         raise TypeError(f"{name} must be ordered, got a set; pass sorted({name})")
-    if hasattr(value, "to_numpy"):  # a pandas Series
-        value = value.to_numpy()
+    if hasattr(value, "to_numpy"):  # a column of pandas, polars or Arrow
+        value = array_of(value, name)
         if isinstance(value, np.ndarray) and value.dtype != object:
             return plain_array(value, name)
     items = list(value) if isinstance(value, Iterable) else value
@@ -138,6 +140,8 @@ def plain_array(array: NDArray[Any], name: str) -> NDArray[Any]:
         raise TypeError(f"{name} must have no missing entries, got a masked array; fill it with .filled(value) first")
     if not array.dtype.isnative:
         return array.astype(array.dtype.newbyteorder("="))
+    if array.dtype.kind in "iu":  # C has two names for some of these types, of which torch knows one
+        array = array.view(np.dtype(f"{array.dtype.kind}{array.dtype.itemsize}"))
     return array.copy() if min(array.strides, default=0) < 0 else array
 
 
@@ -293,6 +297,17 @@ def describe(value: object) -> str:
     if len(text) > 60:
         return kind
     return text if text.startswith(f"{kind}(") else f"{kind} {text}"
+
+
+def short(name: object) -> str:
+    """Return the repr of a name for a message, without what is beyond 90 characters."""
+    text = repr(name)
+    return text if len(text) <= 90 else f"{text[:80]}... of {len(text):,} characters"
+
+
+def titles(names: Iterable[str]) -> str:
+    """Return names of columns for a repr, long ones as ``short`` has them."""
+    return ", ".join(name if len(name) <= 80 else short(name) for name in names)
 
 
 def with_article(noun: str) -> str:

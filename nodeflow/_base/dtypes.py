@@ -1,4 +1,4 @@
-"""Types of numbers by their names in files."""
+"""Types of numbers: those that columns have, those that become one of these, and their names in files."""
 
 from __future__ import annotations
 
@@ -7,11 +7,20 @@ from typing import Final
 
 import torch
 
-DTYPES: Final[Mapping[str, torch.dtype]] = {
-    str(kind).removeprefix("torch."): kind
-    for kind in (torch.bool, torch.float16, torch.bfloat16, torch.float32, torch.float64)
-    + (torch.int8, torch.int16, torch.int32, torch.int64, torch.uint8, torch.uint16, torch.uint32, torch.uint64)
-    + (torch.float8_e4m3fn, torch.float8_e4m3fnuz, torch.float8_e5m2, torch.float8_e5m2fnuz, torch.float8_e8m0fnu)
-    + (torch.complex64, torch.complex128)
+COLUMN_TYPES: Final = frozenset(
+    (torch.bool, torch.float16, torch.bfloat16, torch.float32, torch.float64)
+    + (torch.int8, torch.int16, torch.int32, torch.int64, torch.uint8, torch.complex64, torch.complex128)
+)
+"""The types of numbers that columns have: torch gathers, joins, writes and adds them all."""
+
+WIDER: Final[Mapping[torch.dtype, torch.dtype]] = {
+    torch.uint16: torch.int32,
+    torch.uint32: torch.int64,
+    torch.uint64: torch.int64,
 }
-"""The types of numbers that columns may have, by torch's word: no other name that a file holds is looked up."""
+"""Types that torch computes little with, and the type that a column of such numbers gets."""
+
+DTYPES: Final[Mapping[str, torch.dtype]] = {
+    str(kind).removeprefix("torch."): kind for kind in COLUMN_TYPES | WIDER.keys()
+}
+"""The types of numbers that files may hold, by torch's word: no other name that a file holds is looked up."""

@@ -108,8 +108,6 @@ def edge_integers(graph: HeldGraph, name: str, argument: str) -> Ints:
     column = edge_column(graph, name, argument)
     if column.dtype.kind not in "iu":
         raise TypeError(f"{argument}: the edge column {name!r} must hold integers, got dtype {column.dtype}")
-    if column.size and column.max() > np.iinfo(np.int64).max:
-        raise ValueError(f"{argument}: the edge column {name!r} holds {column.max()}, beyond 64-bit integers")
     return column.astype(np.int64, copy=False)
 
 

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from nodeflow import _kernels as kernels
+from nodeflow._base.arrays import check_exact
 from nodeflow._base.checks import check_indptr, check_length, check_range, describe
 from nodeflow._runtime.process import ignored_warnings
 
@@ -76,8 +77,9 @@ def _silence_beta_note() -> None:
 def from_scipy(matrix: object, name: str = "matrix") -> Tensor:
     """Return a scipy sparse matrix ``[rows, columns]`` as a torch sparse CSR tensor, usable as a frame column.
 
-    Values become float32 unless they are float64. Raises TypeError for anything that is not a scipy sparse matrix, and
-    the errors of ``check_csr``.
+    Values become float32; float64 stays, and integers that float32 does not have become float64. Raises TypeError for
+    anything that is not a scipy sparse matrix of real numbers, ValueError for integers that no float has, and the
+    errors of ``check_csr``.
 
     >>> import scipy.sparse
     >>> from_scipy(scipy.sparse.eye(3, format="csr")).shape
@@ -90,13 +92,23 @@ def from_scipy(matrix: object, name: str = "matrix") -> Tensor:
     csr = scipy.sparse.csr_array(matrix)
     if csr.ndim != 2:
         raise ValueError(f"{name} must have two dimensions, got shape {csr.shape}")
-    values = csr.data if csr.data.dtype == np.float64 else csr.data.astype(np.float32)
-    parts = (csr.indptr.astype(np.int64), csr.indices.astype(np.int64), values.copy())
+    parts = (csr.indptr.astype(np.int64), csr.indices.astype(np.int64), csr.data.astype(_float_type(csr.data, name)))
     indptr, indices, data = (torch.from_numpy(part) for part in parts)
     shape = int(csr.shape[0]), int(csr.shape[1])
     with _blamed(name):  # scipy does not look at the parts that someone made a matrix of
         check_parts(indptr, indices, data, shape)
     return csr_tensor(indptr, indices, data, shape)
+
+
+def _float_type(values: np.ndarray, name: str) -> type:
+    """Return float32, or float64 for numbers that need it."""
+    if values.dtype.kind not in "biuf" or values.dtype.itemsize > 8:
+        raise TypeError(f"{name} must hold real numbers of at most 64 bits, got {values.dtype}; convert it first")
+    if values.dtype.kind not in "iu" or not values.size:
+        return np.float64 if values.dtype == np.float64 else np.float32
+    ends = int(values.min()), int(values.max())
+    check_exact(name, *ends)
+    return np.float64 if max(map(abs, ends)) > 2**24 else np.float32
 
 
 def csr_positions(indptr: Tensor, rows: Tensor) -> tuple[Tensor, Tensor]:

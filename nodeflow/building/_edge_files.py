@@ -15,6 +15,7 @@ from nodeflow._base.checks import LARGEST, Ints, describe, first_true
 from nodeflow._base.files import is_file
 from nodeflow._base.types import Array, FileLike
 from nodeflow._disk.arrays import read_header
+from nodeflow._rows.columns import as_column
 from nodeflow._text.edges import EdgeTable, checked_rows, column_names, layout, titled_columns
 from nodeflow._text.table import Table, is_integer, reading, rows_of_words
 
@@ -207,7 +208,4 @@ def _parquet_column(path: Path, name: str, values: Any, first: int, *, named: bo
     if array.dtype.kind not in ("iu" if name in ("src", "dst") else "biuf"):
         what = "integers (named=True numbers names)" if name in ("src", "dst") else "numbers"
         raise ValueError(f"{path}: column {name!r} must hold {what}, got {values.type}")
-    wide = array.dtype.kind == "u" and array.dtype.itemsize > 1  # torch computes little with these
-    if array.dtype == np.uint64 and array.size and int(array.max()) > LARGEST:
-        raise ValueError(f"{path}: column {name!r} holds {array.max()}, beyond the largest 64-bit signed integer")
-    return array.astype(np.int64) if wide else array
+    return as_column(array, f"{path}: column {name!r}").numpy()

@@ -17,6 +17,7 @@ from nodeflow._base.types import EdgeFilter, FileLike, IdsLike
 from nodeflow._display.columns import column_table
 from nodeflow._display.html import page
 from nodeflow._peers.routes import first_of_each
+from nodeflow._rows.columns import check_numbers
 from nodeflow._rows.rows import Rows, fetch_rows, first_not_finite, layout_of
 from nodeflow._store.files import FileStore
 from nodeflow._store.store import MemoryStore, Store
@@ -352,6 +353,7 @@ def sums_of_inputs(propagation: Propagation, inputs: Tensor | Rows) -> Tensor:
         raise ValueError(
             f"inputs must have a row per node, floats [{size}, width], got {inputs.dtype} {tuple(inputs.shape)}"
         )
+    check_numbers(inputs.dtype, "inputs")
     if isinstance(inputs, Tensor) and inputs.requires_grad:
         raise ValueError("inputs that are learned change, so their sums do not stay exact: leave out inputs")
     sums = propagation.sums_of_column(inputs)

@@ -9,8 +9,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from nodeflow._base.arrays import of_objects
 from nodeflow._base.calls import checked
 from nodeflow._base.checks import Ints, _All, check_type, describe
+from nodeflow._rows.columns import as_column
 from nodeflow._rows.rows import whole_column
 from nodeflow.convert._columns import check_one_type, chosen, library
 from nodeflow.flow import NodeFlow
@@ -20,8 +22,8 @@ if TYPE_CHECKING:
     import igraph
     import networkx
 
-Attributes: TypeAlias = Sequence[str] | Mapping[str, torch.dtype | None]
-"""Attributes that become columns: names, or a dict from names to types of numbers."""
+Attributes: TypeAlias = Sequence[str] | Mapping[str, torch.dtype | None] | _All
+"""Attributes that become columns: names, a dict from names to types of numbers, or ALL."""
 
 _Part: TypeAlias = tuple[list[Any], dict[str, list[Any]]]
 """Keys of nodes, or of the two ends of edges, with attributes."""
@@ -38,9 +40,9 @@ def from_networkx(
 
     Args:
         graph: any networkx graph; multigraphs keep their repeated edges.
-        node_columns, edge_columns: attributes, numbers or lists of numbers, that become columns. A list of names, or a
-            dict from names to types: ``{"x": torch.float64}``. Without a type, Python's floats become float32, whole
-            numbers int64 and bools bool.
+        node_columns, edge_columns: attributes, numbers or lists of numbers, that become columns. A list of names, a
+            dict from names to types, ``{"x": torch.float64}``, or ``nodeflow.ALL``. Without a type, Python's floats
+            become float32, whole numbers int64 and bools bool.
         keys_are_ids: whether the keys of a directed multigraph are the ids of its edges, as ``to_networkx`` writes
             them. networkx lists edges source by source, so their order is not that of the ids.
 
@@ -163,7 +165,8 @@ def _of_networkx(names: Attributes, what: str, attributes: list[dict[str, Any]],
             return [own[name] for own in attributes]
         raise KeyError(f"every {what} must have the attribute {name!r}, but {what} {lacking!r} has none")
 
-    return _as_columns(names, what, values_of, keys)
+    every = {name: None for own in attributes for name in own}
+    return _as_columns(names, what, values_of, keys, every)
 
 
 def from_igraph(graph: igraph.Graph, *, node_columns: Attributes = (), edge_columns: Attributes = ()) -> Graph:
@@ -223,29 +226,41 @@ def _of_igraph(sequence: Any, names: Attributes, what: str) -> dict[str, Tensor]
         values: list[Any] = sequence[name]
         return values
 
-    return _as_columns(names, what, values_of, range(len(sequence)))
+    return _as_columns(names, what, values_of, range(len(sequence)), sequence.attributes())
 
 
 def _as_columns(
-    names: Attributes, what: str, values_of: Callable[[str], Sequence[Any]], keys: Iterable[Any]
+    names: Attributes,
+    what: str,
+    values_of: Callable[[str], Sequence[Any]],
+    keys: Iterable[Any],
+    every: Iterable[str],
 ) -> dict[str, Tensor]:
     """Return attributes of all nodes or all edges (``what``) as columns; ``keys`` name these in errors."""
-    types = names if isinstance(names, Mapping) else dict.fromkeys(chosen(names, (), f"{what}_columns"))
+    types = names if isinstance(names, Mapping) else dict.fromkeys(chosen(names, every, f"{what}_columns"))
     return {name: _column(name, values_of(name), keys, what, dtype) for name, dtype in types.items()}
 
 
 def _column(name: str, values: Sequence[Any], keys: Iterable[Any], what: str, dtype: torch.dtype | None) -> Tensor:
+    title = f"the {what} attribute {name!r}"
     try:
         if len(values) and isinstance(values[0], (np.ndarray, Tensor)):
-            rows = torch.stack([torch.as_tensor(value, device="cpu") for value in values])
+            rows = _stacked([as_column(value, title).cpu() for value in values], title)
             return rows if dtype is None else rows.to(dtype)
         return torch.tensor(values, dtype=dtype, device="cpu")
     except (TypeError, ValueError, RuntimeError) as error:
-        words = f"the {what} attribute {name!r} must hold numbers, or lists of numbers of one length"
+        words = f"{title} must hold numbers, or lists of numbers of one length"
         for key, value in zip(keys, values, strict=True):
             if not _is_like(value, values[0]):
                 raise TypeError(f"{words}, but {what} {key!r} has {describe(value)}") from None
         raise TypeError(f"{words}, of a type that torch has: {error}") from None
+
+
+def _stacked(rows: Sequence[Tensor], title: str) -> Tensor:
+    if len({row.dtype for row in rows}) == 1:
+        return torch.stack(list(rows))
+    # numpy finds a type for all of them, and numbers that it would round are refused
+    return as_column(of_objects([row.numpy() for row in rows], title), title)
 
 
 def _is_like(value: Any, first: Any) -> bool:

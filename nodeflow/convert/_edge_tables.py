@@ -9,9 +9,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from nodeflow._base.arrays import array_of, of_objects
 from nodeflow._base.calls import checked
-from nodeflow._base.checks import ALL, _All, check_length, check_type, describe
+from nodeflow._base.checks import ALL, _All, check_length, check_type, describe, plain_array
 from nodeflow._base.types import Array
+from nodeflow._rows.columns import as_column
 from nodeflow._rows.rows import whole_column
 from nodeflow.convert._columns import as_array, chosen, library
 from nodeflow.graph import Frame, Graph, NodeNames
@@ -57,13 +59,14 @@ def from_edge_table(
     (Graph(3 nodes, 2 edges, edata: weight), tensor([0.5000, 2.0000], dtype=torch.float64), ['ann', 'bob', 'cid'])
     """
     table = _Table(edges, "edges")
-    edata = table.numbers(columns, "columns", {src, dst})
     ends = [table.array(end).tolist() for end in (src, dst)]
+    edata = table.numbers(columns, "columns", {src, dst})
     if nodes is None:
         return Graph.from_named_edges(*ends, edata=edata)
     table = _Table(nodes, "nodes")
+    names = table.array(name).tolist()
     ndata = table.numbers(node_columns, "node_columns", {name})
-    return Graph.from_named_edges(*ends, names=table.array(name).tolist(), ndata=ndata, edata=edata)
+    return Graph.from_named_edges(*ends, names=names, ndata=ndata, edata=edata)
 
 
 @checked
@@ -139,8 +142,8 @@ class _Table:
         if twice := [name for at, name in enumerate(self.columns) if name in self.columns[:at]]:
             raise ValueError(f"{argument} has more than one column named {twice[0]!r}")
 
-    def numbers(self, names: Sequence[str] | _All, argument: str, left_out: set[str]) -> dict[str, Array]:
-        """Return columns as arrays of numbers."""
+    def numbers(self, names: Sequence[str] | _All, argument: str, left_out: set[str]) -> dict[str, Tensor]:
+        """Return columns of numbers."""
         for name in self.columns if isinstance(names, _All) else []:
             check_type(name, "a column name", str, "a str")
         every = [name for name in self.columns if name not in left_out]
@@ -148,45 +151,31 @@ class _Table:
 
     def array(self, name: str) -> Array:
         """Return a column as an array; raises ValueError for missing entries where the library marks them."""
+        column = self._column(name)
+        if hasattr(column, "to_numpy"):
+            return array_of(column, self._title(name), ValueError)
+        if isinstance(column, Tensor):
+            column = column.detach().cpu().numpy()
+        return plain_array(np.asanyarray(column), self._title(name))
+
+    def _rows(self, name: str) -> Tensor:
+        column = self._column(name)
+        if isinstance(column, Sequence):
+            column = of_objects(column, self._title(name))
+        try:
+            return as_column(column, self._title(name), ValueError)
+        except TypeError as error:
+            raise TypeError(f"{error}; or name the columns that are wanted") from None
+
+    def _column(self, name: str) -> Any:
         if name not in self.columns:
             raise KeyError(
                 f"{self.argument} has no column {name!r}; it has {', '.join(map(repr, self.columns)) or 'none'}"
             )
-        column = self.table[name]
-        if (missing := _missing(column)) > 0:
-            raise ValueError(
-                f"{self.argument}: column {name!r} has {missing} missing entries; drop or fill these rows first"
-            )
-        if isinstance(column, Tensor):
-            return column.detach().cpu().numpy()
-        return column.to_numpy() if hasattr(column, "to_numpy") else np.asarray(column)
+        return self.table[name]
 
-    def _rows(self, name: str) -> Array:
-        array = self.array(name)
-        if array.dtype == object and len(array) and isinstance(array[0], (np.ndarray, list, tuple, Tensor)):
-            lengths = {len(row) for row in array}
-            if len(lengths) > 1:
-                raise ValueError(
-                    f"{self.argument}: the lists of column {name!r} must all have one length, got {sorted(lengths)[:3]}"
-                )
-            array = np.stack([np.asarray(row) for row in array])
-        if array.dtype.kind not in "biufc":
-            example = f" such as {array[0]!r}" if len(array) else ""
-            raise TypeError(
-                f"{self.argument}: column {name!r} must hold numbers, got {array.dtype}{example}; convert it first "
-                "(codes of a category, seconds of a date), or name the columns that are wanted"
-            )
-        return array
-
-
-def _missing(column: Any) -> int:
-    """Number of entries that a library marks as missing. NaN of a plain float column is a number."""
-    count = getattr(column, "null_count", None)  # polars, a method; Arrow, a number
-    if count is not None:
-        return int(count() if callable(count) else count)
-    if hasattr(column, "isna") and not isinstance(column.dtype, np.dtype):  # pandas' own types
-        return int(column.isna().sum())
-    return 0
+    def _title(self, name: str) -> str:
+        return f"{self.argument}: column {name!r}"
 
 
 def _named(ids: Tensor, names: NodeNames | Sequence[Hashable] | None, graph: Graph) -> Column:

@@ -201,7 +201,7 @@ def _index(column: Any, where: str) -> Any:
     """Return the index of a primary key, which finds rows."""
     if missing := int(column.isna().sum()):
         raise ValueError(f"{where} is a primary key, but {missing} rows have none")
-    index = _pandas().Index(_plain(column))
+    index = _pandas().Index(_wide(_plain(column)))
     if not index.is_unique:
         first = index[index.duplicated()].tolist()[0]
         raise ValueError(f"{where} is a primary key, but {int((index == first).sum())} rows have {first!r}")
@@ -215,7 +215,7 @@ def _ends(column: Any, index: Any, where: str, other: str, dangling: str) -> tup
             f"{where} holds keys as floats, which tell no integers from 2**53 on apart; read it as integers that may "
             "be missing, of type Int64"
         )
-    to = index.get_indexer(_pandas().Index(column))
+    to = index.get_indexer(_pandas().Index(_wide(column)))
     lost = (to < 0) & column.notna().to_numpy(bool)
     if lost.any() and dangling == "error":
         first, types = column[lost].tolist()[0], f"{column.dtype}, keys are {index.dtype}"
@@ -228,6 +228,11 @@ def _ends(column: Any, index: Any, where: str, other: str, dangling: str) -> tup
 def _plain(values: Any) -> Any:
     """Return values, of which none is missing, as what their categories are."""
     return values.astype(values.cat.categories.dtype) if values.dtype == "category" else values
+
+
+def _wide(keys: Any) -> Any:
+    """Return keys as pandas can look them up: an index of float16 does not exist."""
+    return keys.astype("float32") if keys.dtype == "float16" else keys
 
 
 def _where(table: str, column: object) -> str:

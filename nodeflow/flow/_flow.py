@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from nodeflow import ops
-from nodeflow._base.checks import check_num_rows, check_type
+from nodeflow._base.checks import check_num_rows, check_type, titles
 from nodeflow._base.frozen import Frozen, Lazy
 from nodeflow._rows.rows import slice_rows, take_rows
 from nodeflow._schema.schema import Relation
@@ -369,7 +369,7 @@ class Flow(Frozen):
         return self.num_edges
 
     def __repr__(self) -> str:
-        columns = f": {', '.join(self.data)}" if self.data else ""
+        columns = f": {titles(self.data)}" if self.data else ""
         i, j = self.layers
         return f"Flow({i}->{j}: {self.num_src} -> {self.num_dst} nodes, {self.num_edges} edges{columns})"
 

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from nodeflow import _kernels as kernels
-from nodeflow._base.checks import LARGEST, as_count, as_ids, check_type
+from nodeflow._base.checks import LARGEST, as_count, as_ids, check_type, titles
 from nodeflow._base.frozen import Frozen, Lazy
 from nodeflow._base.types import IdsLike
 from nodeflow._schema.schema import Schema, sizes
@@ -50,7 +50,7 @@ class LayerPart(Frozen):
         return len(self.rows)
 
     def __repr__(self) -> str:
-        return f"LayerPart({len(self)} nodes{': ' if self.data else ''}{', '.join(self.data)})"
+        return f"LayerPart({len(self)} nodes{': ' if self.data else ''}{titles(self.data)})"
 
 
 class Layer(Frozen):
@@ -198,7 +198,7 @@ class Layer(Frozen):
         return self.num_nodes
 
     def __repr__(self) -> str:
-        columns = f": {', '.join(self.data)}" if self.data else ""
+        columns = f": {titles(self.data)}" if self.data else ""
         ids = "" if self.has_parent else " without parent ids"
         contexts = "" if self.context is None else f" in {len(self.context.unique())} contexts"
         return f"Layer({self.num_nodes} nodes{sizes(self.type_sizes())}{ids}{contexts}{columns})"

@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from typing import Any, cast
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from nodeflow._base.calls import checked
-from nodeflow._base.checks import as_count, check_num_rows, check_type, describe, pinned, plain_array
+from nodeflow._base.checks import as_count, check_num_rows, check_type, describe, pinned, short, titles
+from nodeflow._base.dtypes import COLUMN_TYPES
 from nodeflow._base.types import ColumnLike, ColumnsLike
 from nodeflow._display.columns import column_table
 from nodeflow._display.html import page
 from nodeflow._rows.base import summary
-from nodeflow._rows.csr import check_csr, from_scipy
+from nodeflow._rows.columns import as_column, check_numbers
 from nodeflow._rows.packing import Piece, Pool, restored
-from nodeflow._rows.rows import Rows, from_numpy
+from nodeflow._rows.rows import Rows
 
 Initializer = Callable[[tuple[int, ...], torch.dtype, torch.device], Tensor]
 """Makes values of a shape, a type and on a device, such as ``lambda shape, dtype, device: torch.ones(shape, ...)``."""
@@ -27,8 +27,9 @@ class Frame(MutableMapping[str, Tensor]):
     """Named columns, all with the same number of rows.
 
     A column is a dense tensor ``[num_rows, ...]`` or a sparse CSR tensor ``[num_rows, columns]``. Numpy arrays, columns
-    of a pandas data frame and scipy sparse matrices are converted when they are set; arrays share their memory. The
-    rows of a pandas Series are taken in their order: its index is ignored. Columns can be set, replaced and deleted,
+    of pandas, polars and Arrow, data frames and scipy sparse matrices are converted when they are set; arrays share
+    their memory, and unsigned integers become signed ones. The rows of a pandas Series are taken in their order: its
+    index is ignored. Columns can be set, replaced and deleted,
     but the number of rows is fixed. Setting a column stores the tensor itself, not a copy.
 
     A pickle holds the columns by value and without gradient, except those that map a file read-only
@@ -39,7 +40,7 @@ class Frame(MutableMapping[str, Tensor]):
         columns: columns by name: a dict, or a pandas data frame.
 
     Raises ValueError for a wrong number of rows, KeyError for an unknown column, TypeError for a value that cannot be
-    a column.
+    a column (a type that torch computes little with, a missing entry), ValueError for an integer beyond 64 bits.
 
     >>> frame = Frame(3)
     >>> frame["h"] = torch.ones(3, 2)
@@ -65,14 +66,14 @@ class Frame(MutableMapping[str, Tensor]):
         try:
             return self._columns[name]
         except KeyError:
-            raise KeyError(f"no column {name!r}; the frame has {self._names()}{self._hint(name)}") from None
+            raise KeyError(f"no column {short(name)}; the frame has {self._names()}{self._hint(name)}") from None
 
     def __setitem__(self, name: str, column: ColumnLike) -> None:
         self._columns[name] = self._checked(name, column)
 
     def __delitem__(self, name: str) -> None:
         if name not in self._columns:
-            raise KeyError(f"no column {name!r}; the frame has {self._names()}")
+            raise KeyError(f"no column {short(name)}; the frame has {self._names()}")
         del self._columns[name]
 
     def __iter__(self) -> Iterator[str]:
@@ -171,7 +172,7 @@ class Frame(MutableMapping[str, Tensor]):
         return self._each(pinned)
 
     def __repr__(self) -> str:
-        words = ", ".join(f"{name} {summary(column)}" for name, column in self._columns.items())
+        words = ", ".join(f"{titles([name])} {summary(column)}" for name, column in self._columns.items())
         return f"Frame({self._num_rows} rows: {words or 'no columns'})"
 
     def _repr_html_(self) -> str:
@@ -200,38 +201,23 @@ class Frame(MutableMapping[str, Tensor]):
         )
 
     def _names(self) -> str:
-        return ", ".join(map(repr, self._columns)) or "no columns"
+        return ", ".join(map(short, self._columns)) or "no columns"
 
     def _fits(self, column: Tensor) -> bool:
-        return column.layout is torch.strided and column.ndim > 0 and column.size(0) == self._num_rows
+        if column.layout is not torch.strided or column.dtype not in COLUMN_TYPES or column.is_nested:
+            return False
+        return column.ndim > 0 and column.size(0) == self._num_rows
 
     def _checked(self, name: str, column: ColumnLike) -> Tensor:
         if type(column) is Tensor and type(name) is str and self._fits(column):  # the usual case, quickly
             return column
         check_type(name, "a column name", str, "a str")
         column = self._converted(name, column)
-        check_num_rows(column.shape, f"column {name!r}", self._num_rows, "node or edge")
+        check_num_rows(column.shape, f"column {short(name)}", self._num_rows, "node or edge")
         return column
 
     def _converted(self, name: str, column: ColumnLike) -> Tensor:
-        if hasattr(column, "to_numpy"):  # a pandas Series, and the like of other libraries
-            series, column = column, column.to_numpy()
-            if not isinstance(column, np.ndarray) or column.dtype.kind not in "biufc":
-                raise TypeError(
-                    f"column {name!r} must hold numbers, got {type(series).__name__} of dtype "
-                    f"{getattr(series, 'dtype', None)}; convert it first (codes of a category, seconds of a date), and "
-                    "fill missing entries"
-                )
-        if isinstance(column, np.ndarray):
-            if column.dtype.kind not in "biufc":
-                raise TypeError(f"column {name!r} must hold numbers, got {describe(column)}")
-            column = from_numpy(plain_array(column, f"column {name!r}"))
-        elif not isinstance(column, Tensor) and type(column).__module__.startswith("scipy.sparse"):
-            column = from_scipy(column, f"column {name!r}")
-        check_type(column, f"column {name!r}", Tensor, "a tensor, an array or a sparse matrix")
-        if column.layout not in (torch.strided, torch.sparse_csr):
-            raise TypeError(f"column {name!r} must be dense or sparse CSR, got layout {column.layout}")
-        return column if column.layout == torch.strided else check_csr(column, f"column {name!r}")
+        return as_column(column, f"column {short(name)}")
 
 
 class GraphFrame(Frame):
@@ -258,8 +244,9 @@ class GraphFrame(Frame):
 
     def _converted(self, name: str, column: ColumnLike) -> Tensor:
         if isinstance(column, Tensor) and column.is_meta:
-            raise TypeError(f"column {name!r} is on the meta device, which has no numbers")
+            raise TypeError(f"column {short(name)} is on the meta device, which has no numbers")
         if not isinstance(column, Tensor) and isinstance(column, Rows):
+            check_numbers(column.dtype, f"column {short(name)}")
             return cast(Tensor, column)  # most code reads tensors only, and keeps their type; ``_rows`` takes both
         return super()._converted(name, column)
 

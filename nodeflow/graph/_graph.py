@@ -16,7 +16,7 @@ from torch import Tensor
 
 from nodeflow import _kernels as kernels
 from nodeflow._base.calls import checked
-from nodeflow._base.checks import ALL, Ints, _All, as_ids, check_indptr, check_pairs, check_range, lasting
+from nodeflow._base.checks import ALL, Ints, _All, as_ids, check_indptr, check_pairs, check_range, lasting, titles
 from nodeflow._base.frozen import Lazy
 from nodeflow._base.types import ColumnsLike, FileLike, IdsLike
 from nodeflow._disk.folders import new_folder
@@ -361,7 +361,7 @@ class Graph(OneProcess, Lookups):
     def __repr__(self) -> str:
         of_nodes, of_edges = self._types.sizes()
         words = [f"{self.num_nodes} nodes{of_nodes}", f"{self.num_edges} edges{of_edges}"]
-        words += [f"{kind}: {', '.join(f)}" for kind, f in (("ndata", self.ndata), ("edata", self.edata)) if f]
+        words += [f"{kind}: {titles(f)}" for kind, f in (("ndata", self.ndata), ("edata", self.edata)) if f]
         return f"Graph({', '.join(words)})"
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Graph:

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from nodeflow._base.checks import as_ids, as_index, describe
+from nodeflow._base.checks import as_ids, as_index, describe, short
 from nodeflow._base.types import IdsLike
 
 
@@ -34,7 +34,7 @@ class NodeNames(Sequence[Hashable]):
         self._ids = {name: i for i, name in enumerate(self._names)}
         if len(self._ids) < len(self._names):
             twice = next(name for i, name in enumerate(self._names) if self._ids[name] != i)
-            raise ValueError(f"names must hold every name once, but {twice!r} occurs more than once")
+            raise ValueError(f"names must hold every name once, but {short(twice)} occurs more than once")
 
     def ids(self, names: Iterable[Hashable]) -> Tensor:
         """Return the id of every name, int64 ``[len(names)]``; raises KeyError for a name that no node has."""
@@ -49,7 +49,7 @@ class NodeNames(Sequence[Hashable]):
         try:
             return self._ids[value]
         except (KeyError, TypeError):
-            raise KeyError(f"no node has the name {value!r}; there are {len(self)} names") from None
+            raise KeyError(f"no node has the name {short(value)}; there are {len(self)} names") from None
 
     def __getitem__(self, at: int | slice) -> Any:
         return self._names[at] if isinstance(at, slice) else self._names[as_index(at, "id", len(self))]
@@ -64,7 +64,7 @@ class NodeNames(Sequence[Hashable]):
         return len(self._names)
 
     def __repr__(self) -> str:
-        shown = ", ".join(map(repr, self._names[:3])) + (", ..." if len(self) > 3 else "")
+        shown = ", ".join(map(short, self._names[:3])) + (", ..." if len(self) > 3 else "")
         return f"NodeNames({len(self)}: {shown})"
 
 

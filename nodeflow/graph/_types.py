@@ -18,6 +18,7 @@ from nodeflow._base.checks import (
     check_range,
     check_type,
     describe,
+    titles,
     unmasked,
 )
 from nodeflow._base.frozen import Frozen
@@ -80,7 +81,7 @@ class OfType(Frozen):
 
     def __repr__(self) -> str:
         ids = f"ids {self.ids.start} to {self.ids.stop - 1}" if self.ids else "empty"
-        columns = f", columns {', '.join(self.data)}" if self.data else ""
+        columns = f", columns {titles(self.data)}" if self.data else ""
         return f"OfType({self.name!r}: {ids}{columns})"
 
 

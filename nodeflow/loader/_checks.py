@@ -12,6 +12,7 @@ from torch import Tensor
 
 from nodeflow._base.checks import Ints, as_array, describe
 from nodeflow._base.types import ColumnsLike, NumbersLike, SeedsLike
+from nodeflow._rows.columns import as_column
 from nodeflow.flow import NodeFlow
 from nodeflow.graph import Frame
 from nodeflow.random import hash_ids
@@ -111,7 +112,7 @@ def as_stamps(times: NumbersLike, name: str, shape: torch.Size) -> Tensor:
         raise TypeError(f"{name} must be numbers, in the unit of the graph's times, got dtype {array.dtype}{hint}")
     if array.shape not in (shape, shape[:1]):
         raise ValueError(f"{name} must have one entry per seed ({shape[0]}), got shape {array.shape}")
-    return torch.from_numpy(array.copy())
+    return as_column(array.copy(), name)
 
 
 def samplers_with_state(sampler: SamplerBase) -> dict[str, Any]:

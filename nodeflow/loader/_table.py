@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from nodeflow._base.calls import Explained
-from nodeflow._base.checks import as_ids, check_type, describe, lasting, with_article
+from nodeflow._base.checks import as_ids, check_type, describe, lasting, titles, with_article
 from nodeflow._base.frozen import Frozen
 from nodeflow._base.types import ColumnsLike, IdsLike, NumbersLike, SeedsLike
 from nodeflow._rows.rows import take_rows
@@ -128,7 +128,7 @@ class SeedTable(Frozen, metaclass=Explained):
         return len(self.seeds)
 
     def __repr__(self) -> str:
-        columns = f": {', '.join(self.data)}" if self.data else ""
+        columns = f": {titles(self.data)}" if self.data else ""
         parts = f"; {', '.join(f'{name} {size:,}' for name, size in self.splits.items())}" if self._parts else ""
         return f"SeedTable({len(self):,} rows{columns}{parts})"
 

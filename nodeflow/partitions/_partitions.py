@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from nodeflow._base.calls import checked
-from nodeflow._base.checks import Ints, as_count, as_ids, describe
+from nodeflow._base.checks import Ints, as_count, as_ids, describe, titles
 from nodeflow._base.frozen import Frozen
 from nodeflow._base.types import Array, FileLike, IdsLike
 from nodeflow._disk.arrays import ArrayFile, map_array, map_column
@@ -95,7 +95,7 @@ class CutGraph(Frozen):
         """Set attributes from the mapped arrays, which have the right shapes."""
 
     def _shown(self, *sizes: str) -> str:
-        columns = [f"{kind}: {', '.join(f)}" for kind, f in (("ndata", self.ndata), ("edata", self.edata)) if f]
+        columns = [f"{kind}: {titles(f)}" for kind, f in (("ndata", self.ndata), ("edata", self.edata)) if f]
         return f"{type(self).__name__}({', '.join([*sizes, *columns])})"
 
 

@@ -16,6 +16,7 @@ from nodeflow._base.checks import Ints, as_ids, check_length, check_type, descri
 from nodeflow._base.types import FileLike, IdsLike, NumbersLike
 from nodeflow._disk.arrays import create_array, numpy_type
 from nodeflow._rows.base import RowsBase, decoded, elsewhere_first, pieces_of, stored, summary
+from nodeflow._rows.columns import check_numbers
 from nodeflow._rows.pieces import Piece, put_pieces, write_pieces
 from nodeflow._rows.rows import (
     Rows,
@@ -58,6 +59,7 @@ class Cached(RowsBase):
 
     def __init__(self, rows: Tensor | Rows, heat: NumbersLike, memory: int | str) -> None:
         check_type(rows, "rows", Tensor | Rows, "a tensor, or an object with shape, dtype and fetch(ids, out=None)")
+        check_numbers(rows.dtype, "rows")
         self.rows, self.shape, self.dtype = rows, tuple(rows.shape), rows.dtype
         self.layout, self.collective = layout_of(rows), is_collective(rows)
         order = hottest(heat)
@@ -137,6 +139,7 @@ class Tiered(RowsBase):
             raise ValueError("tiers must hold at least one column")
         for k, tier in enumerate(tiers):
             check_type(tier, f"tiers[{k}]", Tensor | Rows, "a tensor, or an object with shape, dtype and fetch")
+            check_numbers(tier.dtype, f"tiers[{k}]")
             kinds = [(one.shape[1:], one.dtype, layout_of(one)) for one in (tier, tiers[0])]
             if kinds[0] != kinds[1]:
                 got, first = (f"{dtype} {list(row)}, {layout}" for row, dtype, layout in kinds)

@@ -341,7 +341,7 @@ def namespace(place: Path) -> dict[str, Any]:
         "no_drawn": NoDrawn,
         "wrong_times": WrongTimes,
         "timed": nodeflow.TemporalNeighborSampler(graph, [2], time="t"),
-        "typed": graph_of_edges(range(99), range(99), type=torch.arange(99), large=np.full(99, 2**63, np.uint64)),
+        "typed": graph_of_edges(range(99), range(99), type=torch.arange(99)),
         "tested": replace(dataset, name="tested", graph=graph_of_edges([0], [1], split=torch.tensor([2]))),
         "links": rooms["training"].Settings(task="link"),
         "rgcn": rooms["training"].Settings(model="rgcn", edge_type="t"),

@@ -31,7 +31,7 @@ def test_columns_of_data_frames() -> None:
     assert graph.edata["w"].tolist() == [2, 3]
     assert NeighborSampler(graph, [1])(series([2])).seeds.tolist() == [2]
     for text in (series(["a", "b"]), series(["2024-01-01", "2024-01-02"])):
-        with pytest.raises(TypeError, match=r"column 's' must hold numbers, got Series of dtype .*; convert it first"):
+        with pytest.raises(TypeError, match=r"column 's' must hold numbers, got .*; convert it first"):
             graph.edata["s"] = text
     with pytest.raises(ValueError, match="column 's' must have 2 rows"):
         graph.edata["s"] = series([1, 2, 3])

@@ -31,7 +31,7 @@ from nodeflow._rows.rows import as_array, is_read_only
 from nodeflow.graph import _folder as graph_folder
 from nodeflow.testing import graphs
 
-TYPES = [torch.float16, torch.bfloat16, torch.float64, torch.int8, torch.bool, torch.complex64, torch.float8_e4m3fn]
+TYPES = [torch.float16, torch.bfloat16, torch.float64, torch.int8, torch.bool, torch.complex64]
 
 
 class Doubled:
@@ -137,7 +137,6 @@ def test_rows_of_another_type_or_shape_are_refused(tmp_path: Path) -> None:
 def test_a_pickle_names_the_files(tmp_path: Path) -> None:
     graph = Graph.from_edges(np.arange(5000), np.arange(5000)[::-1].copy())
     graph.ndata["half"] = torch.rand(5000, 4).bfloat16()
-    graph.ndata["eighth"] = torch.rand(5000, 4).to(torch.float8_e4m3fn)
     graph.ndata["sparse"] = sparse_column(eye_array(5000, 3, format="csr"))
     graph.edata["w"] = torch.rand(5000)
     graph.save(tmp_path / "g")
@@ -218,7 +217,7 @@ def test_foreign_manifests_are_refused(tmp_path: Path, change: Any, message: str
         Graph.open(tmp_path / "g")
 
 
-@pytest.mark.parametrize("what", ["indptr", "indices", "edge_ids", "ndata1", "ndata7.indices"])
+@pytest.mark.parametrize("what", ["indptr", "indices", "edge_ids", "ndata1", "ndata6.indices"])
 @pytest.mark.parametrize("how", ["missing", "cut", "flipped"])
 def test_damage_is_found(tmp_path: Path, what: str, how: str) -> None:
     example().save(tmp_path / "g")
@@ -387,7 +386,7 @@ def test_the_sparse_columns_of_an_earlier_version_are_read(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("verify", [None, False])
-@pytest.mark.parametrize("what", ["indptr", "indices", "edge_ids", "ndata7.indptr", "ndata7.indices"])
+@pytest.mark.parametrize("what", ["indptr", "indices", "edge_ids", "ndata6.indptr", "ndata6.indices"])
 def test_no_flipped_bit_reaches_a_compiled_loop(tmp_path: Path, what: str, verify: bool | None) -> None:
     """Of any index, in its highest bits: also for whoever trusts the checksums."""
     example().save(tmp_path / "g")
