@@ -150,7 +150,8 @@ class Dataset:
         (tensor([2, 3]), tensor([-1, -1,  0,  1,  1]))
         """
         check_type(target, "target", str, "the name of a node type")
-        graph, of_all = self.graph, self.graph.ndata.get("label")
+        graph = self.graph
+        of_all = graph.ndata.get("label")
         is_of_all = of_all is not None and target in ("", self.target)
         columns = {name: _first_of(part.data, LABELS) for name, part in graph.nodes.items()}
         labelled = [name for name, column in columns.items() if column]
@@ -162,23 +163,29 @@ class Dataset:
         target = self.target if is_of_all else graph.schema.node_type(target or labelled[0])
         same = self.target in ("", target)
         given = same and any(map(len, self.splits.values()))
-        parts = [ids.numpy() for ids in self.splits.values()] if given else self._columns_split(target)
-        label, count, names = of_all, self.num_classes if same else 0, self.class_names if same else None
-        of_target = f" of {target!r}" if target else ""
         ids = graph.nodes[target].ids if target else range(graph.num_nodes)
+        name = f"data set {self.name!r}"
+        of_target = f" of {target!r} in {name}" if target else f" in {name}"
+        if given:
+            parts: list[Ints] | None = [nodes.numpy() for nodes in self.splits.values()]
+        else:
+            own = [(graph.nodes[target].data, ids.start)] if target else []
+            parts = split_rows([*own, (graph.ndata, 0)], ids, name, "node")
+        label = of_all
+        count = self.num_classes if same else 0
+        names = self.class_names if same else None
         raw = None if of_all is None else slice_rows(of_all, ids.start, ids.stop)
         if not is_of_all and columns[target]:
             raw = graph.nodes[target].data[columns[target]]
         if raw is not None:
-            where = f"data set {self.name!r}: the node column 'label'"
-            where = where if is_of_all else f"the labels of {target!r} in data set {self.name!r}"
+            where = f"{name}: the node column 'label'" if is_of_all else f"the labels{of_target}"
             local = None if parts is None else [part - ids.start for part in parts]
-            labels = label_column(raw, where, local, count)
-            if not (is_of_all and labels.column is raw):
-                label = _for_all(labels.column, ids.start, graph.num_nodes)
-            count = count or labels.num_classes
-            names = labels.names or names
-        split = labelled_split(parts, f"the split{of_target} in data set {self.name!r}", label, graph.num_nodes)
+            column, num_classes, codes = label_column(raw, where, local, count)
+            if not (is_of_all and column is raw):
+                label = _for_all(column, ids.start, graph.num_nodes)
+            count = count or num_classes
+            names = codes or names
+        split = labelled_split(parts, f"the split{of_target}", label, graph.num_nodes)
         if label is not of_all:
             graph = with_frames(graph, {**graph.ndata, "label": label}, graph.edata)
         elif is_of_all and given and count == self.num_classes:
@@ -194,15 +201,6 @@ class Dataset:
             class_names=names,
             target=target,
         )
-
-    def _columns_split(self, target: str) -> list[Ints] | None:
-        """Return the split of a node type, or of all nodes, that columns of its own or of all nodes say, or None."""
-        graph, ids = self.graph, range(self.graph.num_nodes)
-        frames: list[tuple[Frame, int]] = [(graph.ndata, 0)]
-        if target:
-            ids = graph.nodes[target].ids
-            frames.insert(0, (graph.nodes[target].data, ids.start))
-        return split_rows(frames, ids, f"data set {self.name!r}", "node")
 
     @property
     def relation_names(self) -> tuple[str, ...] | None:

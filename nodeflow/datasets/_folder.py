@@ -163,9 +163,9 @@ def read_folder(path: FileLike, *, labels: bool = True) -> Dataset:
         raise ValueError(f"{nodes.path} must list {edges.num_nodes} nodes, got {nodes.numbering.num_nodes}")
     parts, where = _split(splits, edges.num_nodes, nodes)
     if "label" in ndata:
-        labels_of = label_column(ndata["label"], str(sources["label"]), parts, num_classes)
-        ndata["label"], num_classes = labels_of.column, num_classes or labels_of.num_classes
-        class_names = labels_of.names or class_names
+        ndata["label"], count, codes = label_column(ndata["label"], str(sources["label"]), parts, num_classes)
+        num_classes = num_classes or count
+        class_names = codes or class_names
     names = None if nodes is None else nodes.numbering.names
     train, val, test = labelled_split(parts, where or str(folder), ndata.get("label"), edges.num_nodes, names)
     return Dataset(

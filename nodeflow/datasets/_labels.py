@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
+from typing import TypeAlias
 
 import numpy as np
 import torch
@@ -31,13 +31,8 @@ _CODES = 100  # below it a number of classes costs nothing, so classes keep thei
 _GAPS = 10  # of more numbers than this for every class that occurs, nearly all would be outputs of nothing
 _EXACT = 2.0**53  # from here on floats have no fractions, and say nothing of classes
 
-
-class Labels(NamedTuple):
-    """A column of labels in the types of ``Dataset``, the number of classes, and names of codes that got numbers."""
-
-    column: Tensor
-    num_classes: int
-    names: tuple[str, ...] | None = None
+Labels: TypeAlias = "tuple[Tensor, int, tuple[str, ...] | None]"
+"""A column of labels in the types of ``Dataset``, the number of classes, and codes that became their names, or None."""
 
 
 def label_column(raw: Tensor, where: str, split: Sequence[Ints | Tensor] | None = None, num_classes: int = 0) -> Labels:
@@ -56,7 +51,7 @@ def label_column(raw: Tensor, where: str, split: Sequence[Ints | Tensor] | None 
     if raw.shape[1:] == (1,) and num_classes != 1:
         raw = raw[:, 0]
     if raw.ndim == 2:
-        return Labels(raw.float(), raw.shape[1])
+        return raw.float(), raw.shape[1], None
     if raw.is_floating_point():
         is_class = (raw == raw.floor()) & (raw >= 0) & (raw < _EXACT)
         nodes = torch.cat([torch.arange(0), *map(torch.as_tensor, split or ())])
@@ -64,23 +59,18 @@ def label_column(raw: Tensor, where: str, split: Sequence[Ints | Tensor] | None 
         labelled = among[~raw[among].isnan()]
         if not (len(labelled) and bool(raw.isnan().any()) and bool(is_class[labelled].all())):
             as_is = raw.dtype == torch.float32
-            return Labels(raw if as_is else torch.from_numpy(as_float32(raw.double().numpy(), where)), 0)
+            return raw if as_is else torch.from_numpy(as_float32(raw.double().numpy(), where)), 0, None
         raw = torch.where(is_class, raw, -1)
-    return _classes(raw.long(), where, num_classes)
-
-
-def _classes(label: Tensor, where: str, num_classes: int) -> Labels:
+    label = raw.long()
     numbers = label.numpy()
     if (at := first_true(numbers < -1)) is not None:
         raise ValueError(f"{where} must hold labels from 0, or -1 for none, but node {at} has {numbers[at]}")
     top = int(numbers.max(initial=-1))
-    if num_classes or top < _CODES:
-        return Labels(label, top + 1)
-    codes = np.unique(numbers[numbers >= 0])
-    if are_dense(len(codes), top):
-        return Labels(label, top + 1)
+    codes = np.unique(numbers[numbers >= 0]) if top >= _CODES and not num_classes else numbers[:0]
+    if num_classes or are_dense(len(codes), top):
+        return label, top + 1, None
     ranks = np.where(numbers < 0, -1, np.searchsorted(codes, numbers))
-    return Labels(torch.from_numpy(ranks), len(codes), tuple(map(str, codes.tolist())))
+    return torch.from_numpy(ranks), len(codes), tuple(map(str, codes.tolist()))
 
 
 def are_dense(count: int, top: int) -> bool:
@@ -170,8 +160,9 @@ def _codes(columns: Mapping[str, Tensor | Rows], where: str, of: str, start: int
     for name, column in columns.items():
         words = f"{where}: {of} column {name!r}"
         values = as_array(whole_column(column), words)
-        if values.ndim == 2 and values.shape[1] > 1:
-            raise ValueError(f"{words} holds {values.shape[1]} splits; keep one of its columns, such as column[:, 0]")
+        if values.size != len(values):
+            hint = "of several splits keep one, such as column[:, 0]"
+            raise ValueError(f"{words} must have one entry per {of}, got shape {values.shape}; {hint}")
         values = values.reshape(-1)
         is_mask = name != "split"
         rule = f"be a mask, bool [{of}s]" if is_mask else "hold 0 (train), 1 (validation) or 2 (test), or -1 for none"

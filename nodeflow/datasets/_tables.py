@@ -22,8 +22,8 @@ from nodeflow._text.table import is_integer, is_kept, is_number, rows_of_words, 
 from nodeflow.datasets._files import as_float32, check_room
 from nodeflow.datasets._labels import SPLITS, are_dense
 
-_PARTS = {"train": 0, "val": 1, "valid": 1, "validation": 1, "dev": 1, "test": 2, "0": 0, "1": 1, "2": 2}
-_FLAGS = {"true": True, "false": False, "1": True, "0": False, "1.0": True, "0.0": False}
+_PARTS = {"": -1, "train": 0, "val": 1, "valid": 1, "validation": 1, "dev": 1, "test": 2, "0": 0, "1": 1, "2": 2}
+_FLAGS = {"true": 1, "false": 0, "1": 1, "0": 0, "1.0": 1, "0.0": 0}
 _CHUNK = 256  # few enough that the garbage collector does not scan them twice
 _TRIPLE = {"head": "src", "relation": "relation", "tail": "dst", "src": "src", "dst": "dst"}
 
@@ -117,26 +117,19 @@ def typed(words: Sequence[str], tables: Sequence[Words]) -> tuple[Array, tuple[s
     return codes, tuple(names)
 
 
-def parts(table: Words, title: str = "split") -> NDArray[np.int8]:
-    """Return a column of train, val, test (or 0, 1, 2) as int8 0, 1, 2, and -1 for an empty entry."""
+def parts(table: Words, title: str) -> NDArray[Any]:
+    """Return a column of a split: "split" as int8 0, 1, 2, and -1 for an empty entry; a mask as bools."""
+    is_mask = title != "split"
+    known = _FLAGS if is_mask else _PARTS
+    rule = "train, val or test (or 0, 1, 2)"
+    if is_mask:
+        rule = "true and false, or 1 and 0, or be renamed if it is no mask"
     names, codes = numbered(table.columns[title])
     for at, name in enumerate(names):
-        if name and name.lower() not in _PARTS:
+        if name.lower() not in known:
             row = int((codes == at).argmax())
-            raise table.error(row, f"column {title!r} must hold train, val or test (or 0, 1, 2), got {name!r}")
-    return np.array([_PARTS.get(name.lower(), -1) for name in names], np.int8)[codes]
-
-
-def flags(table: Words, title: str) -> NDArray[Any]:
-    """Return a column of a split: "split" as ``parts``, a mask, of true and false or 1 and 0, as bools."""
-    if title == "split":
-        return parts(table)
-    names, codes = numbered(table.columns[title])
-    for at, name in enumerate(names):
-        if name.lower() not in _FLAGS:
-            words = f"column {title!r} must be a mask, of true and false or 1 and 0, got {short(name)}"
-            raise table.error(int((codes == at).argmax()), f"{words}; rename it if it is none")
-    return np.array([_FLAGS[name.lower()] for name in names], np.bool_)[codes]
+            raise table.error(row, f"column {title!r} must hold {rule}, got {name!r}")
+    return np.array([known[name.lower()] for name in names], np.bool_ if is_mask else np.int8)[codes]
 
 
 class Numbering(NamedTuple):
@@ -258,7 +251,7 @@ def number_edges(tables: Sequence[Words], nodes: Nodes | None, rows_of: str, num
     categories = {}
     for title in tables[0].columns:
         if title == "split" or (title in SPLITS and title.endswith("_mask")):
-            columns[title] = np.concatenate([flags(table, title) for table in tables])
+            columns[title] = np.concatenate([parts(table, title) for table in tables])
         elif title not in ("src", "dst"):
             column = tuple(chain.from_iterable(table.columns[title] for table in tables))
             columns[title], names = typed(column, tables)
@@ -283,9 +276,7 @@ def read_nodes(path: Path) -> Nodes:
         seen.add(number[word])
     order = np.argsort([number[word] for word in words])  # row of each id
     label, num_classes, class_names = labels_of(table) if "label" in table.columns else (None, 0, None)
-    split = {
-        other: parts(table) if other == "split" else flags(table, other) for other in table.columns if other in SPLITS
-    }
+    split = {other: parts(table, other) for other in table.columns if other in SPLITS}
     titles = [other for other in table.columns if other not in (title, "label", *split)]
     features = [_feature(table, other) for other in titles]
     return Nodes(
