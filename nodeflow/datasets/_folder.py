@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -133,11 +132,13 @@ def read_folder(path: FileLike, *, labels: bool = True) -> Dataset:
     nodes = None if table is None else read_nodes(table)
     ndata: dict[str, Any] = {}
     sources: dict[str, Path] = {}
-    num_classes, class_names = 0, None
+    num_classes = 0
+    class_names = None
     if nodes is not None:
         sources = {name: nodes.path for name in ("feat", "label") if getattr(nodes, name) is not None}
         ndata = {name: torch.from_numpy(getattr(nodes, name)) for name in sources}
-        num_classes, class_names = nodes.num_classes, nodes.class_names
+        num_classes = nodes.num_classes
+        class_names = nodes.class_names
     for name, stems in _ARRAYS.items():
         if (file := _one_of(folder, *_arrays(*stems))) is None:
             continue
@@ -152,8 +153,7 @@ def read_folder(path: FileLike, *, labels: bool = True) -> Dataset:
         where = "labels.npy or labels.npz" if nodes is None else f"column label in {nodes.path.name}"
         hint = f"; not read: {', '.join(unread)}" if (unread := _unread(folder)) else ""
         raise FileNotFoundError(f"{folder} has no {where}; labels=False reads a graph without labels{hint}")
-    splits = [folder / name for name in _SPLITS if is_file(folder / name)]
-    rows_of = next((file.name for file in [*sources.values(), *splits]), "")
+    rows_of = next((file.name for file in [*sources.values(), *_split_files(folder)]), "")
     num_rows = next((len(column) for column in ndata.values()), None if nodes is None else nodes.numbering.num_nodes)
     edges = _edges(folder, edge_file, nodes, rows_of, num_rows)
     check_room(16 * edges.num_nodes, f"{edge_file}: a graph of {edges.num_nodes:,} nodes")
@@ -161,13 +161,13 @@ def read_folder(path: FileLike, *, labels: bool = True) -> Dataset:
         check_num_rows(column.shape, str(sources[name]), edges.num_nodes, "node")
     if nodes is not None and nodes.numbering.num_nodes != edges.num_nodes:
         raise ValueError(f"{nodes.path} must list {edges.num_nodes} nodes, got {nodes.numbering.num_nodes}")
-    parts, where = _split(splits, edges.num_nodes, nodes)
+    parts, where = _split(folder, edges.num_nodes, nodes)
     if "label" in ndata:
         ndata["label"], count, codes = label_column(ndata["label"], str(sources["label"]), parts, num_classes)
         num_classes = num_classes or count
         class_names = codes or class_names
     names = None if nodes is None else nodes.numbering.names
-    train, val, test = labelled_split(parts, where or str(folder), ndata.get("label"), edges.num_nodes, names)
+    train, val, test = labelled_split(parts, where, ndata.get("label"), edges.num_nodes, names)
     return Dataset(
         name=folder.resolve().name,
         graph=Graph.from_edges(edges.src, edges.dst, num_nodes=edges.num_nodes, ndata=ndata, edata=edges.columns),
@@ -278,23 +278,27 @@ def _from_arrays(path: Path, num_nodes: int | None) -> Edges:
     return Edges(num_nodes, src, dst, columns)
 
 
-def _split(files: Sequence[Path], num_nodes: int, nodes: Nodes | None) -> tuple[list[Ints] | None, str]:
-    """Return the split that files of nodes, masks or ids say, None without any, and the name of the file."""
-    masks = [file for file in files if file.stem.endswith("_mask")]
+def _split(folder: Path, num_nodes: int, nodes: Nodes | None) -> tuple[list[Ints] | None, str]:
+    """Return the split that columns of nodes, or files of masks or ids, say, None without any, and where it is."""
     frame = {} if nodes is None else dict(nodes.split)
-    for file in masks:
-        frame[file.stem] = torch.from_numpy(load_array(file))
-        check_num_rows(frame[file.stem].shape, str(file), num_nodes, "node")
-    where = str(files[0] if nodes is None or not nodes.split else nodes.path) if frame or files else ""
-    parts = split_rows([(frame, 0)], range(num_nodes), where, "node")
-    of_ids = {file.stem: file for file in files if file not in masks}
-    if parts is None and files:
-        none = np.zeros(0, np.int64)
-        arrays = {str(of_ids.get(part, part)): load_array(of_ids[part]) if part in of_ids else none for part in SPLIT}
-        return split_of(arrays, num_nodes), str(of_ids.get("train", where))
-    for file in of_ids.values():
-        raise ValueError(f"{where} has a split in columns, so {file} must not be there, or they be taken out")
-    return parts, where
+    where = str(folder if nodes is None or not frame else nodes.path)
+    files = {file.stem: file for file in _split_files(folder)}
+    masks = [] if frame else [name for name in files if name.endswith("_mask")]
+    for name in masks:
+        frame[name] = torch.from_numpy(load_array(files[name]))
+        check_num_rows(frame[name].shape, str(files[name]), num_nodes, "node")
+    others = [file for name, file in files.items() if name not in masks]
+    if frame and others:
+        raise ValueError(f"{where} has a split in columns, so {others[0]} must not be there, or they be taken out")
+    if frame or not files:
+        return split_rows([(frame, 0)], range(num_nodes), where, "node"), where
+    none = np.zeros(0, np.int64)
+    arrays = {str(files.get(part, part)): load_array(files[part]) if part in files else none for part in SPLIT}
+    return split_of(arrays, num_nodes), str(files.get("train", where))
+
+
+def _split_files(folder: Path) -> list[Path]:
+    return [folder / name for name in _SPLITS if is_file(folder / name)]
 
 
 def _read_graph_folder(folder: Path, *, labels: bool) -> Dataset:

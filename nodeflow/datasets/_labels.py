@@ -50,26 +50,27 @@ def label_column(raw: Tensor, where: str, split: Sequence[Ints | Tensor] | None 
         raise ValueError(f"{where} must have one number, or one row, per node, got {describe(raw)} ({raw.layout})")
     if raw.shape[1:] == (1,) and num_classes != 1:
         raw = raw[:, 0]
-    if raw.ndim == 2:
-        return raw.float(), raw.shape[1], None
-    if raw.is_floating_point():
+    if raw.ndim == 2 or raw.is_floating_point():
+        as_is = raw.dtype == torch.float32
+        numbers = raw if as_is else torch.from_numpy(as_float32(raw.double().numpy(), where))
+        if raw.ndim == 2:
+            return numbers, raw.shape[1], None
         is_class = (raw == raw.floor()) & (raw >= 0) & (raw < _EXACT)
         nodes = torch.cat([torch.arange(0), *map(torch.as_tensor, split or ())])
         among = nodes if len(nodes) else torch.arange(len(raw))
         labelled = among[~raw[among].isnan()]
         if not (len(labelled) and bool(raw.isnan().any()) and bool(is_class[labelled].all())):
-            as_is = raw.dtype == torch.float32
-            return raw if as_is else torch.from_numpy(as_float32(raw.double().numpy(), where)), 0, None
+            return numbers, 0, None
         raw = torch.where(is_class, raw, -1)
     label = raw.long()
-    numbers = label.numpy()
-    if (at := first_true(numbers < -1)) is not None:
-        raise ValueError(f"{where} must hold labels from 0, or -1 for none, but node {at} has {numbers[at]}")
-    top = int(numbers.max(initial=-1))
-    codes = np.unique(numbers[numbers >= 0]) if top >= _CODES and not num_classes else numbers[:0]
+    classes = label.numpy()
+    if (at := first_true(classes < -1)) is not None:
+        raise ValueError(f"{where} must hold labels from 0, or -1 for none, but node {at} has {classes[at]}")
+    top = int(classes.max(initial=-1))
+    codes = np.unique(classes[classes >= 0]) if top >= _CODES and not num_classes else classes[:0]
     if num_classes or are_dense(len(codes), top):
         return label, top + 1, None
-    ranks = np.where(numbers < 0, -1, np.searchsorted(codes, numbers))
+    ranks = np.where(classes < 0, -1, np.searchsorted(codes, classes))
     return torch.from_numpy(ranks), len(codes), tuple(map(str, codes.tolist()))
 
 

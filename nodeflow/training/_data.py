@@ -17,9 +17,9 @@ from nodeflow._schema.schema import Relation, Schema
 from nodeflow._text.table import is_number
 from nodeflow.datasets import LABELS, Dataset, debian, read_folder, split_rows
 from nodeflow.distributed import HALO, DistributedGraph, GraphParts
-from nodeflow.graph import Graph, with_frames
+from nodeflow.graph import Graph
 from nodeflow.training._checkpoints import read_tensors, write_tensors
-from nodeflow.training._graph import edge_types
+from nodeflow.training._graph import edge_types, with_columns
 from nodeflow.transform import filter_edges, random_split
 
 PARTS = ("train", "val", "test")
@@ -62,7 +62,8 @@ def learned_part(dataset: Dataset, task: str, target: str) -> Dataset:
 
 def _with_numbers(dataset: Dataset) -> Dataset:
     """Return a data set whose classes are numbers to predict: what their names say, else the numbers of the classes."""
-    label, names = dataset.graph.ndata.get("label"), dataset.class_names
+    label = dataset.graph.ndata.get("label")
+    names = dataset.class_names
     if label is None or label.is_floating_point():
         return dataset
     numbers = label.double().masked_fill(label < 0, torch.nan)
@@ -73,7 +74,7 @@ def _with_numbers(dataset: Dataset) -> Dataset:
                 f"{word!r}; choose task 'classification'"
             )
         numbers = torch.tensor([*map(float, names), torch.nan], dtype=torch.float64)[label]
-    graph = with_frames(dataset.graph, {**dataset.graph.ndata, "label": numbers.float()}, dataset.graph.edata)
+    graph = with_columns(dataset.graph, {"label": numbers.float()})
     return replace(dataset, graph=graph, num_classes=0, class_names=None)
 
 

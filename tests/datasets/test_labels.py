@@ -113,7 +113,11 @@ def test_files_of_masks(tmp_path: Path) -> None:
     data = read_folder(folder)
     assert (parts(data), data.unread_files) == ([TRAIN, VAL, TEST], ())
     np.save(folder / "val.npy", VAL)
-    with pytest.raises(ValueError, match=r"has the columns .*, which say its split twice|so .*val.npy must not be"):
+    with pytest.raises(ValueError, match=r"text has a split in columns, so .*val\.npy must not be there"):
+        read_folder(folder)
+    (folder / "val.npy").unlink()
+    (folder / "nodes.csv").write_text("id,train_mask\n" + "".join(f"{v},1\n" for v in range(6)))
+    with pytest.raises(ValueError, match=r"nodes\.csv has a split in columns, so .*train_mask\.npy must not be there"):
         read_folder(folder)
 
 
