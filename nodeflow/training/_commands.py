@@ -21,7 +21,7 @@ from nodeflow.datasets import Dataset, features_of, has_label, load_array
 from nodeflow.partitions import write_partitions
 from nodeflow.plot import plot_curves
 from nodeflow.training._checkpoints import load_weights, read_tensors
-from nodeflow.training._data import PARTS, described, learned_part, no_labels, read_dataset, split_edges
+from nodeflow.training._data import PARTS, described, labels_as_read, learned_part, no_labels, read_dataset, split_edges
 from nodeflow.training._folder import CHECKPOINT, LOG, RESULT, SETTINGS, Run, check_checkpoint, read_log, read_result
 from nodeflow.training._graph import directed, stays_in_file, with_columns
 from nodeflow.training._links import LinkTask
@@ -326,6 +326,8 @@ def partition(options: argparse.Namespace, say: Say) -> None:
         common |= {name: nodes for name, nodes in dataset.splits.items() if len(nodes)}
         common |= {"method": options.method or "metis", "edges": options.edges or "in"}
         common |= {"balance": options.balance, "renumber": options.renumber}
+        if links is None and "label" in graph.ndata:  # which the run numbers again, or takes for numbers to predict
+            graph = with_columns(graph, {"label": labels_as_read(dataset)})
         written = distributed.partition_graph(graph, options.output, parts, **common)
         if links is not None:
             links.write(options.output)

@@ -14,8 +14,8 @@ from torch import Tensor
 from nodeflow._base.files import is_file
 from nodeflow._rows.rows import whole_column
 from nodeflow._schema.schema import Relation, Schema
-from nodeflow._text.table import is_number
-from nodeflow.datasets import LABELS, Dataset, debian, read_folder, split_rows
+from nodeflow._text.table import is_integer, is_number
+from nodeflow.datasets import LABELS, Dataset, debian, label_column, read_folder, split_rows
 from nodeflow.distributed import HALO, DistributedGraph, GraphParts
 from nodeflow.graph import Graph
 from nodeflow.training._checkpoints import read_tensors, write_tensors
@@ -76,6 +76,17 @@ def _with_numbers(dataset: Dataset) -> Dataset:
         numbers = torch.tensor([*map(float, names), torch.nan], dtype=torch.float64)[label]
     graph = with_columns(dataset.graph, {"label": numbers.float()})
     return replace(dataset, graph=graph, num_classes=0, class_names=None)
+
+
+def labels_as_read(dataset: Dataset) -> Tensor:
+    """Return the labels of a data set with class codes in place of the numbers that they have got."""
+    label: Tensor = dataset.graph.ndata["label"]
+    names = dataset.class_names or ()
+    are_codes = bool(names) and all(is_integer(name) and int(name) >= 0 for name in names)
+    if label.is_floating_point() or not are_codes:
+        return label
+    codes = torch.tensor([*map(int, names), -1])[label]
+    return codes if label_column(codes, "labels")[2] == names else label
 
 
 def described(dataset: Dataset) -> Dataset:
