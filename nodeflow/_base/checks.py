@@ -83,7 +83,12 @@ def unmasked(value: Any, name: str, size: int, what: str = "node", hint: str = "
     A mask is a tensor, an array, a column of another library, or a list of bools. Raises ValueError for one of another
     shape; ``hint`` ends its message.
     """
-    mask = _maybe_mask(value, name)
+    mask = value
+    if isinstance(value, list | tuple):
+        if len(value) and all(isinstance(entry, bool | np.bool_) for entry in value):
+            mask = np.array(value)
+    elif not isinstance(value, torch.Tensor) and hasattr(value, "__array__"):  # a column of another library
+        mask = np.asanyarray(value)
     # ``dtype in (torch.bool, np.bool_)`` compares a dtype of numpy with one of torch, and numpy drops any error of
     # that comparison, also a KeyboardInterrupt
     of_bool = torch.bool if isinstance(mask, torch.Tensor) else np.bool_
@@ -93,16 +98,6 @@ def unmasked(value: Any, name: str, size: int, what: str = "node", hint: str = "
         shape = tuple(mask.shape)
         raise ValueError(f"a mask of {name} must have one entry per {what} ({size}), got shape {shape}{hint}")
     return np.flatnonzero(as_array(mask, name))
-
-
-def _maybe_mask(value: Any, name: str) -> Any:
-    """Return what may be a mask as a tensor or an array, and anything else as it is."""
-    if isinstance(value, list | tuple):
-        of_bools = len(value) > 0 and all(isinstance(entry, bool | np.bool_) for entry in value)
-        return np.array(value, np.bool_) if of_bools else value
-    if isinstance(value, torch.Tensor) or not hasattr(value, "__array__"):
-        return value
-    return np.asanyarray(value)
 
 
 def as_array(value: Any, name: str, what: str = "integers") -> NDArray[Any]:

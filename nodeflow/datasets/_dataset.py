@@ -166,10 +166,9 @@ class Dataset:
         ids = graph.nodes[target].ids if target else range(graph.num_nodes)
         name = f"data set {self.name!r}"
         of_target = f" of {target!r} in {name}" if target else f" in {name}"
-        if given:
-            parts: list[Ints] | None = [nodes.numpy() for nodes in self.splits.values()]
-        else:
-            own = [(graph.nodes[target].data, ids.start)] if target else []
+        own = [(graph.nodes[target].data, ids.start)] if target else []
+        parts: list[Ints] | None = [nodes.numpy() for nodes in self.splits.values()]
+        if not given:
             parts = split_rows([*own, (graph.ndata, 0)], ids, name, "node")
         label = of_all
         count = self.num_classes if same else 0

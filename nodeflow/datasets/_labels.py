@@ -51,8 +51,8 @@ def label_column(raw: Tensor, where: str, split: Sequence[Ints | Tensor] | None 
     if raw.shape[1:] == (1,) and num_classes != 1:
         raw = raw[:, 0]
     if raw.ndim == 2 or raw.is_floating_point():
-        as_is = raw.dtype == torch.float32
-        numbers = raw if as_is else torch.from_numpy(as_float32(raw.double().numpy(), where))
+        is_ready = raw.dtype == torch.float32
+        numbers = raw if is_ready else torch.from_numpy(as_float32(raw.double().numpy(), where))
         if raw.ndim == 2:
             return numbers, raw.shape[1], None
         is_class = (raw == raw.floor()) & (raw >= 0) & (raw < _EXACT)
