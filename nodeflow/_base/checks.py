@@ -54,8 +54,8 @@ def as_ids(value: object, name: str, upper: int, what: str = "node", *, lower: i
     array = as_array(value, name)
     if array.dtype == np.bool_:
         raise TypeError(
-            f"{name} must hold {what} ids, got a bool mask; pass mask.nonzero().flatten() instead, or for an array "
-            "numpy.flatnonzero(mask)"
+            f"{name} must hold {what} ids, got a bool mask; pass mask.nonzero().flatten() instead, or for another "
+            "container numpy.flatnonzero(mask)"
         )
     if array.ndim != 1:
         raise ValueError(f"{name} must be one-dimensional, got shape {tuple(array.shape)}")
@@ -82,17 +82,24 @@ def pinned(tensor: torch.Tensor) -> torch.Tensor:
 def unmasked(value: Any, name: str, size: int, what: str = "node", hint: str = "") -> Any:
     """Return the ids where a bool mask ``[size]`` is True; what is no mask comes back as it is.
 
-    Raises ValueError for a mask of another shape; ``hint`` ends its message.
+    A mask is a tensor, an array, a column of another library, or a list of bools. Raises ValueError for one of another
+    shape; ``hint`` ends its message.
     """
+    mask = value
+    if isinstance(value, list | tuple):
+        if len(value) and all(isinstance(entry, bool | np.bool_) for entry in value):
+            mask = np.array(value)
+    elif not isinstance(value, torch.Tensor) and hasattr(value, "__array__"):  # a column of another library
+        mask = np.asanyarray(value)
     # ``dtype in (torch.bool, np.bool_)`` compares a dtype of numpy with one of torch, and numpy drops any error of
     # that comparison, also a KeyboardInterrupt
-    of_bool = torch.bool if isinstance(value, torch.Tensor) else np.bool_
-    if not isinstance(value, torch.Tensor | np.ndarray) or value.dtype != of_bool:
+    of_bool = torch.bool if isinstance(mask, torch.Tensor) else np.bool_
+    if not isinstance(mask, torch.Tensor | np.ndarray) or mask.dtype != of_bool:
         return value
-    if value.shape != (size,):
-        shape = tuple(value.shape)
+    if mask.shape != (size,):
+        shape = tuple(mask.shape)
         raise ValueError(f"a mask of {name} must have one entry per {what} ({size}), got shape {shape}{hint}")
-    return np.flatnonzero(as_array(value, name))
+    return np.flatnonzero(as_array(mask, name))
 
 
 def as_array(value: Any, name: str, what: str = "integers") -> NDArray[Any]:
@@ -119,7 +126,7 @@ def as_array(value: Any, name: str, what: str = "integers") -> NDArray[Any]:
     items = list(value) if isinstance(value, Iterable) else value
     # numpy would read True among integers as 1
     if isinstance(items, list) and not {bool, np.bool_}.isdisjoint(map(type, items)):
-        raise TypeError(f"{name} must be {what}, got a list with a bool in it; pass numbers, not a mask")
+        raise TypeError(f"{name} must be {what}, got a list with a bool in it; of a mask pass numpy.flatnonzero(mask)")
     try:
         return np.asarray(items)
     except ValueError:

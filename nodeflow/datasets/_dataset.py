@@ -6,7 +6,6 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
@@ -19,16 +18,14 @@ from nodeflow._disk.folders import new_folder
 from nodeflow._disk.streams import pieces_of, stream_array
 from nodeflow._disk.texts import write_texts
 from nodeflow._rows.base import type_words
-from nodeflow._rows.rows import Rows, fetch_rows, is_sparse
-from nodeflow.datasets._files import has_label, label_column, labelled_split
+from nodeflow._rows.rows import Rows, fetch_rows, is_sparse, slice_rows
+from nodeflow.datasets._labels import LABELS, has_label, label_column, labelled_split, split_rows
 from nodeflow.graph import NAMES, Frame, Graph, with_frames, write_graph
 from nodeflow.transform import is_symmetric
 
 FACTS = "dataset"
 """Key of a data set in the manifest of a graph folder."""
 
-LABELS = ("label", "y")
-"""Names of columns of labels, the usual one first."""
 _NONE = torch.zeros(0, dtype=torch.int64)
 _FACTS = ("name", "num_classes", "class_names", "description", "feature_names", "target")
 
@@ -45,7 +42,8 @@ class Dataset:
             numbers to predict, NaN where a node has none. A set may lack either. In a knowledge graph
             ``edata["relation"]`` holds the relation of each edge, and ``edata["split"]`` its part: 0 train, 1 val,
             2 test. Features of a node type are ``graph.nodes[name].data["feat"]``, or ``"x"``.
-        train, val, test: parent ids of the nodes of each part (any may be empty); kept as int64 tensors.
+        train, val, test: parent ids of the nodes of each part (any may be empty); kept as int64 tensors. Where all are
+            empty, ``of_type`` takes them from masks among the columns.
         num_classes: width of a classifier's output: the largest label + 1, or the number of label columns; 0 without
             labels and where labels are numbers to predict. Some classes may have no nodes.
         class_names: name of each class, in order of the label, or None.
@@ -127,16 +125,22 @@ class Dataset:
     def of_type(self, target: str = "") -> Dataset:
         """Return the data set with labels and split of one node type, those in columns of its own.
 
-        In ``graph.nodes[target].data`` these are ``label`` or ``y`` (as above; integers ``[k, 1]`` are classes too)
-        and masks ``train``, ``val``, ``test``, or ``train_mask`` and so on, bool ``[k]``. Without these the split is
-        that of this set or, where it is empty, drawn as by ``read_folder``. The labels become ``ndata["label"]``, with
-        none for nodes of other types, in a graph that shares the rest.
+        In ``graph.nodes[target].data`` the labels are ``label`` or ``y``, of any type of numbers: integers and bools
+        are classes; floats are numbers to predict, but whole ones from 0 on beside NaN are classes, which a table with
+        gaps has as floats; ``[k, 1]`` is one label, ``[k, n]`` are several. They become ``ndata["label"]``, with none
+        for nodes of other types, in a graph that shares the rest. Class codes that leave most numbers out, such as
+        90210, get the numbers 0, 1, ... in their order, and the codes become ``class_names``.
+
+        The split is that of this set. Where that is empty, columns say it: masks, ``train_mask``, ``val_mask`` (or
+        ``valid_mask``, ``validation_mask``) and ``test_mask``, or ``train``, ``val`` and ``test``, bool or 0 and 1,
+        ``[k]``; or ``split``, 0 train, 1 val, 2 test, -1 none. Without these it is drawn as by ``read_folder``.
 
         Args:
-            target: the node type; "" takes the only one with labels, and leaves a set that has ``ndata["label"]``.
+            target: the node type; "" takes the only one with labels, and for a set that has ``ndata["label"]`` its
+                own target.
 
         Raises TypeError for no string, KeyError for a type that is not there, ValueError for labels of several types
-        without a ``target``, and for columns that are no labels or masks.
+        without a ``target``, and for columns that are no labels or masks, say the same twice or contradict each other.
 
         >>> import nodeflow
         >>> papers = {"y": torch.tensor([0, 1, 1]), "train": torch.tensor([True, True, False])}
@@ -147,32 +151,55 @@ class Dataset:
         """
         check_type(target, "target", str, "the name of a node type")
         graph = self.graph
-        if "label" in graph.ndata and target in ("", self.target):
+        of_all = graph.ndata.get("label")
+        is_of_all = of_all is not None and target in ("", self.target)
+        columns = {name: _first_of(part.data, LABELS) for name, part in graph.nodes.items()}
+        labelled = [name for name, column in columns.items() if column]
+        if not is_of_all and not target:
+            if len(labelled) > 1:
+                raise ValueError(f"nodes of several types have labels, {', '.join(labelled)}: name one as the target")
+            if not labelled:
+                return self
+        target = self.target if is_of_all else graph.schema.node_type(target or labelled[0])
+        same = self.target in ("", target)
+        given = same and any(map(len, self.splits.values()))
+        ids = graph.nodes[target].ids if target else range(graph.num_nodes)
+        name = f"data set {self.name!r}"
+        of_target = f" of {target!r} in {name}" if target else f" in {name}"
+        own = [(graph.nodes[target].data, ids.start)] if target else []
+        parts: list[Ints] | None = [nodes.numpy() for nodes in self.splits.values()]
+        if not given:
+            parts = split_rows([*own, (graph.ndata, 0)], ids, name, "node")
+        label = of_all
+        count = self.num_classes if same else 0
+        names = self.class_names if same else None
+        raw = None if of_all is None else slice_rows(of_all, ids.start, ids.stop)
+        if not is_of_all and columns[target]:
+            raw = graph.nodes[target].data[columns[target]]
+        if raw is not None:
+            where = f"{name}: the node column 'label'" if is_of_all else f"the labels{of_target}"
+            local = None if parts is None else [part - ids.start for part in parts]
+            column, num_classes, codes = label_column(raw, where, local, count)
+            if not (is_of_all and column is raw):
+                label = _for_all(column, ids.start, graph.num_nodes)
+            count = count or num_classes
+            names = codes or names
+        split = labelled_split(parts, f"the split{of_target}", label, graph.num_nodes)
+        if label is not of_all:
+            graph = with_frames(graph, {**graph.ndata, "label": label}, graph.edata)
+        elif is_of_all and given and count == self.num_classes:
             return self
-        labels = {name: _first_of(part.data, LABELS) for name, part in graph.nodes.items()}
-        labelled = [name for name, column in labels.items() if column]
-        if not target and len(labelled) > 1:
-            raise ValueError(f"nodes of several types have labels, {', '.join(labelled)}: name one as the target")
-        if not target and not labelled:
-            return self
-        target = graph.schema.node_type(target or labelled[0])
-        part, same, ndata, num_classes = graph.nodes[target], self.target in ("", target), dict(graph.ndata), 0
-        if labels[target] or "label" in ndata:
-            own = part.data[labels[target]] if labels[target] else ndata["label"][part.ids.start : part.ids.stop]
-            own = own[:, 0] if own.ndim == 2 and own.shape[1] == 1 and not own.is_floating_point() else own
-            label, num_classes = label_column(own, f"the labels of {target!r} in data set {self.name!r}")
-            none = 0 if label.ndim == 2 else math.nan if label.is_floating_point() else -1
-            ndata["label"] = label.new_full((graph.num_nodes, *label.shape[1:]), none)
-            ndata["label"][part.ids.start : part.ids.stop] = label
-        masks = [_first_of(part.data, (name, f"{name}_mask")) for name in self.splits]
-        parts = [ids.numpy() for ids in self.splits.values()] if same and any(map(len, self.splits.values())) else None
-        if any(masks):
-            parts = [_masked(part.data, name) + part.ids.start for name in masks]
-        where = f"the split of {target!r} in data set {self.name!r}"
-        split: Any = zip(self.splits, labelled_split(parts, where, ndata.get("label"), graph.num_nodes), strict=True)
-        graph, names = with_frames(graph, ndata, graph.edata), self.class_names if same else None
-        count = max(num_classes, self.num_classes if same else 0)
-        return replace(self, graph=graph, num_classes=count, class_names=names, target=target, **dict(split))
+        train, val, test = split
+        return replace(
+            self,
+            graph=graph,
+            train=train,
+            val=val,
+            test=test,
+            num_classes=count,
+            class_names=names,
+            target=target,
+        )
 
     @property
     def relation_names(self) -> tuple[str, ...] | None:
@@ -262,12 +289,14 @@ def _first_of(frame: Frame, names: Sequence[str]) -> str:
     return next((name for name in names if isinstance(frame.get(name), Tensor)), "")
 
 
-def _masked(frame: Frame, name: str) -> Ints:
-    """Return the rows that a mask marks; none without a name."""
-    mask = frame[name] if name else torch.zeros(0, dtype=torch.bool)
-    if mask.dtype != torch.bool or mask.ndim != 1:
-        raise ValueError(f"column {name!r} must be a mask, bool [nodes], got {mask.dtype} {list(mask.shape)}")
-    return np.flatnonzero(mask.numpy())
+def _for_all(label: Tensor, first: int, num_nodes: int) -> Tensor:
+    """Return labels of the nodes from ``first`` on as labels of all nodes; the others have none."""
+    if len(label) == num_nodes:
+        return label
+    none = math.nan if label.is_floating_point() else -1
+    rows = label.new_full((num_nodes, *label.shape[1:]), 0 if label.ndim == 2 else none)
+    rows[first : first + len(label)] = label
+    return rows
 
 
 def _count_row(numbers: Tensor, least: int, what: str, names: tuple[str, ...] | None, of: str, note: str = "") -> str:

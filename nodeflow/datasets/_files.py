@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import math
 import zipfile
-from collections.abc import Sequence
 from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from nodeflow._base.checks import LARGEST, Ints, first_true
 from nodeflow._base.sizes import check_memory
@@ -126,71 +123,6 @@ def ids_below(size: int, array: Array, where: str, what: str = "ids of nodes,") 
     if (at := first_true((ids < 0) | (ids >= size))) is not None:
         raise ValueError(f"{where} must hold {words}, but entry {at} is {ids[at]}")
     return ids
-
-
-def split_of(arrays: dict[str, Array], num_nodes: int) -> list[Ints]:
-    """Return the parts of a split, given by the names of their files, as int64 node ids.
-
-    Raises ValueError for what is no node, and for a node that is twice in one part, or in two parts.
-    """
-    owner = np.full(num_nodes, -1, dtype=np.int8)
-    names, parts = list(arrays), []
-    for number, (name, array) in enumerate(arrays.items()):
-        ids = ids_below(num_nodes, array, name)
-        taken = ids[owner[ids] >= 0]
-        if len(taken):
-            other = names[owner[taken[0]]]
-            raise ValueError(f"{name} holds node {taken[0]}, which {other} holds too; remove it from one")
-        owner[ids] = number
-        values, counts = np.unique(ids, return_counts=True)
-        if (counts > 1).any():
-            raise ValueError(f"{name} holds node {values[counts.argmax()]} {counts.max()} times; keep it once")
-        parts.append(ids)
-    return parts
-
-
-def labelled_split(
-    parts: list[Ints] | None, where: str, label: Tensor | None, num_nodes: int, names: Sequence[str] | None = None
-) -> list[Tensor]:
-    """Return a split of nodes; None splits those with a label at random, always the same way: 1/2, 1/4, 1/4.
-
-    Raises ValueError, which names the file or folder ``where``, for a training node without label.
-    """
-    labelled = np.zeros(num_nodes, np.bool_) if label is None else has_label(label).numpy()
-    if parts is None:
-        nodes = np.flatnonzero(labelled)
-        order = np.random.default_rng(0).permutation(len(nodes))
-        half, quarter = len(nodes) // 2, len(nodes) // 4
-        parts = [nodes[np.sort(chosen)] for chosen in np.split(order, [half, half + quarter])]
-    elif label is not None and label.ndim == 1 and len(bare := parts[0][~labelled[parts[0]]]):
-        node = bare[0] if names is None else repr(names[bare[0]])
-        raise ValueError(f"{where} holds node {node} for training, which has no label; take it out")
-    return [torch.from_numpy(part) for part in parts]
-
-
-def has_label(labels: Tensor) -> Tensor:
-    """Return whether each node has a label, bool ``[num_nodes]``."""
-    if labels.ndim == 2:
-        return (labels > 0).any(1)
-    return ~labels.isnan() if labels.is_floating_point() else labels >= 0
-
-
-def label_column(label: Tensor, where: str) -> tuple[Tensor, int]:
-    """Return a column of labels in the types of ``Dataset``, and the number of classes; ValueError for another one."""
-    if label.layout != torch.strided or label.ndim not in (1, 2) or label.is_complex():
-        raise ValueError(f"{where} must have one number, or one row, per node")
-    if label.ndim == 2:
-        return label.float(), label.shape[1]
-    if label.is_floating_point():
-        return label.float(), 0
-    return class_column(label.long().numpy(), where)
-
-
-def class_column(numbers: Ints, where: str) -> tuple[Tensor, int]:
-    """Return the column ``label`` of class numbers, and the number of classes; ValueError for a number below -1."""
-    if (at := first_true(numbers < -1)) is not None:
-        raise ValueError(f"{where} must hold labels from 0, or -1 for none, but node {at} has {numbers[at]}")
-    return torch.from_numpy(numbers), int(numbers.max(initial=-1)) + 1
 
 
 def _numbers(array: Array, where: str) -> Array:

@@ -22,17 +22,13 @@ from nodeflow.datasets._dataset import FACTS, Dataset
 from nodeflow.datasets._files import (
     as_float32,
     check_room,
-    class_column,
     existing_folder,
     ids_below,
-    integers,
-    label_column,
-    labelled_split,
     load_array,
     load_arrays,
     load_sparse,
-    split_of,
 )
+from nodeflow.datasets._labels import SPLITS, label_column, labelled_split, split_of, split_rows
 from nodeflow.datasets._tables import Edges, Nodes, number_edges, read_edges, read_nodes, read_triples
 from nodeflow.graph import NAMES, SPLIT, Graph, read_manifest
 
@@ -51,7 +47,7 @@ _STEMS = {"train": ("train",), "val": ("valid", "val"), "test": ("test",)}
 _TRIPLES = {part: _texts(*stems, endings=(".tsv", ".txt", ".csv")) for part, stems in _STEMS.items()}
 _ARRAYS = {"feat": ("features", "feat"), "label": ("labels", "label")}
 _EDGES = ["adjacency.npz", "edges.npz", *_texts("edges"), *_TRIPLES["train"]]
-_SPLITS = ["train.npy", "val.npy", "test.npy"]
+_SPLITS = [f"{name}.npy" for name in SPLITS if name != "split"]
 
 
 @checked
@@ -82,31 +78,35 @@ def read_folder(path: FileLike, *, labels: bool = True) -> Dataset:
     The nodes, all optional:
 
     - ``nodes.csv`` (or ``.tsv``): every node once, its id or name in the first column. A column ``split`` holds train,
-      val or test (or 0, 1, 2), or is empty. A column ``label`` holds class names or class numbers, or several of them
-      with ``;`` between, or numbers to predict, at least one of which is not whole; empty or nan is no label. Every
-      other column is a feature, one column of ``feat``, float32.
+      val or test (or 0, 1, 2), or is empty; or masks, ``train_mask`` and so on, hold true and false. A column
+      ``label`` holds class names or class numbers, or several of them with ``;`` between, or numbers to predict, at
+      least one of which is not whole; empty or nan is no label. Every other column is a feature, one column of
+      ``feat``, float32.
     - ``features.npz``, a sparse matrix ``[num_nodes, num_features]`` that stays sparse, or ``features.npy``,
       a dense array: node column ``feat``, float32 unless stored as float64.
     - ``labels.npy``, integers ``[num_nodes]``, -1 = no label: node column ``label``, int64, as in the file (numbers
       are not shifted to begin at 0, so ``num_classes`` is the largest + 1); or floats, numbers to predict, NaN = none:
-      float32, and ``num_classes`` is 0. Or ``labels.npz``, a sparse ``[num_nodes, num_classes]`` matrix of zeros and
-      ones for several labels per node: ``label`` is a dense float32 matrix.
-    - ``train.npy``, ``val.npy``, ``test.npy``: ids of nodes.
+      float32, and ``num_classes`` is 0; or a matrix of zeros and ones. ``Dataset.of_type`` says what else labels may
+      be, and when class codes get other numbers. Or ``labels.npz``, a sparse ``[num_nodes, num_classes]`` matrix of
+      zeros and ones for several labels per node: ``label`` is a dense float32 matrix.
+    - ``train.npy``, ``val.npy``, ``test.npy``: ids of nodes. Or ``train_mask.npy`` and so on: masks of nodes.
 
     ``feat.npy`` and ``label.npy``, the names of the columns, are read like ``features.npy`` and ``labels.npy``. Other
     files of data are not read: ``unread_files`` names them, and so do ``info`` and the error of missing labels.
 
     Or a graph folder, as ``Dataset.save``, ``Graph.save`` and ``building.build_graph`` write it: its arrays map the
-    files. The labels are the node column ``label``, in the types above.
+    files. The labels are the node column ``label``, or ``y``, and without a stored split columns say it, both as in
+    ``Dataset.of_type``, which is not called for ``labels=False``.
 
     The ids, where the edges are text: names are numbered in the order of ``nodes.csv``, whose order the rows of other
     files follow, else in the order in which they first occur (``src`` before ``dst``), and ``node_names`` keeps them.
     Integers stay as they stand if all from 0 to the largest occur, or if ``.npy`` or ``.npz`` files have rows for them
     without a ``nodes.csv``; otherwise, such as the ids of a database, they are names too.
 
-    The split of the nodes: the column ``split`` of ``nodes.csv``, or those of the three files that exist (the other
-    parts are empty, and the other labelled nodes in none). Without either, the labelled nodes, in a matrix those with
-    any label, are split by ``numpy.random.default_rng(0)``, always the same way: one half, one quarter, one quarter.
+    The split of the nodes: the column ``split`` or masks of ``nodes.csv``, or those of the three files that exist (the
+    other parts are empty, and the other labelled nodes in none). Without either, the labelled nodes, in a matrix those
+    with any label, are split by ``numpy.random.default_rng(0)``, always the same way: one half, one quarter, one
+    quarter.
 
     Args:
         path: the folder.
@@ -133,10 +133,12 @@ def read_folder(path: FileLike, *, labels: bool = True) -> Dataset:
     ndata: dict[str, Any] = {}
     sources: dict[str, Path] = {}
     num_classes = 0
+    class_names = None
     if nodes is not None:
         sources = {name: nodes.path for name in ("feat", "label") if getattr(nodes, name) is not None}
         ndata = {name: torch.from_numpy(getattr(nodes, name)) for name in sources}
         num_classes = nodes.num_classes
+        class_names = nodes.class_names
     for name, stems in _ARRAYS.items():
         if (file := _one_of(folder, *_arrays(*stems))) is None:
             continue
@@ -151,8 +153,7 @@ def read_folder(path: FileLike, *, labels: bool = True) -> Dataset:
         where = "labels.npy or labels.npz" if nodes is None else f"column label in {nodes.path.name}"
         hint = f"; not read: {', '.join(unread)}" if (unread := _unread(folder)) else ""
         raise FileNotFoundError(f"{folder} has no {where}; labels=False reads a graph without labels{hint}")
-    splits = [folder / name for name in _SPLITS]
-    rows_of = next((file.name for file in [*sources.values(), *splits] if is_file(file)), "")
+    rows_of = next((file.name for file in [*sources.values(), *_split_files(folder)]), "")
     num_rows = next((len(column) for column in ndata.values()), None if nodes is None else nodes.numbering.num_nodes)
     edges = _edges(folder, edge_file, nodes, rows_of, num_rows)
     check_room(16 * edges.num_nodes, f"{edge_file}: a graph of {edges.num_nodes:,} nodes")
@@ -160,7 +161,13 @@ def read_folder(path: FileLike, *, labels: bool = True) -> Dataset:
         check_num_rows(column.shape, str(sources[name]), edges.num_nodes, "node")
     if nodes is not None and nodes.numbering.num_nodes != edges.num_nodes:
         raise ValueError(f"{nodes.path} must list {edges.num_nodes} nodes, got {nodes.numbering.num_nodes}")
-    train, val, test = _split(splits, edges.num_nodes, ndata.get("label"), nodes)
+    parts, where = _split(folder, edges.num_nodes, nodes)
+    if "label" in ndata:
+        ndata["label"], count, codes = label_column(ndata["label"], str(sources["label"]), parts, num_classes)
+        num_classes = num_classes or count
+        class_names = codes or class_names
+    names = None if nodes is None else nodes.numbering.names
+    train, val, test = labelled_split(parts, where, ndata.get("label"), edges.num_nodes, names)
     return Dataset(
         name=folder.resolve().name,
         graph=Graph.from_edges(edges.src, edges.dst, num_nodes=edges.num_nodes, ndata=ndata, edata=edges.columns),
@@ -168,7 +175,7 @@ def read_folder(path: FileLike, *, labels: bool = True) -> Dataset:
         val=val,
         test=test,
         num_classes=num_classes,
-        class_names=None if nodes is None else nodes.class_names,
+        class_names=class_names,
         node_names=edges.node_names if nodes is None else nodes.numbering.names,
         feature_names=None if nodes is None else nodes.feature_names,
         category_names=dict(edges.category_names),
@@ -212,10 +219,7 @@ def _labels(path: Path) -> tuple[Tensor, int]:
             node, number = entries.row[at], entries.col[at]
             raise ValueError(f"{path} must hold zeros and ones, but ({node}, {number}) is {entries.data[at]}")
         return torch.from_numpy(stored.astype(np.float32).toarray()), int(stored.shape[1])
-    array = load_array(path)
-    if array.ndim == 1 and array.dtype.kind == "f":
-        return torch.from_numpy(as_float32(array, str(path))), 0
-    return class_column(integers(array, str(path), "one label per node"), str(path))
+    return torch.from_numpy(load_array(path)), 0
 
 
 def _dense(path: Path) -> Tensor:
@@ -274,19 +278,27 @@ def _from_arrays(path: Path, num_nodes: int | None) -> Edges:
     return Edges(num_nodes, src, dst, columns)
 
 
-def _split(files: list[Path], num_nodes: int, label: Tensor | None, nodes: Nodes | None) -> list[Tensor]:
-    split_files = [file for file in files if is_file(file)]
-    if nodes is not None and nodes.part is not None:
-        if split_files:
-            raise ValueError(
-                f"{nodes.path} has a column split, so {split_files[0]} must not be there, or be taken out of it"
-            )
-        where: Path = nodes.path
-        parts: list[Ints] | None = [np.flatnonzero(nodes.part == part) for part in range(3)]
-    else:
-        arrays = {str(file): load_array(file) if file in split_files else np.zeros(0, np.int64) for file in files}
-        where, parts = files[0], split_of(arrays, num_nodes) if split_files else None
-    return labelled_split(parts, str(where), label, num_nodes, None if nodes is None else nodes.numbering.names)
+def _split(folder: Path, num_nodes: int, nodes: Nodes | None) -> tuple[list[Ints] | None, str]:
+    """Return the split that columns of nodes, or files of masks or ids, say, None without any, and where it is."""
+    frame = {} if nodes is None else dict(nodes.split)
+    where = str(folder if nodes is None or not frame else nodes.path)
+    files = {file.stem: file for file in _split_files(folder)}
+    masks = [] if frame else [name for name in files if name.endswith("_mask")]
+    for name in masks:
+        frame[name] = torch.from_numpy(load_array(files[name]))
+        check_num_rows(frame[name].shape, str(files[name]), num_nodes, "node")
+    others = [file for name, file in files.items() if name not in masks]
+    if frame and others:
+        raise ValueError(f"{where} has a split in columns, so {others[0]} must not be there, or they be taken out")
+    if frame or not files:
+        return split_rows([(frame, 0)], range(num_nodes), where, "node"), where
+    none = np.zeros(0, np.int64)
+    arrays = {str(files.get(part, part)): load_array(files[part]) if part in files else none for part in SPLIT}
+    return split_of(arrays, num_nodes), str(files.get("train", where))
+
+
+def _split_files(folder: Path) -> list[Path]:
+    return [folder / name for name in _SPLITS if is_file(folder / name)]
 
 
 def _read_graph_folder(folder: Path, *, labels: bool) -> Dataset:
@@ -294,14 +306,10 @@ def _read_graph_folder(folder: Path, *, labels: bool) -> Dataset:
     facts = manifest.facts.get(FACTS, {})
     if not isinstance(facts, dict):
         raise ValueError(f"{folder} is damaged: its manifest says nothing readable of the data set")
-    num_classes = 0
-    if "label" in graph.ndata:
-        graph.ndata["label"], num_classes = label_column(graph.ndata["label"], f"{folder}: the node column 'label'")
     stored = {part: map_array(folder, manifest.arrays[part]) for part in SPLIT if part in manifest.arrays}
     none = np.zeros(0, np.int64)
     arrays = {f"{folder}, split {part!r},": np.array(stored.get(part, none)) for part in SPLIT}
-    parts = split_of(arrays, graph.num_nodes) if stored else None
-    train, val, test = labelled_split(parts, f"{folder}: the split", graph.ndata.get("label"), graph.num_nodes)
+    train, val, test = map(torch.from_numpy, split_of(arrays, graph.num_nodes))
     try:
         words = {name: facts.get(name) for name in ("class_names", "feature_names")}
         names: dict[str, Any] = {name: None if own is None else tuple(own) for name, own in words.items()}
@@ -311,7 +319,7 @@ def _read_graph_folder(folder: Path, *, labels: bool) -> Dataset:
             train=train,
             val=val,
             test=test,
-            num_classes=max(num_classes, facts.get("num_classes", 0)),
+            num_classes=facts.get("num_classes", 0),
             description=facts.get("description", ""),
             node_names=map_texts(folder, manifest.arrays, NAMES),
             category_names={name: tuple(words) for name, words in facts.get("category_names", {}).items()},

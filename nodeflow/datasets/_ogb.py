@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from nodeflow._base.calls import checked
 from nodeflow._base.checks import Ints, check_num_rows, first_true
@@ -15,7 +14,8 @@ from nodeflow._base.files import is_file
 from nodeflow._base.types import Array, FileLike
 from nodeflow._text.table import Table
 from nodeflow.datasets._dataset import Dataset
-from nodeflow.datasets._files import as_float32, class_column, existing_folder, split_of
+from nodeflow.datasets._files import as_float32, existing_folder
+from nodeflow.datasets._labels import Labels, label_column, split_of
 from nodeflow.graph import Graph
 
 _LAYOUT = (
@@ -68,13 +68,13 @@ def read_ogb(path: FileLike, *, scheme: str | None = None, add_inverse_edge: boo
     ndata: dict[str, Any] = {}
     if _find(raw, "node-feat") is not None:
         ndata["feat"] = _rows(_table(raw, "node-feat"), np.float32, "numbers", num_nodes)
-    ndata["label"], num_classes = _labels(raw, num_nodes)
+    ndata["label"], num_classes, class_names = _labels(raw, num_nodes)
     for name in sorted({file.name.split(".")[0] for file in raw.glob("node_*.csv*")}):
         column = _rows(_table(raw, name), np.int64, "integers", num_nodes)
         ndata[name] = column[:, 0] if column.shape[1] == 1 else column
     train, val, test = map(torch.from_numpy, _split(folder / "split", scheme, num_nodes))
     graph = Graph.from_edges(src, dst, num_nodes=num_nodes, ndata=ndata, edata=edata)
-    return Dataset(folder.resolve().name, graph, train, val, test, num_classes)
+    return Dataset(folder.resolve().name, graph, train, val, test, num_classes, class_names)
 
 
 def _find(folder: Path, stem: str) -> Path | None:
@@ -129,15 +129,16 @@ def _edges(raw: Path, num_nodes: int, add_inverse_edge: bool) -> tuple[Ints, Int
     return src, dst, columns
 
 
-def _labels(raw: Path, num_nodes: int) -> tuple[Array | Tensor, int]:
+def _labels(raw: Path, num_nodes: int) -> Labels:
     table = _table(raw, "node-label")
     values = _rows(table, np.float64, "labels", num_nodes)
+    where = str(table.path)
     if values.shape[1] != 1:
-        return as_float32(values, str(table.path)), values.shape[1]
+        return label_column(torch.from_numpy(as_float32(values, where)), where)
     label = np.where(np.isnan(values[:, 0]), -1, values[:, 0])
     if (at := first_true((label != np.round(label)) | (label < -1) | ~np.isfinite(label))) is not None:
         raise ValueError(f"{table.path} must hold labels from 0, or nan for none, but node {at} has {values[at, 0]}")
-    return class_column(label.astype(np.int64), str(table.path))
+    return label_column(torch.from_numpy(label.astype(np.int64)), where)
 
 
 def _split(folder: Path, scheme: str | None, num_nodes: int) -> list[Ints]:

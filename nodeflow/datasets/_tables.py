@@ -9,17 +9,21 @@ from dataclasses import dataclass
 from itertools import chain, count, islice
 from pathlib import Path
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from nodeflow._base.checks import Ints, first_true
 from nodeflow._base.types import Array
 from nodeflow._text.table import is_integer, is_kept, is_number, rows_of_words, short
 from nodeflow.datasets._files import as_float32, check_room
+from nodeflow.datasets._labels import SPLITS, are_dense
 
-_PARTS = {"train": 0, "val": 1, "valid": 1, "validation": 1, "dev": 1, "test": 2, "0": 0, "1": 1, "2": 2}
+_PARTS = {"": -1, "train": 0, "val": 1, "valid": 1, "validation": 1, "dev": 1, "test": 2, "0": 0, "1": 1, "2": 2}
+_FLAGS = {"true": 1, "false": 0, "1": 1, "0": 0, "1.0": 1, "0.0": 0}
 _CHUNK = 256  # few enough that the garbage collector does not scan them twice
 _TRIPLE = {"head": "src", "relation": "relation", "tail": "dst", "src": "src", "dst": "dst"}
 
@@ -113,14 +117,19 @@ def typed(words: Sequence[str], tables: Sequence[Words]) -> tuple[Array, tuple[s
     return codes, tuple(names)
 
 
-def parts(table: Words, title: str = "split") -> NDArray[np.int8]:
-    """Return a column of train, val, test (or 0, 1, 2) as int8 0, 1, 2, and -1 for an empty entry."""
+def parts(table: Words, title: str) -> NDArray[Any]:
+    """Return a column of a split: "split" as int8 0, 1, 2, and -1 for an empty entry; a mask as bools."""
+    is_mask = title != "split"
+    known = _FLAGS if is_mask else _PARTS
+    rule = "train, val or test (or 0, 1, 2)"
+    if is_mask:
+        rule = "true and false, or 1 and 0, or be renamed if it is no mask"
     names, codes = numbered(table.columns[title])
     for at, name in enumerate(names):
-        if name and name.lower() not in _PARTS:
+        if name.lower() not in known:
             row = int((codes == at).argmax())
-            raise table.error(row, f"column {title!r} must hold train, val or test (or 0, 1, 2), got {name!r}")
-    return np.array([_PARTS.get(name.lower(), -1) for name in names], np.int8)[codes]
+            raise table.error(row, f"column {title!r} must hold {rule}, got {name!r}")
+    return np.array([known[name.lower()] for name in names], np.bool_ if is_mask else np.int8)[codes]
 
 
 class Numbering(NamedTuple):
@@ -158,7 +167,7 @@ class Nodes(NamedTuple):
     class_names: tuple[str, ...] | None
     feat: NDArray[np.float32] | None
     feature_names: tuple[str, ...] | None
-    part: NDArray[np.int8] | None
+    split: dict[str, Tensor]
 
 
 def number_nodes(words: Iterable[str]) -> Numbering:
@@ -241,8 +250,8 @@ def number_edges(tables: Sequence[Words], nodes: Nodes | None, rows_of: str, num
     columns: dict[str, Array] = {}
     categories = {}
     for title in tables[0].columns:
-        if title == "split":
-            columns[title] = np.concatenate([parts(table) for table in tables])
+        if title == "split" or (title in SPLITS and title.endswith("_mask")):
+            columns[title] = np.concatenate([parts(table, title) for table in tables])
         elif title not in ("src", "dst"):
             column = tuple(chain.from_iterable(table.columns[title] for table in tables))
             columns[title], names = typed(column, tables)
@@ -255,7 +264,7 @@ def read_nodes(path: Path) -> Nodes:
     """Read a table of nodes: ids or names, and columns label, split and features; raises ValueError with the line."""
     table = read_words(path, optional=("label", "split"))
     title, words = next(iter(table.columns.items()), ("", ()))
-    if title in ("", "label", "split"):
+    if title in ("", "label", *SPLITS):
         raise table_error(path, f"must begin with a column of ids or names of nodes, got {list(table.columns)}")
     numbering = number_nodes(dict.fromkeys(words))
     number = numbering.of(words)
@@ -267,8 +276,8 @@ def read_nodes(path: Path) -> Nodes:
         seen.add(number[word])
     order = np.argsort([number[word] for word in words])  # row of each id
     label, num_classes, class_names = labels_of(table) if "label" in table.columns else (None, 0, None)
-    part = parts(table)[order] if "split" in table.columns else None
-    titles = [other for other in table.columns if other not in (title, "label", "split")]
+    split = {other: parts(table, other) for other in table.columns if other in SPLITS}
+    titles = [other for other in table.columns if other not in (title, "label", *split)]
     features = [_feature(table, other) for other in titles]
     return Nodes(
         path,
@@ -278,7 +287,7 @@ def read_nodes(path: Path) -> Nodes:
         class_names,
         np.stack(features, 1)[order] if features else None,
         tuple(titles) if titles else None,
-        part,
+        {other: torch.from_numpy(column[order]) for other, column in split.items()},
     )
 
 
@@ -292,9 +301,9 @@ def _feature(table: Words, title: str) -> NDArray[np.float32]:
 
 
 def labels_of(table: Words) -> tuple[Array, int, tuple[str, ...] | None]:
-    """Return the column ``label``, the number of classes, 0 for a regression, and the names of the classes, or None.
+    """Return the column ``label``, the number of classes that have names or columns, else 0, and the names, or None.
 
-    An entry that is empty or nan is no label: -1, nan, or a row of zeros.
+    An entry that is empty or nan is no label: -1, nan, or a row of zeros. Numbers that are all whole are integers.
     """
     words, codes = numbered(table.columns["label"])
     if any(";" in word for word in words):
@@ -313,7 +322,7 @@ def labels_of(table: Words) -> tuple[Array, int, tuple[str, ...] | None]:
     label = np.array(numbers, np.int64)[codes]
     if (row := first_true(label < -1)) is not None:
         raise table.error(row, f"label must be a class from 0, or -1 or empty for none, got {label[row]}")
-    return label, int(label.max(initial=-1)) + 1, None
+    return label, 0, None
 
 
 def _several_labels(
@@ -322,6 +331,7 @@ def _several_labels(
     lists = [[label for part in word.split(";") if (label := part.strip())] for word in words]
     names = list(dict.fromkeys(chain.from_iterable(lists)))
     whole = all(is_integer(name) and int(name) >= 0 for name in names)
+    whole = whole and are_dense(len(names), max(map(int, names), default=-1))
     number = {name: int(name) if whole else at for at, name in enumerate(names)}
     width = max(number.values(), default=-1) + 1
     check_room(4 * len(codes) * width, f"{table.path}: a matrix of labels [{len(codes)}, {width}]")

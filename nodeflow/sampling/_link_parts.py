@@ -120,11 +120,16 @@ def as_labels(value: NumbersLike | None, pairs: Links | None) -> Tensor | None:
     if pairs is None:
         raise ValueError("labels are of pairs, so pass pairs too; those of edges are a column of graph.edata")
     value = lasting(value)
-    as_array(value, "labels", "numbers")  # raises what it raises
-    labels = torch.as_tensor(value).detach().clone()
-    if len(labels) != len(pairs.src):
-        raise ValueError(f"labels must have one entry per pair ({len(pairs.src)}), got {len(labels)}")
-    return labels
+    array = as_array(value, "labels", "numbers")
+    if array.dtype.kind not in "biuf":
+        raise TypeError(f"labels must be numbers, got dtype {array.dtype}")
+    if array.shape != (len(pairs.src),):
+        raise ValueError(
+            f"labels must have one entry per pair ({len(pairs.src)}), got shape {array.shape}; columns of several "
+            "numbers per pair go to the loader: NodeFlowLoader(..., seed_data={'label': labels})"
+        )
+    # Python's floats are float32 to torch
+    return torch.as_tensor(value if isinstance(value, Tensor | list | tuple) else array).detach().clone()
 
 
 def node_weights(graph: Graph, value: object) -> Floats:

@@ -21,7 +21,7 @@ from nodeflow.datasets import Dataset, features_of, has_label, load_array
 from nodeflow.partitions import write_partitions
 from nodeflow.plot import plot_curves
 from nodeflow.training._checkpoints import load_weights, read_tensors
-from nodeflow.training._data import PARTS, learned_part, no_labels, read_dataset, split_edges
+from nodeflow.training._data import PARTS, described, labels_as_read, learned_part, no_labels, read_dataset, split_edges
 from nodeflow.training._folder import CHECKPOINT, LOG, RESULT, SETTINGS, Run, check_checkpoint, read_log, read_result
 from nodeflow.training._graph import directed, stays_in_file, with_columns
 from nodeflow.training._links import LinkTask
@@ -103,7 +103,7 @@ def _best(options: argparse.Namespace) -> tuple[Trainer, Dataset]:
         )
     facts, weights = read_tensors(folder / CHECKPOINT)
     check_checkpoint(folder / CHECKPOINT, facts, run)
-    part = run.settings.run.task, run.settings.run.target
+    part = facts["task"], run.settings.run.target
     dataset = run.dataset() if options.data is None else learned_part(read_dataset(options.data), *part)
     storage = run.settings.storage.kind if stays_in_file(dataset.graph) else "memory"
     settings = run.settings.replace(
@@ -238,7 +238,7 @@ def info(options: argparse.Namespace, say: Say) -> None:
     """Describe a data set."""
     if is_file(Path(options.data) / SETTINGS):
         raise ValueError(f"{options.data} is the folder of a run, not of data: nodeflow evaluate {options.data}")
-    say(read_dataset(options.data).info())
+    say(described(read_dataset(options.data)).info())
 
 
 def build(options: argparse.Namespace, say: Say) -> None:
@@ -264,7 +264,7 @@ def build(options: argparse.Namespace, say: Say) -> None:
         further: dict[str, Any] = {name: getattr(options, name) for name in names}
         progress = sys.stderr.isatty()
         build_graph(edges, options.output, ndata=ndata, edata=edata, split=split, progress=progress, **further)
-    say(repr(read_dataset(str(options.output))))
+    say(repr(described(read_dataset(str(options.output)))))
     say(f"{time.perf_counter() - start:.1f} s; wrote {options.output}")
 
 
@@ -326,6 +326,8 @@ def partition(options: argparse.Namespace, say: Say) -> None:
         common |= {name: nodes for name, nodes in dataset.splits.items() if len(nodes)}
         common |= {"method": options.method or "metis", "edges": options.edges or "in"}
         common |= {"balance": options.balance, "renumber": options.renumber}
+        if links is None and "label" in graph.ndata:  # which the run numbers again, or takes for numbers to predict
+            graph = with_columns(graph, {"label": labels_as_read(dataset)})
         written = distributed.partition_graph(graph, options.output, parts, **common)
         if links is not None:
             links.write(options.output)

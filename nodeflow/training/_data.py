@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -12,13 +12,14 @@ import torch.distributed as dist
 from torch import Tensor
 
 from nodeflow._base.files import is_file
-from nodeflow._rows.rows import fetch_rows
+from nodeflow._rows.rows import whole_column
 from nodeflow._schema.schema import Relation, Schema
-from nodeflow.datasets import LABELS, Dataset, debian, read_folder
+from nodeflow._text.table import is_integer, is_number
+from nodeflow.datasets import LABELS, Dataset, debian, label_column, read_folder, split_rows
 from nodeflow.distributed import HALO, DistributedGraph, GraphParts
 from nodeflow.graph import Graph
 from nodeflow.training._checkpoints import read_tensors, write_tensors
-from nodeflow.training._graph import edge_types
+from nodeflow.training._graph import edge_types, with_columns
 from nodeflow.transform import filter_edges, random_split
 
 PARTS = ("train", "val", "test")
@@ -53,12 +54,53 @@ class CutLinks(Dataset):
 
 def learned_part(dataset: Dataset, task: str, target: str) -> Dataset:
     """Return a data set with the labels and split of a target; for task "link" as it is."""
-    return dataset if task == "link" else dataset.of_type(target)
+    if task == "link":
+        return dataset
+    labelled = dataset.of_type(target)
+    return _with_numbers(labelled) if task == "regression" else labelled
+
+
+def _with_numbers(dataset: Dataset) -> Dataset:
+    """Return a data set whose classes are numbers to predict: what their names say, else the numbers of the classes."""
+    label = dataset.graph.ndata.get("label")
+    names = dataset.class_names
+    if label is None or label.is_floating_point():
+        return dataset
+    numbers = label.double().masked_fill(label < 0, torch.nan)
+    if names is not None:
+        if (word := next((name for name in names if not is_number(name)), None)) is not None:
+            raise ValueError(
+                f"task 'regression' needs numbers as labels, but data set {dataset.name!r} has classes such as "
+                f"{word!r}; choose task 'classification'"
+            )
+        numbers = torch.tensor([*map(float, names), torch.nan], dtype=torch.float64)[label]
+    graph = with_columns(dataset.graph, {"label": numbers.float()})
+    return replace(dataset, graph=graph, num_classes=0, class_names=None)
+
+
+def labels_as_read(dataset: Dataset) -> Tensor:
+    """Return the labels of a data set with class codes in place of the numbers that they have got."""
+    label: Tensor = dataset.graph.ndata["label"]
+    names = dataset.class_names or ()
+    are_codes = bool(names) and all(is_integer(name) and int(name) >= 0 for name in names)
+    if label.is_floating_point() or not are_codes:
+        return label
+    codes = torch.tensor([*map(int, names), -1])[label]
+    return codes if label_column(codes, "labels")[2] == names else label
+
+
+def described(dataset: Dataset) -> Dataset:
+    """Return a data set with the labels and split of its only node type that has labels; with several as it is."""
+    return dataset if len(_labelled_types(dataset)) > 1 else dataset.of_type()
+
+
+def _labelled_types(dataset: Dataset) -> list[str]:
+    return [name for name, part in dataset.graph.nodes.items() if {*LABELS} & {*part.data}]
 
 
 def no_labels(dataset: Dataset, target: str, purpose: str = "trained") -> str:
     """Say that a data set has no labels of a target, and which types have some."""
-    labelled = [name for name, part in dataset.graph.nodes.items() if {*LABELS} & {*part.data}]
+    labelled = _labelled_types(dataset)
     of = f" of {target!r}" if target else ""
     others = f"; nodes with labels are of type {', '.join(labelled)}" if labelled else ""
     unread = f"; files that were not read: {', '.join(dataset.unread_files)}" if dataset.unread_files else ""
@@ -112,16 +154,17 @@ def split_edges(dataset: Dataset, edge_type: str, target: str = "") -> LinkEdges
 def _parts(graph: Graph, relation: Relation) -> dict[str, Tensor]:
     """Return the ids of the edges of a relation in every part, ascending."""
     own = graph.relations[relation]
-    if SPLIT in own.data:
-        split = torch.as_tensor(own.data[SPLIT])
-    elif SPLIT in graph.edata:
-        split = torch.as_tensor(graph.edata[SPLIT])[own.ids.start : own.ids.stop]
-    else:
+    parts = split_rows([(own.data, own.ids.start), (graph.edata, 0)], own.ids, "the data set", "edge")
+    if parts is None:
         among = torch.arange(own.ids.start, own.ids.stop)
         return dict(zip(PARTS, random_split(graph, [0.8, 0.1, 0.1], of="edges", among=among), strict=True))
-    if split.is_floating_point() or ((split < 0) | (split > 2)).any():
-        raise ValueError(f"edge column {SPLIT!r} must hold 0 (train), 1 (validation) or 2 (test) for every edge")
-    return {part: (split == number).nonzero().flatten() + own.ids.start for number, part in enumerate(PARTS)}
+    missing = np.setdiff1d(np.arange(own.ids.start, own.ids.stop), np.concatenate(parts))
+    if len(missing):
+        raise ValueError(
+            f"every edge must be in a part that a column 'split' or masks say, but edge {missing[0]} is in none; give "
+            "it to one, or take it out with transform.filter_edges"
+        )
+    return {name: torch.from_numpy(ids) for name, ids in zip(PARTS, parts, strict=True)}
 
 
 def read_dataset(name: str) -> Dataset:
@@ -154,16 +197,11 @@ def read_parts(folder: str, target: str = "", *, links: bool, halo: float = HALO
         return CutLinks(path.name, graph, train, val, test, 0, links=edges)
     if "label" not in graph.ndata:
         raise ValueError(f"{folder} has no labels, so a model cannot be trained on it")
-    label = fetch_rows(graph.ndata["label"], torch.from_numpy(np.arange(graph.num_nodes)))
-    if label.ndim == 1:
-        num_classes = 0 if label.is_floating_point() or not len(label) else int(label.max()) + 1
-    else:
-        num_classes = label.shape[1]
-    graph.ndata["label"] = label
+    graph.ndata["label"] = whole_column(graph.ndata["label"])
     of_target = graph.schema.ids(target) if target else range(graph.num_nodes)
     if len(train) and not (of_target.start <= int(train.min()) <= int(train.max()) < of_target.stop):
         raise ValueError(f"{folder} was cut for nodes that are not {target!r}: cut it with nodeflow partition --target")
-    return Dataset(path.name, graph, train, val, test, num_classes, target=target)
+    return Dataset(path.name, graph, train, val, test, target=target).of_type()
 
 
 def _read_links(folder: Path, graph: Graph, target: str) -> LinkEdges:

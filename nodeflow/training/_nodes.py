@@ -64,8 +64,7 @@ def find_target(dataset: Dataset, task: str, settings: LossSettings) -> Target:
     if task == "multilabel":
         if labels.ndim != 2:
             raise ValueError(f"task 'multilabel' needs labels [nodes, labels] of 0 and 1, got {tuple(labels.shape)}")
-        if ((labels != 0) & (labels != 1)).any():
-            raise ValueError(f"the labels of data set {name!r} must be 0 and 1 for task 'multilabel'")
+        _check_labels(dataset, ((labels != 0) & (labels != 1)).any(1), "labels of 0 and 1 for task 'multilabel'")
         return Target(task, labels.shape[1], _binary, ("f1_micro", "f1_macro", "average_precision"))
     _check_labels(dataset, ~torch.isfinite(labels.float()).reshape(len(labels), -1).all(1), "finite labels")
     return Target("regression", 1 if labels.ndim == 1 else labels.shape[1], _squared, ("rmse", "mae", "r2"))
@@ -121,6 +120,10 @@ class NodeTask(Task):
                 f"data set {self.dataset.name!r} is there repeatedly"
             )
         super()._check_shared()
+
+    def description(self) -> list[str]:
+        told = " (by the labels of the split)" if self.settings.run.task == "auto" else ""
+        return [f"{'; '.join(super().description())}; task {self.target.task}{told}"]
 
     def trained_nodes(self) -> Tensor:
         return self.dataset.train

@@ -70,7 +70,7 @@ class RunSettings(Group):
 
     task: str = one_of(
         "auto classification multilabel regression link",
-        "what is learned: labels of nodes, or link: which edges are there; auto: by the labels (integers: "
+        "what is learned: labels of nodes, or link: which edges are there; auto: by the labels of the split (integers: "
         "classification, a matrix of 0 and 1: multilabel, other floats: regression)",
     )
     target: str = text(

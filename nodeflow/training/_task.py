@@ -20,7 +20,7 @@ from nodeflow._peers.present import peers_of
 from nodeflow._rows.base import stored
 from nodeflow._rows.coded import is_coded
 from nodeflow._rows.rows import is_collective, whole_column
-from nodeflow.datasets import Dataset, features_of
+from nodeflow.datasets import Dataset, features_of, is_binary
 from nodeflow.graph import Graph
 from nodeflow.loader import NodeFlowLoader, SentAhead
 from nodeflow.metrics import Metric
@@ -71,7 +71,7 @@ class OwnParts(NamedTuple):
 
 
 def task_of(dataset: Dataset, task: str) -> str:
-    """Return the task of nodes, "auto" by the labels; raises ValueError for a data set without any."""
+    """Return the task of nodes, "auto" by the labels of the split; raises ValueError for a data set without any."""
     if "label" not in dataset.graph.ndata:
         raise ValueError(no_labels(dataset, dataset.target))
     labels = dataset.graph.ndata["label"]
@@ -79,7 +79,8 @@ def task_of(dataset: Dataset, task: str) -> str:
         return task
     if not labels.is_floating_point() and labels.ndim == 1:
         return "classification"
-    return "multilabel" if labels.ndim == 2 and bool(((labels == 0) | (labels == 1)).all()) else "regression"
+    of_split = labels[torch.cat([*dataset.splits.values()])]
+    return "multilabel" if labels.ndim == 2 and is_binary(of_split) else "regression"
 
 
 def facts_of(dataset: Dataset, settings: Settings, own_parts: Mapping[str, str]) -> dict[str, str]:

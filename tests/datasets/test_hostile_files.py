@@ -133,7 +133,6 @@ def test_numbers_that_fit_stay_as_they_are(tmp_path: Path) -> None:
         (["1", "1e30"], "line 3: label must be a class in 64 bits"),
         (["0.5", "1e39"], "column 'label' holds 1e\\+39 in entry 1, beyond the largest float32"),
         (["1", "1e400"], "beyond 64 bits"),
-        (["1;2", "3;1000000000000000"], "a matrix of labels .* takes .*, and this machine has"),
     ],
 )
 def test_labels_that_cannot_be_kept(labels: list[str], words: str, tmp_path: Path) -> None:
@@ -146,7 +145,8 @@ def test_labels_that_cannot_be_kept(labels: list[str], words: str, tmp_path: Pat
 def test_a_class_is_not_rounded(tmp_path: Path) -> None:
     (tmp_path / "edges.csv").write_text("src,dst\n0,1\n1,0\n")
     (tmp_path / "nodes.csv").write_text(f"id,label\n0,{2**53 + 1}\n1,\n")
-    assert read_folder(tmp_path).graph.ndata["label"].tolist() == [2**53 + 1, -1]
+    data = read_folder(tmp_path)
+    assert (data.graph.ndata["label"].tolist(), data.class_names) == ([0, -1], (str(2**53 + 1),))
 
 
 def test_numbers_of_ogb_are_not_infinite(tmp_path: Path) -> None:
@@ -277,4 +277,4 @@ def test_a_class_of_any_number_is_described(folder: Path) -> None:
     labels = np.load(folder / "labels.npy")
     labels[0] = 2**60
     np.save(folder / "labels.npy", labels)
-    assert f"  classes     {2**60 + 1:,}, " in read_folder(folder).info()
+    assert f"  classes     3, largest '1' (4), smallest '{2**60}' (1); " in read_folder(folder).info()

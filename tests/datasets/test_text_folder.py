@@ -270,7 +270,7 @@ def test_what_is_given_twice(tmp_path: Path) -> None:
             read_folder(folder)
         (folder / f"{name}.npy").unlink()
     np.save(folder / "val.npy", [0])
-    with pytest.raises(ValueError, match=r"nodes\.csv has a column split, so .*val\.npy must not be there"):
+    with pytest.raises(ValueError, match=r"nodes\.csv has a split in columns, so .*val\.npy must not be there"):
         read_folder(folder)
 
 

@@ -365,11 +365,23 @@ def test_all_seeds_by_default_and_by_a_mask():
     assert torch.cat([batch.seed_ids for batch in NodeFlowLoader(links, batch_size=3)]).tolist() == [0, 1, 2, 3]
     assert NodeFlowLoader(nodes, "all", 2).seeds.tolist() == [0, 1, 2, 3]
     mask = torch.tensor([True, False, False, True])
-    for chosen in (mask, mask.numpy()):
+    pandas, polars, arrow = (pytest.importorskip(name) for name in ("pandas", "polars", "pyarrow"))
+    rows = mask.tolist()
+    missing = [True, None, False, True]
+    others = [rows, tuple(rows), pandas.Series(rows), pandas.Series(rows, dtype="boolean"), polars.Series(rows)]
+    for chosen in (mask, mask.numpy(), *others, arrow.array(rows), arrow.chunked_array([rows])):
+        assert nodes({"node": chosen}).seeds.tolist() == [0, 3]
         assert NodeFlowLoader(nodes, chosen).seeds.tolist() == nodes(chosen).seeds.tolist() == [0, 3]
         assert NodeFlowLoader(links, chosen).seeds.tolist() == links(chosen).seed_ids.tolist() == [0, 3]
     with pytest.raises(ValueError, match=r"a mask of seeds must have one entry per node \(4\), got shape \(3,\)"):
         nodes(mask[:3])
+    for column in (polars.Series([0, 3]), pandas.Series([0, 3], dtype="Int64")):  # numbers are ids
+        assert NodeFlowLoader(nodes, column).seeds.tolist() == nodes(column).seeds.tolist() == [0, 3]
+    for column in (polars.Series(missing), pandas.Series(missing, dtype="boolean"), missing, [True, 2, 0, 1]):
+        with pytest.raises(TypeError, match=r"seeds must be integers, .* numpy.flatnonzero\(mask\)"):
+            nodes(column)
+    with pytest.raises(ValueError, match=r"a mask of seeds must have one entry per node \(4\), got shape \(2,\)"):
+        nodes(polars.Series([True, False]))
     with pytest.raises(TypeError, match=r'seeds must be ids, .* or "all" for all nodes, got None'):
         NodeFlowLoader(nodes)
     with pytest.raises(TypeError, match=r"seeds must be ids, .* got 'every'"):

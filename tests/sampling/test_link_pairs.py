@@ -134,7 +134,22 @@ def test_weights_of_the_users_own(filter_known):
         ({"pairs": [1, 2]}, ValueError, r"pairs must have shape \[n, 2\], a row"),
         ({"pairs": [[1, 9]]}, IndexError, r"pairs\[:, 1\]\[0\] is 9"),
         ({"labels": [1]}, ValueError, "labels are of pairs, so pass pairs too"),
-        ({"pairs": [[1, 2]], "labels": [1, 2]}, ValueError, r"labels must have one entry per pair \(1\), got 2"),
+        *(
+            (
+                {"pairs": [[1, 2]], "labels": labels},
+                ValueError,
+                rf"labels must .* per pair \(1\), got shape \({shape}\); .*"
+                r"seed_data=\{'label': labels\}",
+            )
+            for labels, shape in (
+                ([1, 2], "2,"),
+                ([[1, 0, 1]], "1, 3"),
+                (torch.ones(1, 1), "1, 1"),
+                (np.float32(1), ""),
+            )
+        ),
+        ({"pairs": [[1, 2]], "labels": ["good"]}, TypeError, "labels must be numbers, got dtype <U4"),
+        ({"pairs": [[1, 2]], "labels": [1j]}, TypeError, "labels must be numbers, got dtype complex128"),
         ({"pairs": [[1, 2]], "exclude": "self"}, ValueError, "exclude='self' is for seeds that are edges"),
     ],
 )

@@ -50,7 +50,7 @@ def test_train_prints_epochs_and_writes_the_results(data: Path, tmp_path: Path, 
     assert re.fullmatch(re.escape(f"run {output}: sage, sampler neighbor, fanouts [3, 3], seed 0") + begun, lines[1])
     assert lines[2:4] == [
         "messages along 1,188 edges, 588 of them reverses (--direction in leaves these out); "
-        "a seed draws 3, and its batch has 16 nodes or fewer",
+        "a seed draws 3, and its batch has 16 nodes or fewer; task classification (by the labels of the split)",
         "",
     ]
     assert lines[4].split() == ["epoch", "loss", "val", "accuracy", "seconds", "seeds/s", "edges/s", "run"]

@@ -240,6 +240,19 @@ def two_types(folder: Path) -> Path:
     return folder
 
 
+def test_parts_keep_class_codes(tmp_path: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run numbers them as one process does, or takes them for numbers to predict."""
+    monkeypatch.setattr(_data, "dist", SimpleNamespace(is_initialized=lambda: True))
+    columns = {"x": torch.ones(4, 1), "label": torch.tensor([90210, 10001, -1, 90210])}
+    Graph.from_edges([0, 1, 2], [1, 2, 3], ndata=columns).save(tmp_path / "data")
+    cli("partition", tmp_path / "data", "--output", tmp_path / "parts", "--parts", "1", "--for", "processes")
+    data, whole = _data.read_parts(str(tmp_path / "parts"), links=False), read_folder(tmp_path / "data")
+    assert data.class_names == whole.class_names == ("10001", "90210")
+    for task, label in (("auto", [1, 0, -1, 1]), ("regression", [90210, 10001, -1, 90210])):
+        for each in (data, whole):
+            assert _data.learned_part(each, task, "").graph.ndata["label"].nan_to_num(-1).tolist() == label
+
+
 def test_parts_of_another_type_are_refused(tmp_path: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_data, "dist", SimpleNamespace(is_initialized=lambda: True))
     words = ["--parts", "1", "--method", "random", "--for", "processes", "--target", "paper"]

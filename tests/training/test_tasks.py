@@ -133,9 +133,13 @@ def test_numbers() -> None:
     ("label", "change", "message"),
     [
         (torch.zeros(300, 2), {"task": "classification"}, r"needs one int64 label per node, got torch.float32"),
-        (torch.full((300, 2), 0.5), {"task": "multilabel"}, "labels of data set 'planted' must be 0 and 1"),
+        (
+            torch.full((300, 2), 0.5),
+            {"task": "multilabel"},
+            r"0 and 1 .*, but node \d+ has \[0.5, 0.5\]",
+        ),
         (torch.zeros(300), {"task": "multilabel"}, r"needs labels \[nodes, labels\] of 0 and 1, got \(300,\)"),
-        (torch.full((300,), math.nan), {"task": "regression"}, "train nodes .* must have finite labels, but node"),
+        (torch.full((300,), math.nan), {"task": "regression"}, r"holds node \d+ for training, which has no label"),
         (torch.zeros(300), {"class_weights": "balanced"}, "class_weights .* this run has task 'regression'"),
         (torch.zeros(300), {"class_weights": "seeds"}, "class_weights .* this run has task 'regression'"),
         (torch.zeros(300), {"metric": "accuracy"}, "metric 'accuracy' .* does not fit the task 'regression'"),
@@ -144,6 +148,43 @@ def test_numbers() -> None:
 def test_labels_that_do_not_fit(label: Tensor, change: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         Trainer(relabelled(label, num_classes=2), FAST.replace(**change))
+
+
+def test_the_labels_of_the_split_tell_the_task() -> None:
+    data = planted()
+    classes, outside = data.graph.ndata["label"], data.val[0]
+    data = replace(data, val=data.val[1:])  # so that one node is in no part
+    several = torch.stack([classes == 0, classes != 1, classes == 2], 1).float()
+    several[outside] = math.nan
+    gaps = classes.double()
+    gaps[outside] = math.nan
+    for label, task in ((several, "multilabel"), (gaps, "classification"), (gaps / 2, "regression")):
+        trainer = Trainer(replace(with_columns(data, label=label), num_classes=0), FAST)
+        assert trainer.task.target.task == task
+        assert trainer.task.description()[0].endswith(f"; task {task} (by the labels of the split)")
+    node = int(data.test[0])
+    for label in (several, torch.full_like(several, 0.5)):
+        label[node, 1] = math.nan if label is several else 2
+        with pytest.raises(ValueError, match=r"must have labels of 0 and 1 .*, but node \d+ has \[.*\]; take it out"):
+            Trainer(replace(with_columns(data, label=label), num_classes=3), FAST.replace(task="multilabel"))
+    with pytest.raises(ValueError, match=f"node {node} has .*nan"):
+        Trainer(replace(with_columns(data, label=several), num_classes=3), FAST)
+
+
+def test_class_codes_are_numbers_for_a_regression_and_names_in_a_table(tmp_path: Path) -> None:
+    codes = planted().graph.ndata["label"] * 1000 + 10_001
+    data = relabelled(codes, num_classes=0)
+    trainer = Trainer(data, FAST)
+    assert (trainer.task.target.width, trainer.task.dataset.class_names) == (3, ("10001", "11001", "12001"))
+    write_outputs(
+        tmp_path / "p.csv", torch.tensor([4]), torch.tensor([[0.0, 0, 9]]), trainer.task.dataset, "classification"
+    )
+    assert (tmp_path / "p.csv").read_text().splitlines()[1].startswith("4,2,12001,")
+    task = Trainer(data, FAST.replace(task="regression")).task
+    assert torch.equal(task.graph.ndata["label"], codes.float())
+    named = replace(planted(), class_names=("a", "b", "c"))
+    with pytest.raises(ValueError, match=r"task 'regression' needs numbers as labels, .* has classes such as 'a'"):
+        Trainer(named, FAST.replace(task="regression"))
 
 
 def test_balanced_classes_weigh_the_same() -> None:

@@ -250,7 +250,7 @@ def test_data_sets_that_cannot_be_trained_on() -> None:
         (with_columns(data, label=label.float()), "one int64 label per node, got torch.float32"),
         (with_columns(data, feat=feat[:, 0]), r"a row of features per node, got \(300,\)"),
         (replace(data, train=[]), "has no training nodes"),
-        (with_label(train_node, -1), f"the train nodes .* from 0 to 2, but node {train_node} has -1"),
+        (with_label(train_node, -1), f"holds node {train_node} for training, which has no label"),
         (with_label(val_node, -1), f"the val nodes .* but node {val_node} has -1"),
         (with_label(test_node, 3), f"the test nodes .* but node {test_node} has 3"),
     ):

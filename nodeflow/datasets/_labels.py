@@ -1,0 +1,184 @@
+"""Labels and splits: one rule for the columns, files and masks in which they come."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TypeAlias
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from nodeflow._base.checks import Ints, as_array, describe, first_true
+from nodeflow._base.types import Array
+from nodeflow._rows.rows import Rows, is_collective, whole_column
+from nodeflow.datasets._files import as_float32, ids_below
+
+LABELS = ("label", "y")
+"""Names of columns of labels, the usual one first."""
+
+PARTS = ("train", "val", "test")
+SPLITS = {
+    "split": "split",
+    **{name: name for name in PARTS},
+    **{f"{name}_mask": name for name in PARTS},
+    "valid_mask": "val",
+    "validation_mask": "val",
+}
+"""Names of columns that say a split: one of the numbers of its parts, and masks of each part."""
+
+_CODES = 100  # below it a number of classes costs nothing, so classes keep their numbers
+_GAPS = 10  # of more numbers than this for every class that occurs, nearly all would be outputs of nothing
+_EXACT = 2.0**53  # from here on floats have no fractions, and say nothing of classes
+
+Labels: TypeAlias = "tuple[Tensor, int, tuple[str, ...] | None]"
+"""A column of labels in the types of ``Dataset``, the number of classes, and codes that became their names, or None."""
+
+
+def label_column(raw: Tensor, where: str, split: Sequence[Ints | Tensor] | None = None, num_classes: int = 0) -> Labels:
+    """Return labels as ``Dataset`` has them; ValueError, which begins with ``where``, for what are none.
+
+    - Integers and bools are classes, -1 is none. Class codes that leave most numbers out (one in ten occurs, of a
+      hundred or more) get the numbers 0, 1, ... in their order, and the codes become the names.
+    - Floats are numbers to predict, NaN is none. But whole ones from 0 on beside NaN are classes, which a table with
+      gaps has as floats: the labels of the ``split`` decide, if there is one, and of others those that fit remain.
+    - One row per node is several labels, or several numbers; a row of one is one label.
+
+    ``num_classes``: how many classes are stated, whose numbers stay as they are.
+    """
+    if raw.layout != torch.strided or raw.ndim not in (1, 2) or raw.is_complex() or raw.is_quantized:
+        raise ValueError(f"{where} must have one number, or one row, per node, got {describe(raw)} ({raw.layout})")
+    if raw.shape[1:] == (1,) and num_classes != 1:
+        raw = raw[:, 0]
+    if raw.ndim == 2 or raw.is_floating_point():
+        is_ready = raw.dtype == torch.float32
+        numbers = raw if is_ready else torch.from_numpy(as_float32(raw.double().numpy(), where))
+        if raw.ndim == 2:
+            return numbers, raw.shape[1], None
+        is_class = (raw == raw.floor()) & (raw >= 0) & (raw < _EXACT)
+        nodes = torch.cat([torch.arange(0), *map(torch.as_tensor, split or ())])
+        among = nodes if len(nodes) else torch.arange(len(raw))
+        labelled = among[~raw[among].isnan()]
+        if not (len(labelled) and bool(raw.isnan().any()) and bool(is_class[labelled].all())):
+            return numbers, 0, None
+        raw = torch.where(is_class, raw, -1)
+    label = raw.long()
+    classes = label.numpy()
+    if (at := first_true(classes < -1)) is not None:
+        raise ValueError(f"{where} must hold labels from 0, or -1 for none, but node {at} has {classes[at]}")
+    top = int(classes.max(initial=-1))
+    codes = np.unique(classes[classes >= 0]) if top >= _CODES and not num_classes else classes[:0]
+    if num_classes or are_dense(len(codes), top):
+        return label, top + 1, None
+    ranks = np.where(classes < 0, -1, np.searchsorted(codes, classes))
+    return torch.from_numpy(ranks), len(codes), tuple(map(str, codes.tolist()))
+
+
+def are_dense(count: int, top: int) -> bool:
+    """Return whether ``count`` different classes, the largest of them ``top``, keep their numbers."""
+    return top < max(_CODES, _GAPS * count)
+
+
+def is_binary(rows: Tensor) -> bool:
+    """Return whether rows of labels are 0 and 1, apart from NaN."""
+    return bool(((rows == 0) | (rows == 1) | rows.isnan()).all())
+
+
+def has_label(labels: Tensor) -> Tensor:
+    """Return whether each node has a label, bool ``[num_nodes]``; of several none may be NaN."""
+    if labels.ndim == 2:
+        whole = ~labels.isnan().any(1)
+        return whole & (labels > 0).any(1) if is_binary(labels) else whole
+    return ~labels.isnan() if labels.is_floating_point() else labels >= 0
+
+
+def labelled_split(
+    parts: Sequence[Ints] | None,
+    where: str,
+    label: Tensor | None,
+    num_nodes: int,
+    names: Sequence[str] | None = None,
+) -> list[Tensor]:
+    """Return a split of nodes; None splits those with a label at random, always the same way: 1/2, 1/4, 1/4.
+
+    Raises ValueError, which names the file or folder ``where``, for a training node without label.
+    """
+    labelled = np.zeros(num_nodes, np.bool_) if label is None else has_label(label).numpy()
+    if parts is None:
+        nodes = np.flatnonzero(labelled)
+        order = np.random.default_rng(0).permutation(len(nodes))
+        half, quarter = len(nodes) // 2, len(nodes) // 4
+        parts = [nodes[np.sort(chosen)] for chosen in np.split(order, [half, half + quarter])]
+    elif label is not None and label.ndim == 1 and len(bare := parts[0][~labelled[parts[0]]]):
+        node = bare[0] if names is None else repr(names[bare[0]])
+        raise ValueError(f"{where} holds node {node} for training, which has no label; take it out")
+    return [torch.from_numpy(part) for part in parts]
+
+
+def split_of(arrays: dict[str, Array], num_nodes: int) -> list[Ints]:
+    """Return the parts of a split, given by the names of their files, as int64 node ids.
+
+    Raises ValueError for what is no node, and for a node that is twice in one part, or in two parts.
+    """
+    owner = np.full(num_nodes, -1, dtype=np.int8)
+    names, parts = list(arrays), []
+    for number, (name, array) in enumerate(arrays.items()):
+        ids = ids_below(num_nodes, array, name)
+        taken = ids[owner[ids] >= 0]
+        if len(taken):
+            other = names[owner[taken[0]]]
+            raise ValueError(f"{name} holds node {taken[0]}, which {other} holds too; remove it from one")
+        owner[ids] = number
+        values, counts = np.unique(ids, return_counts=True)
+        if (counts > 1).any():
+            raise ValueError(f"{name} holds node {values[counts.argmax()]} {counts.max()} times; keep it once")
+        parts.append(ids)
+    return parts
+
+
+def split_rows(
+    frames: Iterable[tuple[Mapping[str, Tensor | Rows], int]], within: range, where: str, of: str
+) -> list[Ints] | None:
+    """Return the ids of nodes or edges (``of``) in each part, by the first frame whose columns say it, or None.
+
+    A frame has a row per id from the number beside it on, ``within`` among these, and masks, or a column ``split`` of
+    0, 1, 2 and -1 for none. Raises ValueError, which begins with ``where``, for columns that say no split, or two.
+    """
+    for frame, start in frames:
+        columns = {name: frame[name] for name in frame if name in SPLITS and not is_collective(frame[name])}
+        parts = [SPLITS[name] for name in columns]
+        if len(parts) > len({*parts}) or ("split" in parts and len(parts) > 1):
+            raise ValueError(f"{where} has the columns {', '.join(columns)}, which say its split twice; keep one way")
+        if columns:
+            codes = _codes(columns, where, of, start)[within.start - start : within.stop - start]
+            return [np.flatnonzero(codes == part) + within.start for part in range(len(PARTS))]
+    return None
+
+
+def _codes(columns: Mapping[str, Tensor | Rows], where: str, of: str, start: int) -> Array:
+    """Return the number of the part of each row, -1 for none."""
+    owner: Array = np.full(next(iter(columns.values())).shape[0], -1, np.int8)
+    for name, column in columns.items():
+        words = f"{where}: {of} column {name!r}"
+        values = as_array(whole_column(column), words)
+        if values.size != len(values):
+            hint = "of several splits keep one, such as column[:, 0]"
+            raise ValueError(f"{words} must have one entry per {of}, got shape {values.shape}; {hint}")
+        values = values.reshape(-1)
+        is_mask = name != "split"
+        rule = f"be a mask, bool [{of}s]" if is_mask else "hold 0 (train), 1 (validation) or 2 (test), or -1 for none"
+        # a split of bools would be of two parts, whose names nobody said
+        known = np.isin(values, (0, 1) if is_mask else (-1, 0, 1, 2)) & (is_mask or values.dtype != np.bool_)
+        if (at := first_true(~known)) is not None:
+            got = f"{column.dtype} {list(column.shape)} with {values[at]} for {of} {at + start}"
+            raise ValueError(f"{words} must {rule}, got {got}; rename it if it is none")
+        if not is_mask:
+            return values
+        part, marks = PARTS.index(SPLITS[name]), values == 1
+        if (at := first_true(marks & (owner >= 0))) is not None:
+            other = PARTS[owner[at]]
+            raise ValueError(
+                f"{where}: {other} and {PARTS[part]} must not share {of}s, but {of} {at + start} is in both"
+            )
+        owner[marks] = part
+    return owner
