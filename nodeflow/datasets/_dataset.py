@@ -50,7 +50,9 @@ class Dataset:
             labels and where labels are numbers to predict. Some classes may have no nodes.
         class_names: name of each class, in order of the label, or None.
         description: the content of the set and its origin.
-        node_names, feature_names: name of each node and of each feature column, or None.
+        node_names: name of each node, or None.
+        feature_names: name of each feature column, or None; in a graph of several node types by type, such as the names
+            that ``convert.from_tables`` returns. A trained model finds its columns by them.
         category_names: for edge columns that hold numbers of categories, the name of each number, by column.
         unread_files: names of the data files in the folder that were not read.
         target: the node type that labels and split are of, or "" for all nodes; see ``of_type``.
@@ -76,7 +78,7 @@ class Dataset:
     class_names: tuple[str, ...] | None = None
     description: str = ""
     node_names: Sequence[str] | None = None
-    feature_names: tuple[str, ...] | None = None
+    feature_names: tuple[str, ...] | Mapping[str, Sequence[str]] | None = None
     category_names: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     unread_files: tuple[str, ...] = ()
     target: str = ""
@@ -95,12 +97,15 @@ class Dataset:
             if len(shared):
                 raise ValueError(f"{one} and {other} must not share nodes, but node {shared[0]} is in both")
         as_count(self.num_classes, "num_classes")
-        features = self.graph.ndata.get("feat")
-        sizes = {
-            "class_names": self.num_classes,
-            "node_names": self.graph.num_nodes,
-            "feature_names": None if features is None else features.shape[-1],
-        }
+        if isinstance(self.feature_names, Mapping):
+            by_type = {name: tuple(columns) for name, columns in self.feature_names.items()}
+            object.__setattr__(self, "feature_names", by_type)
+        widths = {name: x.shape[-1] for name, x in features_of(self.graph).items()}
+        for name, columns in self.names_of_features().items():
+            if len(columns) != (size := widths.get(name, 0)):
+                of = f" for {name!r}" if self.graph.schema.has_several else ""
+                raise ValueError(f"feature_names must be None or hold {size} names{of}, got {len(columns)}")
+        sizes = {"class_names": self.num_classes, "node_names": self.graph.num_nodes}
         for name, size in sizes.items():
             names = getattr(self, name)
             if names is not None and len(names) != size:
@@ -116,6 +121,13 @@ class Dataset:
     def splits(self) -> dict[str, Tensor]:
         """The three parts by name: ``{"train": ..., "val": ..., "test": ...}``, int64 ids of nodes."""
         return {"train": self.train, "val": self.val, "test": self.test}
+
+    def names_of_features(self) -> dict[str, tuple[str, ...]]:
+        """Return the names of the feature columns of each node type whose columns have names."""
+        if isinstance(self.feature_names, Mapping):
+            return dict(self.feature_names)  # type: ignore[arg-type]  # tuples since ``__post_init__``
+        types = features_of(self.graph) or self.graph.nodes
+        return {} if self.feature_names is None else dict.fromkeys(types, self.feature_names)
 
     @property
     def target_ids(self) -> Tensor:

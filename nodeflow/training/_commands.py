@@ -21,10 +21,11 @@ from nodeflow.datasets import Dataset, features_of, has_label, load_array
 from nodeflow.partitions import write_partitions
 from nodeflow.plot import plot_curves
 from nodeflow.training._checkpoints import load_weights, read_tensors
-from nodeflow.training._data import PARTS, learned_part, no_labels, read_dataset, split_edges
+from nodeflow.training._data import PARTS, learned_part, no_labels, read_dataset, split_edges, write_names
 from nodeflow.training._folder import CHECKPOINT, LOG, RESULT, SETTINGS, Run, check_checkpoint, read_log, read_result
 from nodeflow.training._graph import directed, stays_in_file, with_columns
 from nodeflow.training._links import LinkTask
+from nodeflow.training._names import NODES, Names
 from nodeflow.training._nodes import NodeTask
 from nodeflow.training._predictions import check_predictions, write_predictions, write_top_links
 from nodeflow.training._samplers import METHODS
@@ -103,8 +104,15 @@ def _best(options: argparse.Namespace) -> tuple[Trainer, Dataset]:
         )
     facts, weights = read_tensors(folder / CHECKPOINT)
     check_checkpoint(folder / CHECKPOINT, facts, run)
+    if is_file(folder / RESULT):
+        result = read_result(folder)
+        if any(facts.get(name) != result.get(name) for name in ("identity", "best_epoch", "scores")):
+            raise ValueError(f"{folder / CHECKPOINT} and {RESULT} beside it are of two runs: put its own files back")
+    names = Names.from_json(facts["names"], weights) if "names" in facts else None
+    weights.pop(NODES, None)
     part = run.settings.run.task, run.settings.run.target
     dataset = run.dataset() if options.data is None else learned_part(read_dataset(options.data), *part)
+    dataset = dataset if names is None else names.align(dataset)
     storage = run.settings.storage.kind if stays_in_file(dataset.graph) else "memory"
     settings = run.settings.replace(
         task=facts["task"],
@@ -118,11 +126,20 @@ def _best(options: argparse.Namespace) -> tuple[Trainer, Dataset]:
     trainer = Trainer(dataset if as_trained else _for_outputs(dataset, facts), settings)
     # with a partition buffer, the fingerprint has the cut of the graph in it
     same = options.data is None and run.settings.storage.kind != "partitions"
-    if same and facts.get("fingerprint", trainer.fingerprint) != trainer.fingerprint:
+    differs = facts.get("fingerprint", trainer.fingerprint) != trainer.fingerprint
+    if differs and options.data is not None and names is None:
+        raise ValueError(
+            f"{folder / CHECKPOINT} is of a version that kept no names of columns, classes and nodes, so it is "
+            f"measured on its own data alone, which {options.data} is not: train the model again"
+        )
+    if differs and same:
         raise ValueError(
             f"{folder / CHECKPOINT} was not trained on data set {dataset.name!r} as {run.data} has it now; if it is "
             f"meant to be measured on that, give --data {run.data}"
         )
+    if names is not None:
+        for key, node_type in trainer.task.inputs.rows_of_nodes().items():
+            weights[f"inputs.{key}"] = weights[f"inputs.{key}"][names.rows(dataset, node_type)]
     try:
         load_weights(trainer.network, weights)
     except ValueError as error:
@@ -206,7 +223,8 @@ def _result(folder: Path) -> dict[str, Any]:
     """Return the result of a finished run, with how it validated."""
     result = read_result(folder)
     settings = result["settings"]
-    return {**result, "settings": {**settings, "validate": _validation(settings)}}
+    further = {"validate": _validation(settings), "processes": result.get("processes", 1)}
+    return {**result, "settings": {**settings, **further}}
 
 
 def _metric_of_all(results: Mapping[str, Mapping[str, Any]]) -> str:
@@ -317,7 +335,8 @@ def partition(options: argparse.Namespace, say: Say) -> None:
         raise ValueError(f"--balance balances training nodes, and data set {dataset.name!r} has none")
     _check_free(options)
     links = split_edges(dataset, options.edge_type, options.target) if options.links else None
-    graph = directed(dataset.graph if links is None else links.graph, options.direction, options.edge_type)
+    whole, categories = dataset.graph if links is None else links.graph, Names.of(dataset).categories
+    graph = directed(whole, options.direction, options.edge_type, categories)
     common: dict[str, Any] = {"seed": options.seed, "overwrite": options.overwrite, "progress": sys.stderr.isatty()}
     if options.purpose == "buffer":
         common |= {"method": options.method or "random", "train": dataset.train if len(dataset.train) else None}
@@ -327,6 +346,7 @@ def partition(options: argparse.Namespace, say: Say) -> None:
         common |= {"method": options.method or "metis", "edges": options.edges or "in"}
         common |= {"balance": options.balance, "renumber": options.renumber}
         written = distributed.partition_graph(graph, options.output, parts, **common)
+        write_names(options.output, dataset)
         if links is not None:
             links.write(options.output)
         say(f"{written!r}\n{written.report()}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,17 +14,19 @@ from torch import Tensor
 from nodeflow._base.files import is_file
 from nodeflow._rows.rows import fetch_rows
 from nodeflow._schema.schema import Relation, Schema
-from nodeflow.datasets import LABELS, Dataset, debian, read_folder
+from nodeflow.datasets import LABELS, Dataset, debian, features_of, read_folder
 from nodeflow.distributed import HALO, DistributedGraph, GraphParts
 from nodeflow.graph import Graph
 from nodeflow.training._checkpoints import read_tensors, write_tensors
 from nodeflow.training._graph import edge_types
+from nodeflow.training._names import NamedDataset, Names, hashes_of_ids
 from nodeflow.transform import filter_edges, random_split
 
 PARTS = ("train", "val", "test")
 SPLIT = "split"
 """Edge column with the part of every edge: 0 train, 1 validation, 2 test."""
 _FILE = "links.safetensors"
+_NAMES = "names.safetensors"
 
 
 class LinkEdges(NamedTuple):
@@ -44,8 +46,8 @@ class LinkEdges(NamedTuple):
         write_tensors(folder / _FILE, self.triples, {"target": list(self.target), "relation": self.relation})
 
 
-@dataclass(frozen=True)
-class CutLinks(Dataset):
+@dataclass(frozen=True, eq=False, repr=False)
+class CutLinks(NamedDataset):
     """A data set whose graph, of training edges alone, lies on several processes, and the triples of all edges."""
 
     links: LinkEdges | None = None
@@ -151,7 +153,7 @@ def read_parts(folder: str, target: str = "", *, links: bool, halo: float = HALO
     )
     if links:
         edges = _read_links(path, graph, target)
-        return CutLinks(path.name, graph, train, val, test, 0, links=edges)
+        return CutLinks(path.name, graph, train, val, test, names=_read_names(path, parts, graph), links=edges)
     if "label" not in graph.ndata:
         raise ValueError(f"{folder} has no labels, so a model cannot be trained on it")
     label = fetch_rows(graph.ndata["label"], torch.from_numpy(np.arange(graph.num_nodes)))
@@ -163,7 +165,29 @@ def read_parts(folder: str, target: str = "", *, links: bool, halo: float = HALO
     of_target = graph.schema.ids(target) if target else range(graph.num_nodes)
     if len(train) and not (of_target.start <= int(train.min()) <= int(train.max()) < of_target.stop):
         raise ValueError(f"{folder} was cut for nodes that are not {target!r}: cut it with nodeflow partition --target")
-    return Dataset(path.name, graph, train, val, test, num_classes, target=target)
+    names = _read_names(path, parts, graph)
+    num_classes = max(num_classes, len(names.classes or ()))
+    return NamedDataset(path.name, graph, train, val, test, num_classes, target=target, names=names)
+
+
+def write_names(folder: Path, dataset: Dataset) -> None:
+    """Write the names of a data set into the folder of its parts, which have numbers only."""
+    names = Names.of(dataset).with_nodes(dataset)
+    write_tensors(folder / _NAMES, names.tensors(), names.to_json())
+
+
+def _read_names(folder: Path, parts: GraphParts, graph: Graph) -> Names:
+    """Return what ``write_names`` wrote, of the nodes as they are numbered in parts; no names without the file."""
+    file, names = folder / _NAMES, Names(None, dict.fromkeys(features_of(graph)), dict.fromkeys(graph.edata))
+    if is_file(file):
+        facts, tensors = read_tensors(file)
+        names = Names.from_json(facts, tensors)
+    if parts.original_nodes is None:
+        return names
+    hashes = names.nodes.numpy()
+    if not len(hashes):
+        hashes = np.concatenate([hashes_of_ids(len(ids)) for ids in parts.schema.nodes.values()])
+    return replace(names, nodes=torch.from_numpy(hashes[parts.original_nodes]))
 
 
 def _read_links(folder: Path, graph: Graph, target: str) -> LinkEdges:
