@@ -20,12 +20,12 @@ from nodeflow.building import build_graph, stored_as
 from nodeflow.datasets import Dataset, features_of, has_label, load_array
 from nodeflow.partitions import write_partitions
 from nodeflow.plot import plot_curves
-from nodeflow.training._checkpoints import load_weights, read_tensors
-from nodeflow.training._data import PARTS, learned_part, no_labels, read_dataset, split_edges, write_names
-from nodeflow.training._folder import CHECKPOINT, LOG, RESULT, SETTINGS, Run, check_checkpoint, read_log, read_result
-from nodeflow.training._graph import directed, stays_in_file, with_columns
+from nodeflow.training._data import PARTS, no_labels, read_dataset, split_edges, write_names
+from nodeflow.training._finished import finished
+from nodeflow.training._folder import LOG, RESULT, SETTINGS, Run, read_log, read_result
+from nodeflow.training._graph import directed, with_columns
 from nodeflow.training._links import LinkTask
-from nodeflow.training._names import NODES, Names
+from nodeflow.training._names import Names
 from nodeflow.training._nodes import NodeTask
 from nodeflow.training._predictions import check_predictions, write_predictions, write_top_links
 from nodeflow.training._samplers import METHODS
@@ -94,76 +94,8 @@ def _query(options: argparse.Namespace, of_links: bool) -> dict[str, Any]:
 
 def _best(options: argparse.Namespace) -> tuple[Trainer, Dataset]:
     """Return a trainer with the weights of the best epoch of a run, and the data set."""
-    folder: Path = options.folder
-    run = Run.read(folder, options.model).shared_by(1)
-    if not is_file(folder / CHECKPOINT):
-        raise FileNotFoundError(f"the run in {folder} is not finished: nodeflow train --resume {folder}")
-    if run.is_of_parts and options.data is None:
-        raise ValueError(
-            f"the run in {folder} trained on parts of a graph: give the data set that they were cut from with --data"
-        )
-    facts, weights = read_tensors(folder / CHECKPOINT)
-    check_checkpoint(folder / CHECKPOINT, facts, run)
-    if is_file(folder / RESULT):
-        result = read_result(folder)
-        if any(facts.get(name) != result.get(name) for name in ("identity", "best_epoch", "scores")):
-            raise ValueError(f"{folder / CHECKPOINT} and {RESULT} beside it are of two runs: put its own files back")
-    names = Names.from_json(facts["names"], weights) if "names" in facts else None
-    weights.pop(NODES, None)
-    part = run.settings.run.task, run.settings.run.target
-    dataset = run.dataset() if options.data is None else learned_part(read_dataset(options.data), *part)
-    dataset = dataset if names is None else names.align(dataset)
-    storage = run.settings.storage.kind if stays_in_file(dataset.graph) else "memory"
-    settings = run.settings.replace(
-        task=facts["task"],
-        device=options.device or run.settings.compute.device,
-        storage="file" if storage == "partitions" else storage,
-        # these only training reads
-        partitions="",
-        share="even",
-    )
-    as_trained = options.data is None or facts["task"] == "link"
-    trainer = Trainer(dataset if as_trained else _for_outputs(dataset, facts), settings)
-    # with a partition buffer, the fingerprint has the cut of the graph in it
-    same = options.data is None and run.settings.storage.kind != "partitions"
-    differs = facts.get("fingerprint", trainer.fingerprint) != trainer.fingerprint
-    if differs and options.data is not None and names is None:
-        raise ValueError(
-            f"{folder / CHECKPOINT} is of a version that kept no names of columns, classes and nodes, so it is "
-            f"measured on its own data alone, which {options.data} is not: train the model again"
-        )
-    if differs and same:
-        raise ValueError(
-            f"{folder / CHECKPOINT} was not trained on data set {dataset.name!r} as {run.data} has it now; if it is "
-            f"meant to be measured on that, give --data {run.data}"
-        )
-    if names is not None:
-        for key, node_type in trainer.task.inputs.rows_of_nodes().items():
-            weights[f"inputs.{key}"] = weights[f"inputs.{key}"][names.rows(dataset, node_type)]
-    try:
-        load_weights(trainer.network, weights)
-    except ValueError as error:
-        raise ValueError(f"{folder / CHECKPOINT}: {error}") from error
-    except RuntimeError as error:
-        reason = str(error).splitlines()[-1].strip()  # of one of its tensors
-        raise ValueError(f"the model in {folder} does not fit data set {dataset.name!r}: {reason}") from error
-    return trainer, dataset
-
-
-def _for_outputs(dataset: Dataset, facts: Mapping[str, Any]) -> Dataset:
-    """Return a data set for evaluation only, with placeholders for missing labels and training nodes."""
-    width = (facts["network"]["model"] or {}).get("out_features", dataset.num_classes)
-    graph, train = dataset.graph, dataset.train
-    if "label" not in graph.ndata:
-        one_each = facts["task"] == "classification"
-        label = torch.zeros(graph.num_nodes, dtype=torch.int64) if one_each else torch.zeros(graph.num_nodes, width)
-        graph = with_columns(graph, {"label": label})
-    if len(train) == 0:
-        train = next((nodes for nodes in dataset.splits.values() if len(nodes)), dataset.target_ids)[:1]
-    result = replace(dataset, graph=graph, num_classes=max(dataset.num_classes, width))
-    # the node may be in another part too, which a data set refuses; nothing trains on it
-    object.__setattr__(result, "train", train)
-    return result
+    given = None if options.data is None else read_dataset(options.data)
+    return finished(options.folder, given, options.model, options.device)
 
 
 def _nodes(which: str, dataset: Dataset) -> torch.Tensor:

@@ -16,6 +16,7 @@ from _support.cli_tools import Cli, status
 
 from nodeflow import Graph
 from nodeflow.datasets import Dataset, read_folder
+from nodeflow.training import open_finished
 from nodeflow.training._checkpoints import read_tensors, write_tensors
 from nodeflow.training._names import Names
 
@@ -131,6 +132,15 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     words = ["train", str(write(place / "people", *people())), *OPTIONS, *RUNS["both"], "--output", str(place / "run")]
     assert status(words) == 0
     return place / "run"
+
+
+def test_a_finished_run_is_opened_for_other_data(finished: Path, tmp_path: Path) -> None:
+    nodes, edges = people()
+    other = read_folder(write(tmp_path / "other", titled(nodes[::-1], "name", "x2", "x1"), edges[::-1]), labels=False)
+    own, new = open_finished(finished), open_finished(finished, other)
+    rows = [(own.task.dataset.node_names or ()).index(name) for name in other.node_names or ()]
+    torch.testing.assert_close(new.outputs(torch.arange(40)), own.outputs(torch.tensor(rows)))
+    assert new.task.dataset.class_names == own.task.dataset.class_names
 
 
 def test_several_labels_per_node_go_by_name(tmp_path: Path, cli: Cli) -> None:
