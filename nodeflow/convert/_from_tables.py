@@ -155,8 +155,9 @@ def _check_names(tables: Any, named: Mapping[str, Any]) -> None:
         check_type(value, argument, Mapping, "a dict by the names of tables")
     for table, frame in tables.items():
         check_type(frame, f"tables[{table!r}]", _pandas().DataFrame, "a data frame of pandas")
-        if not frame.columns.is_unique:
-            raise ValueError(f"table {table!r} has two columns named {frame.columns[frame.columns.duplicated()][0]!r}")
+        titles = frame.columns.map(str)  # names of encoded columns are words
+        if not titles.is_unique:
+            raise ValueError(f"table {table!r} has two columns named {titles[titles.duplicated()][0]!r}")
     for argument, value in named.items():
         for table, columns in value.items():
             where = f"{argument}[{table!r}]"

@@ -97,12 +97,9 @@ class Dataset:
             if len(shared):
                 raise ValueError(f"{one} and {other} must not share nodes, but node {shared[0]} is in both")
         as_count(self.num_classes, "num_classes")
-        if isinstance(self.feature_names, Mapping):
-            by_type = {name: tuple(columns) for name, columns in self.feature_names.items()}
-            object.__setattr__(self, "feature_names", by_type)
-        widths = {name: x.shape[-1] for name, x in features_of(self.graph).items()}
         for name, columns in self.names_of_features().items():
-            if len(columns) != (size := widths.get(name, 0)):
+            x = features_of(self.graph).get(name)
+            if len(columns) != (size := 0 if x is None else x.shape[-1]):
                 of = f" for {name!r}" if self.graph.schema.has_several else ""
                 raise ValueError(f"feature_names must be None or hold {size} names{of}, got {len(columns)}")
         sizes = {"class_names": self.num_classes, "node_names": self.graph.num_nodes}
@@ -125,9 +122,10 @@ class Dataset:
     def names_of_features(self) -> dict[str, tuple[str, ...]]:
         """Return the names of the feature columns of each node type whose columns have names."""
         if isinstance(self.feature_names, Mapping):
-            return dict(self.feature_names)  # type: ignore[arg-type]  # tuples since ``__post_init__``
-        types = features_of(self.graph) or self.graph.nodes
-        return {} if self.feature_names is None else dict.fromkeys(types, self.feature_names)
+            return {name: tuple(columns) for name, columns in self.feature_names.items()}
+        if self.feature_names is None:
+            return {}
+        return dict.fromkeys(features_of(self.graph) or self.graph.nodes, self.feature_names)
 
     @property
     def target_ids(self) -> Tensor:
@@ -210,6 +208,8 @@ class Dataset:
             if self.node_names is not None:
                 contents.arrays |= write_texts(draft, NAMES, self.node_names)
             facts = {name: getattr(self, name) for name in _FACTS} | {"category_names": dict(self.category_names)}
+            if isinstance(self.feature_names, Mapping):
+                facts["feature_names"] = self.names_of_features()
             contents.facts[FACTS] = facts
             contents.write(draft)
 

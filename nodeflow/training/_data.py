@@ -19,7 +19,7 @@ from nodeflow.distributed import HALO, DistributedGraph, GraphParts
 from nodeflow.graph import Graph
 from nodeflow.training._checkpoints import read_tensors, write_tensors
 from nodeflow.training._graph import edge_types
-from nodeflow.training._names import NamedDataset, Names, hashes_of_ids
+from nodeflow.training._names import NamedDataset, Names, hashes_of
 from nodeflow.transform import filter_edges, random_split
 
 PARTS = ("train", "val", "test")
@@ -186,7 +186,7 @@ def _read_names(folder: Path, parts: GraphParts, graph: Graph) -> Names:
         return names
     hashes = names.nodes.numpy()
     if not len(hashes):
-        hashes = np.concatenate([hashes_of_ids(len(ids)) for ids in parts.schema.nodes.values()])
+        hashes = np.concatenate([hashes_of(range(len(ids))) for ids in parts.schema.nodes.values()])
     return replace(names, nodes=torch.from_numpy(hashes[parts.original_nodes]))
 
 

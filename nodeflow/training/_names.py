@@ -128,12 +128,9 @@ class Names:
             for schema in (self.schema, dataset.graph.schema)
         )
         names = dataset.node_names
-        numbered: Any = hashes_of_ids
-        if not len(self.nodes) and names is None:
-            numbered = np.arange
-        hashes = self.nodes.numpy()[known.start : known.stop] if len(self.nodes) else numbered(len(known))
         own: Sequence[Any] = range(len(ids)) if names is None else names[ids.start : ids.stop]
-        wanted = numbered(len(ids)) if names is None else hashes_of(own)
+        hashes = self.nodes.numpy()[known.start : known.stop] if len(self.nodes) else hashes_of(range(len(known)))
+        wanted = hashes_of(own)
         if np.array_equal(hashes, wanted):  # also where nodes share a name
             return torch.arange(len(ids))
         sorted_hashes, row = np.unique(hashes, return_index=True)
@@ -154,15 +151,10 @@ class NamedDataset(Dataset):
     names: Names | None = None
 
 
-def hashes_of(names: Iterable[str]) -> Ints:
-    """Return a 64-bit hash of each name, int64."""
-    digests = (blake2b(name.encode("utf-8", "surrogatepass"), digest_size=8).digest() for name in names)
+def hashes_of(names: Iterable[object]) -> Ints:
+    """Return a 64-bit hash of each name, int64; ids that are names are words, as in files."""
+    digests = (blake2b(str(name).encode("utf-8", "surrogatepass"), digest_size=8).digest() for name in names)
     return np.frombuffer(b"".join(digests), "<i8").astype(np.int64)
-
-
-def hashes_of_ids(count: int) -> Ints:
-    """Return the hashes of nodes whose ids are their names, int64 ``[count]``."""
-    return hashes_of(map(str, range(count)))
 
 
 def _listed(names: Iterable[str] | None) -> Words:

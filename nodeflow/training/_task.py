@@ -207,7 +207,8 @@ class Task(ABC):
         read = self.edge_columns()
         categories = {name: words for name, words in known.categories.items() if name in read}
         features = known.features if self.inputs.features else {}
-        return replace(known, features=features, categories=categories, schema=self.graph.schema)
+        nodes = known.nodes if self.inputs.learns else known.nodes[:0]
+        return replace(known, features=features, categories=categories, schema=self.graph.schema, nodes=nodes)
 
     def network_facts(self) -> dict[str, Any]:
         """Return the arguments from which the network is made again; the model's are None for one of the user's own."""

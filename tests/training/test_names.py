@@ -16,8 +16,10 @@ from _support.cli_tools import Cli, status
 
 from nodeflow import Graph
 from nodeflow.datasets import Dataset, read_folder
+from nodeflow.distributed import GraphParts
 from nodeflow.training import open_finished
 from nodeflow.training._checkpoints import read_tensors, write_tensors
+from nodeflow.training._data import _read_names
 from nodeflow.training._names import Names
 
 Row = dict[str, Any]
@@ -204,7 +206,7 @@ def test_types_and_relations_go_by_name(model: str, tmp_path: Path, cli: Cli) ->
 def test_names_of_typed_features_go_through_folders(tmp_path: Path) -> None:
     data = papers(TYPES, RELATIONS, turned=False)
     data.save(tmp_path / "own")
-    assert read_folder(tmp_path / "own", labels=False).feature_names == data.feature_names
+    assert read_folder(tmp_path / "own", labels=False).names_of_features() == data.names_of_features()
     with pytest.raises(ValueError, match="feature_names must be None or hold 2 names for 'paper', got 1"):
         replace(data, feature_names={"paper": ("one",)})
     with pytest.raises(ValueError, match="feature_names must be None or hold 0 names for 'venue', got 1"):
@@ -241,6 +243,32 @@ def write_edges(folder: Path, edges: list[Row]) -> Path:
 
 
 # the names themselves
+
+
+@pytest.mark.parametrize("named", [False, True])
+def test_parts_have_the_names_of_their_data_set(named: bool, tmp_path: Path, cli: Cli) -> None:
+    """Their nodes may have other numbers; a checkpoint of a run on them finds its rows in the data set."""
+    nodes, edges = people()
+    words = {f"p{i}": f"p{i}" if named else str(i) for i in range(40)}
+    edges = [{**edge, "src": words[edge["src"]], "dst": words[edge["dst"]]} for edge in edges]
+    place = write(tmp_path / "people", [{**node, "name": words[node["name"]]} for node in nodes], edges)
+    parts = tmp_path / "parts"
+    cli("partition", place, "--for", "processes", "--parts", "2", "--method", "hash", "--renumber", "--output", parts)
+    data, cut = read_folder(place), GraphParts.open(parts)
+    names = _read_names(parts, cut, data.graph)
+    expected = Names.of(data)
+    assert (names.classes, names.features, names.categories) == (
+        expected.classes, expected.features, expected.categories,
+    )  # fmt: skip
+    learned = replace(names, schema=data.graph.schema)
+    assert cut.original_nodes is not None
+    assert [learned.rows(data, "")[old] for old in cut.original_nodes] == [*range(40)]
+    (parts / "names.safetensors").unlink()  # as cut in Python
+    learned = replace(_read_names(parts, cut, data.graph), schema=data.graph.schema)
+    bare = replace(data, node_names=None)
+    assert [learned.rows(bare, "")[old] for old in cut.original_nodes] == [*range(40)]
+    with pytest.raises(ValueError, match="has names, and the model knows numbers"):
+        learned.align(data)
 
 
 def test_ids_are_the_names_of_nodes_without_names() -> None:
