@@ -278,8 +278,8 @@ def partition(options: argparse.Namespace, say: Say) -> None:
         common |= {"method": options.method or "metis", "edges": options.edges or "in"}
         common |= {"balance": options.balance, "renumber": options.renumber}
         written = distributed.partition_graph(graph, options.output, parts, **common)
-        write_names(options.output, dataset)
         if links is not None:
             links.write(options.output)
         say(f"{written!r}\n{written.report()}")
+    write_names(options.output, dataset)
     say(f"{time.perf_counter() - start:.1f} s; wrote {options.output}")

@@ -153,7 +153,7 @@ def read_parts(folder: str, target: str = "", *, links: bool, halo: float = HALO
     )
     if links:
         edges = _read_links(path, graph, target)
-        return CutLinks(path.name, graph, train, val, test, names=_read_names(path, parts, graph), links=edges)
+        return CutLinks(path.name, graph, train, val, test, names=_names_of_parts(path, parts, graph), links=edges)
     if "label" not in graph.ndata:
         raise ValueError(f"{folder} has no labels, so a model cannot be trained on it")
     label = fetch_rows(graph.ndata["label"], torch.from_numpy(np.arange(graph.num_nodes)))
@@ -165,23 +165,32 @@ def read_parts(folder: str, target: str = "", *, links: bool, halo: float = HALO
     of_target = graph.schema.ids(target) if target else range(graph.num_nodes)
     if len(train) and not (of_target.start <= int(train.min()) <= int(train.max()) < of_target.stop):
         raise ValueError(f"{folder} was cut for nodes that are not {target!r}: cut it with nodeflow partition --target")
-    names = _read_names(path, parts, graph)
+    names = _names_of_parts(path, parts, graph)
     num_classes = max(num_classes, len(names.classes or ()))
     return NamedDataset(path.name, graph, train, val, test, num_classes, target=target, names=names)
 
 
 def write_names(folder: Path, dataset: Dataset) -> None:
-    """Write the names of a data set into the folder of its parts, which have numbers only."""
+    """Write the names of a data set into the folder of its parts or partitions, which have numbers only."""
     names = Names.of(dataset).with_nodes(dataset)
     write_tensors(folder / _NAMES, names.tensors(), names.to_json())
 
 
-def _read_names(folder: Path, parts: GraphParts, graph: Graph) -> Names:
-    """Return what ``write_names`` wrote, of the nodes as they are numbered in parts; no names without the file."""
-    file, names = folder / _NAMES, Names(None, dict.fromkeys(features_of(graph)), dict.fromkeys(graph.edata))
-    if is_file(file):
-        facts, tensors = read_tensors(file)
-        names = Names.from_json(facts, tensors)
+def read_names(folder: Path) -> Names | None:
+    """Return what ``write_names`` wrote; None without the file, ValueError for a damaged one."""
+    file = folder / _NAMES
+    if not is_file(file):
+        return None
+    facts, tensors = read_tensors(file)
+    try:
+        return Names.from_json(facts, tensors)
+    except (TypeError, KeyError, ValueError, AttributeError) as error:
+        raise ValueError(f"{file} is damaged, or no file of names: {error!r}") from error
+
+
+def _names_of_parts(folder: Path, parts: GraphParts, graph: Graph) -> Names:
+    """Return the names in a folder of parts, those of the nodes as parts number them; no names without the file."""
+    names = read_names(folder) or Names(None, dict.fromkeys(features_of(graph)), dict.fromkeys(graph.edata))
     if parts.original_nodes is None:
         return names
     hashes = names.nodes.numpy()

@@ -19,7 +19,7 @@ from nodeflow.datasets import Dataset, read_folder
 from nodeflow.distributed import GraphParts
 from nodeflow.training import open_finished
 from nodeflow.training._checkpoints import read_tensors, write_tensors
-from nodeflow.training._data import _read_names
+from nodeflow.training._data import _names_of_parts
 from nodeflow.training._names import Names
 
 Row = dict[str, Any]
@@ -255,7 +255,7 @@ def test_parts_have_the_names_of_their_data_set(named: bool, tmp_path: Path, cli
     parts = tmp_path / "parts"
     cli("partition", place, "--for", "processes", "--parts", "2", "--method", "hash", "--renumber", "--output", parts)
     data, cut = read_folder(place), GraphParts.open(parts)
-    names = _read_names(parts, cut, data.graph)
+    names = _names_of_parts(parts, cut, data.graph)
     expected = Names.of(data)
     assert (names.classes, names.features, names.categories) == (
         expected.classes, expected.features, expected.categories,
@@ -264,11 +264,28 @@ def test_parts_have_the_names_of_their_data_set(named: bool, tmp_path: Path, cli
     assert cut.original_nodes is not None
     assert [learned.rows(data, "")[old] for old in cut.original_nodes] == [*range(40)]
     (parts / "names.safetensors").unlink()  # as cut in Python
-    learned = replace(_read_names(parts, cut, data.graph), schema=data.graph.schema)
+    learned = replace(_names_of_parts(parts, cut, data.graph), schema=data.graph.schema)
     bare = replace(data, node_names=None)
     assert [learned.rows(bare, "")[old] for old in cut.original_nodes] == [*range(40)]
     with pytest.raises(ValueError, match="has names, and the model knows numbers"):
         learned.align(data)
+
+
+def test_partitions_of_other_kinds_of_edges_are_refused(tmp_path: Path, cli: Cli) -> None:
+    """The same graph, whose kinds of edges were numbered the other way when it was cut."""
+    nodes, edges = people()
+    other = {"knows": "hates", "hates": "knows"}
+    swapped = [{**edge, "kind": other[edge["kind"]]} for edge in edges]
+    own, cut = write(tmp_path / "own", nodes, edges), write(tmp_path / "cut", nodes, swapped)
+    options = ["--model", "rgcn", "--storage", "partitions", "--partitions", tmp_path / "parts", "--slots", "2"]
+    for data in (cut, own):
+        cli("partition", data, "--parts", "2", "--direction", "both", "--output", tmp_path / "parts", "--overwrite")
+        run = ["train", own, *OPTIONS, *options, "--output", tmp_path / "run"]
+        if data is own:
+            cli(*run)
+            cli("evaluate", tmp_path / "run")
+        else:
+            assert "the numbers of its edge column 'kind' stand for other words" in cli.failure(*run)
 
 
 def test_ids_are_the_names_of_nodes_without_names() -> None:
