@@ -31,7 +31,7 @@ help:
 	@echo "make clean      remove .venv, build and caches"
 
 train: $(VENV)/.run
-	$(BIN)/nodeflow train --output runs/debian
+	$(BIN)/nodeflow train --output runs/debian --overwrite
 
 test: $(VENV)/.dev
 	$(BIN)/python -m pytest -n auto --maxprocesses 4 $(SHUFFLE:%=--shuffle %)

@@ -40,7 +40,8 @@ def from_tables(
     text: Callable[[list[str]], Any] | None = None,
     dangling: str = "error",
     reverse: bool = True,
-) -> tuple[Graph, dict[str, list[str]]]:
+    encodings: Mapping[str, Mapping[str, Any]] | None = None,
+) -> tuple[Graph, TableColumns]:
     """Return the graph of the tables of a database, and by table the names of the columns of its ``"x"``.
 
     Every table is a node type with a node per row, every foreign key a relation such as ("results", "driverId",
@@ -64,10 +65,17 @@ def from_tables(
         text: a function from k strings to an array ``[k, width]``, called with the distinct strings of a column.
         dangling: "error" refuses foreign keys without a row that they refer to, "drop" makes no edges of them.
         reverse: add the relations back, such as ("drivers", "rev_driverId", "results").
+        encodings: ``names.encodings`` of an earlier call, whose means, deviations and values are then taken, so that a
+            later state of the tables becomes rows that a model of the earlier one can read: the same columns, and equal
+            values equal numbers. They are values of JSON, and do not hold ``text``, which is given again.
+
+    The names are a dict whose attribute ``encodings`` says how each column was encoded. As
+    ``Dataset(..., feature_names=names)`` they go into folders and checkpoints, and a model finds its columns by them.
 
     Raises KeyError for tables and columns that are not there, TypeError for columns of other objects, such as lists,
-    ImportError without pandas, ValueError for primary keys that repeat or are missing, foreign keys without a row, or
-    as floats from 2**53 on, a cut without times, times that are none, infinite numbers and too many values.
+    ImportError without pandas, ValueError for tables and columns that ``encodings`` lack, or that only they have,
+    ``cut`` beside them, primary keys that repeat or are missing, foreign keys without a row, or as floats from 2**53
+    on, a cut without times, times that are none, infinite numbers and too many values.
 
     >>> import pandas
     >>> drivers = pandas.DataFrame({"id": [4, 7, 9], "country": ["FI", "FI", "GB"], "height": [None, 1.80, 1.74]})
@@ -79,22 +87,40 @@ def from_tables(
     Schema(drivers 3, results 3; results -driver-> drivers 3, drivers -rev_driver-> results 3)
     >>> names["drivers"], graph.nodes["drivers"].data["x"][0]
     (['country=FI', 'country=GB', 'height', 'height missing'], tensor([1., 0., 0., 1.]))
+    >>> taller = tables | {"drivers": drivers.assign(height=[None, 1.86, 1.80])}
+    >>> later, _ = from_tables(taller, keys=keys, links=links, times={"results": "day"}, encodings=names.encodings)
+    >>> later.nodes["drivers"].data["x"][:, 2]
+    tensor([0., 3., 1.])
     """
     keys, links, times, drop = keys or {}, links or {}, times or {}, drop or {}
     check_one_of(dangling, "dangling", ("error", "drop"))
     _check_names(tables, {"keys": keys, "links": links, "times": times, "drop": drop})
     categories = as_count(categories, "categories")
+    if encodings is not None:
+        check_type(encodings, "encodings", Mapping, "the encodings of names that from_tables returned")
+        _check_encoded(tables, encodings, "table")
+        if cut is not None:
+            raise ValueError("cut chooses the rows of means and values, which encodings have: leave one of the two out")
     last = None if cut is None else _seconds(_pandas().Series([cut]), "cut")[0]
     if cut is not None and not times:
         raise ValueError("cut needs times=, the columns that say when rows became known; without, no row is later")
-    nodes, names = {}, {}
+    nodes, names, made = {}, {}, dict[str, dict[str, Any]]()
     for table, frame in tables.items():
         key, time = keys.get(table), times.get(table)
         seconds = None if time is None else _seconds(frame[time], _where(table, time))
         fitted = np.ones(len(frame), bool) if last is None or seconds is None else seconds <= last
         left_out = {key, time, *links.get(table, ()), *drop.get(table, ())}
-        wanted = [name for name in frame.columns if name not in left_out]
-        encoded = [_encoded(frame[name], fitted, _where(table, name), categories, text) for name in wanted]
+        wanted = {str(name): frame[name] for name in frame.columns if name not in left_out}
+        if encodings is None:
+            ways = {
+                name: _encoding(column, fitted, _where(table, name), categories, text)
+                for name, column in wanted.items()
+            }
+        else:
+            ways = dict(encodings[table])
+            _check_encoded(wanted, ways, f"column of table {table!r}")
+        made[table] = ways
+        encoded = [_encoded(wanted[name], way, name, _where(table, name), text) for name, way in ways.items()]
         own = [name for new, _ in encoded for name in new]
         names[table] = own or ["one"]
         x = np.hstack([np.ones((len(frame), 0 if own else 1), np.float32), *(rows for _, rows in encoded)])
@@ -105,7 +131,22 @@ def from_tables(
         for table, of_table in links.items()
         for column, other in of_table.items()
     }
-    return Graph.typed(nodes, edges, reverse=reverse), names
+    return Graph.typed(nodes, edges, reverse=reverse), TableColumns(names, made)
+
+
+class TableColumns(dict[str, list[str]]):
+    """By table the names of the columns of ``"x"``; ``encodings`` says how they were made, see ``from_tables``."""
+
+    def __init__(self, names: Mapping[str, list[str]], encodings: dict[str, dict[str, Any]]) -> None:
+        super().__init__(names)
+        self.encodings = encodings
+
+
+def _check_encoded(given: Collection[str], encoded: Collection[str], what: str) -> None:
+    """Raise ValueError for a table or column that has no encoding, or for an encoding that has none."""
+    for name in sorted({*given} ^ {*encoded}):
+        lacking = "encodings lack" if name in given else "encodings have, but the tables lack,"
+        raise ValueError(f"{lacking} the {what} {name!r}; they are of the tables from which they were made")
 
 
 def _check_names(tables: Any, named: Mapping[str, Any]) -> None:
@@ -114,8 +155,9 @@ def _check_names(tables: Any, named: Mapping[str, Any]) -> None:
         check_type(value, argument, Mapping, "a dict by the names of tables")
     for table, frame in tables.items():
         check_type(frame, f"tables[{table!r}]", _pandas().DataFrame, "a data frame of pandas")
-        if not frame.columns.is_unique:
-            raise ValueError(f"table {table!r} has two columns named {frame.columns[frame.columns.duplicated()][0]!r}")
+        titles = frame.columns.map(str)  # names of encoded columns are words
+        if not titles.is_unique:
+            raise ValueError(f"table {table!r} has two columns named {titles[titles.duplicated()][0]!r}")
     for argument, value in named.items():
         for table, columns in value.items():
             where = f"{argument}[{table!r}]"
@@ -134,55 +176,86 @@ def _check_in(name: object, names: Collection[object], words: str) -> None:
         raise KeyError(f"{words} {name!r}; there are {', '.join(map(repr, names)) or 'none'}")
 
 
-def _encoded(column: Any, fitted: Array, where: str, most: int, text: Any) -> tuple[list[str], Array]:
-    """Return names and rows of what a column becomes, with what its ``fitted`` rows have in common."""
-    inferred, name = _pandas().api.types.infer_dtype(column, skipna=True), str(column.name)
-    present = column.notna().to_numpy(bool)
-    values = column[present]
+def _encoding(column: Any, fitted: Array, where: str, most: int, text: Any) -> dict[str, Any]:
+    """Return how a column is encoded, by what its ``fitted`` rows have in common, as values of JSON."""
+    inferred, present = _pandas().api.types.infer_dtype(column, skipna=True), column.notna().to_numpy(bool)
     if inferred not in _KINDS:
-        example = describe(values.iloc[0])
+        example = describe(column[present].iloc[0])
         raise TypeError(f"{where} holds {inferred} values such as {example}; convert it, or name it in drop=")
-    if _KINDS[inferred] == "category":
-        names, rows = _categories(_plain(values), fitted[present], name, where, most, text)
+    seen, kind = column[present & fitted], _KINDS[inferred]
+    way: dict[str, Any] = {"kind": kind, "missing": not present[fitted].all()}
+    if kind == "category":
+        distinct = _plain(seen).unique()
+        if len(distinct) <= most:
+            return {**way, "values": sorted({str(value) for value in distinct})}
+        if text is None or not isinstance(distinct[0], str):
+            words = f"{where} has {len(distinct)} different values, more than categories={most}"
+            raise ValueError(
+                f"{words}; name it in drop=, raise categories=, or give text=, which makes numbers of strings"
+            )
+        return {**way, "kind": "text"}
+    numbers = _as_numbers(seen, where, kind)
+    if not len(numbers) or (low := numbers.min()) == (high := numbers.max()):
+        return way
+    with np.errstate(all="ignore"):  # infinite numbers are refused when they are encoded
+        rows = (numbers - low) / (high - low)  # whose squares are no larger than floats can be
+        ends = {"low": float(low), "high": float(high)}
+        return {**way, **ends, "mean": float(rows.mean()), "deviation": float(rows.std())}
+
+
+def _encoded(column: Any, way: Mapping[str, Any], name: str, where: str, text: Any) -> tuple[list[str], Array]:
+    """Return names and rows of what a column becomes."""
+    inferred, present = _pandas().api.types.infer_dtype(column, skipna=True), column.notna().to_numpy(bool)
+    kind, values = way["kind"], column[present]
+    if len(values) and _KINDS.get(inferred) != ("category" if kind == "text" else kind):
+        raise TypeError(f"{where} holds {inferred} values such as {describe(values.iloc[0])}, its encoding is a {kind}")
+    if kind == "category":
+        names = [f"{name}={value}" for value in way["values"]]
+        codes = _pandas().Index(way["values"], dtype=object).get_indexer(_plain(values).map(str))
+        rows = codes[:, None] == np.arange(len(names))
+    elif kind == "text":
+        rows = _text_rows(_plain(values), where, text)
+        names = [f"{name}[{i}]" for i in range(rows.shape[1])]
     else:
-        names, rows = _numbers(values, fitted[present], name, where, _KINDS[inferred] == "date")
+        names, rows = _numbers(_as_numbers(values, where, kind), way, name)
     if not np.isfinite(rows).all():
         raise ValueError(f"{where} must hold finite numbers of the size of float32; replace others first")
     out = np.zeros((len(column), len(names)), np.float32)
     out[present] = rows
-    if present[fitted].all():
+    if not way["missing"]:
         return names, out
     return [*names, f"{name} missing"], np.column_stack([out, ~present])
 
 
-def _numbers(values: Any, fitted: Array, name: str, where: str, dates: bool) -> tuple[list[str], Array]:
-    numbers = _seconds(values, where) / 86400 if dates else _pandas().to_numeric(values).to_numpy(np.float64)
+def _as_numbers(values: Any, where: str, kind: str) -> Array:
+    """Return numbers as they are, dates as days, float64."""
+    if kind == "date":
+        return _seconds(values, where) / 86400
+    numbers: Array = _pandas().to_numeric(values).to_numpy(np.float64)
+    return numbers
+
+
+def _numbers(numbers: Array, way: Mapping[str, Any], name: str) -> tuple[list[str], Array]:
     with np.errstate(all="ignore"):  # the caller refuses infinite numbers
-        seen, rows = numbers[fitted], 0 * numbers
-        if len(seen) and (low := seen.min()) != (high := seen.max()):
-            rows = (numbers - low) / (high - low)  # whose squares are no larger than floats can be
-            rows = (rows - rows[fitted].mean()) / rows[fitted].std()
+        rows = 0 * numbers
+        if "low" in way:
+            rows = ((numbers - way["low"]) / (way["high"] - way["low"]) - way["mean"]) / way["deviation"]
         columns = {name: rows}
-        for cycle, days in _CYCLES.items() if dates else ():
+        for cycle, days in _CYCLES.items() if way["kind"] == "date" else ():
             angle = numbers * (2 * np.pi / days)
             columns |= {f"{name} sine of {cycle}": np.sin(angle), f"{name} cosine of {cycle}": np.cos(angle)}
         return list(columns), np.column_stack([column.astype(np.float32) for column in columns.values()])
 
 
-def _categories(values: Any, fitted: Array, name: str, where: str, most: int, text: Any) -> tuple[list[str], Array]:
-    distinct = values[fitted].unique()
-    if len(distinct) <= most:
-        ordered = sorted(distinct, key=str)
-        codes = _pandas().Index(ordered).get_indexer(values)
-        return [f"{name}={value}" for value in ordered], codes[:, None] == np.arange(len(ordered))
-    if text is None or not isinstance(distinct[0], str):
-        words = f"{where} has {len(distinct)} different values, more than categories={most}"
-        raise ValueError(f"{words}; name it in drop=, raise categories=, or give text=, which makes numbers of strings")
+def _text_rows(values: Any, where: str, text: Any) -> Array:
+    if text is None:
+        raise ValueError(f"{where} was encoded by text=, a function that encodings do not hold: give it again")
     codes, strings = values.factorize()
     rows = np.asarray(text(list(strings)), np.float32)
     if rows.ndim != 2 or len(rows) != len(strings):
         raise ValueError(f"text must return [{len(strings)}, width] for strings of {where}, got {list(rows.shape)}")
-    return [f"{name}[{i}]" for i in range(rows.shape[1])], rows[codes]
+    encoded: Array = rows[codes]
+    return encoded
 
 
 def _seconds(values: Any, where: str) -> Ints:

@@ -48,7 +48,9 @@ class Dataset:
             labels and where labels are numbers to predict. Some classes may have no nodes.
         class_names: name of each class, in order of the label, or None.
         description: the content of the set and its origin.
-        node_names, feature_names: name of each node and of each feature column, or None.
+        node_names: name of each node, or None.
+        feature_names: name of each feature column, or None; in a graph of several node types by type, such as the names
+            that ``convert.from_tables`` returns. A trained model finds its columns by them.
         category_names: for edge columns that hold numbers of categories, the name of each number, by column.
         unread_files: names of the data files in the folder that were not read.
         target: the node type that labels and split are of, or "" for all nodes; see ``of_type``.
@@ -74,7 +76,7 @@ class Dataset:
     class_names: tuple[str, ...] | None = None
     description: str = ""
     node_names: Sequence[str] | None = None
-    feature_names: tuple[str, ...] | None = None
+    feature_names: tuple[str, ...] | Mapping[str, Sequence[str]] | None = None
     category_names: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     unread_files: tuple[str, ...] = ()
     target: str = ""
@@ -93,12 +95,12 @@ class Dataset:
             if len(shared):
                 raise ValueError(f"{one} and {other} must not share nodes, but node {shared[0]} is in both")
         as_count(self.num_classes, "num_classes")
-        features = self.graph.ndata.get("feat")
-        sizes = {
-            "class_names": self.num_classes,
-            "node_names": self.graph.num_nodes,
-            "feature_names": None if features is None else features.shape[-1],
-        }
+        for name, columns in self.names_of_features().items():
+            x = features_of(self.graph).get(name)
+            if len(columns) != (size := 0 if x is None else x.shape[-1]):
+                of = f" for {name!r}" if self.graph.schema.has_several else ""
+                raise ValueError(f"feature_names must be None or hold {size} names{of}, got {len(columns)}")
+        sizes = {"class_names": self.num_classes, "node_names": self.graph.num_nodes}
         for name, size in sizes.items():
             names = getattr(self, name)
             if names is not None and len(names) != size:
@@ -114,6 +116,14 @@ class Dataset:
     def splits(self) -> dict[str, Tensor]:
         """The three parts by name: ``{"train": ..., "val": ..., "test": ...}``, int64 ids of nodes."""
         return {"train": self.train, "val": self.val, "test": self.test}
+
+    def names_of_features(self) -> dict[str, tuple[str, ...]]:
+        """Return the names of the feature columns of each node type whose columns have names."""
+        if isinstance(self.feature_names, Mapping):
+            return {name: tuple(columns) for name, columns in self.feature_names.items()}
+        if self.feature_names is None:
+            return {}
+        return dict.fromkeys(features_of(self.graph) or self.graph.nodes, self.feature_names)
 
     @property
     def target_ids(self) -> Tensor:
@@ -225,6 +235,8 @@ class Dataset:
             if self.node_names is not None:
                 contents.arrays |= write_texts(draft, NAMES, self.node_names)
             facts = {name: getattr(self, name) for name in _FACTS} | {"category_names": dict(self.category_names)}
+            if isinstance(self.feature_names, Mapping):
+                facts["feature_names"] = self.names_of_features()
             contents.facts[FACTS] = facts
             contents.write(draft)
 

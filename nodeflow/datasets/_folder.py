@@ -312,7 +312,9 @@ def _read_graph_folder(folder: Path, *, labels: bool) -> Dataset:
     train, val, test = map(torch.from_numpy, split_of(arrays, graph.num_nodes))
     try:
         words = {name: facts.get(name) for name in ("class_names", "feature_names")}
-        names: dict[str, Any] = {name: None if own is None else tuple(own) for name, own in words.items()}
+        names: dict[str, Any] = {
+            name: own if own is None or isinstance(own, dict) else tuple(own) for name, own in words.items()
+        }
         dataset = Dataset(
             name=facts.get("name", folder.resolve().name),
             graph=graph,

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -86,7 +86,7 @@ def named(name: str, *, task: str | None = None) -> Metric:
     Args:
         name: one of these.
         task: "classification", "multilabel" or "regression": refuse a metric that does not fit it. None: the shapes of
-            outputs and targets decide.
+            outputs and targets decide. With "classification", scores ``[n, 1]`` are those of the only class.
 
     Raises ValueError for an unknown name or one that does not fit the task. A call raises TypeError or ValueError for
     targets that do not fit the metric.
@@ -115,7 +115,16 @@ def named(name: str, *, task: str | None = None) -> Metric:
         if task not in entry.tasks:
             fitting = ", ".join(repr(other) for other, each in _METRICS.items() if task in each.tasks)
             raise ValueError(f"metric {name!r} does not fit the task {task!r}; those that do are {fitting}")
-    return Metric(name, entry.function, entry.larger_is_better)
+    function = partial(_of_classes, function=entry.function) if task == "classification" else entry.function
+    return Metric(name, function, entry.larger_is_better)
+
+
+def _of_classes(outputs: Tensor, targets: Tensor, function: Callable[[Tensor, Tensor], float | Tensor]) -> Any:
+    """Return a metric of classes; a score each of one class is no score of a label, below 0 of which says no."""
+    if outputs.ndim == 2 and targets.ndim == 1 and outputs.shape[1] == 1:
+        _classes(outputs, targets)
+        outputs = torch.cat([outputs, torch.full_like(outputs, -torch.inf)], 1)
+    return function(outputs, targets)
 
 
 def _classes(outputs: Tensor, targets: Tensor) -> Tensor:

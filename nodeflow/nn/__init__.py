@@ -25,6 +25,7 @@ from nodeflow.nn._model import FlowModel, Jumping, inference
 from nodeflow.nn._rgcn import RGCNConv
 from nodeflow.nn._sage import SAGEConv
 from nodeflow.nn._typed_conv import TypedConv
+from nodeflow.nn._typed_conv import module_name as module_name
 from nodeflow.nn._typed_model import EncodedRows as EncodedRows
 from nodeflow.nn._typed_model import TypedLinear, TypedModel
 from nodeflow.nn._vr import VRGCN, PropagationConv, VRGraphSAGE, VRModel

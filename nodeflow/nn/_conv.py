@@ -106,10 +106,16 @@ def check_width(conv: nn.Module, h: Tensor, width: int) -> None:
 
 
 def check_schema(flow: Flow, relations: Sequence[Relation], node_types: Iterable[str] | None = None) -> None:
-    """Raise ValueError unless the graph of a flow has the relations and node types that a layer was made for."""
+    """Raise ValueError unless a flow's graph has the relations and node types of a layer, in any order."""
     schema = flow.dst_layer.schema
-    if (*schema.relations,) != (*relations,) or (*schema.nodes,) != (*(node_types or schema.nodes),):
+    if {*schema.relations} != {*relations} or {*schema.nodes} != {*(node_types or schema.nodes)}:
         raise ValueError(f"the layer is for the relations {relations}; the graph has another schema, {schema}")
+
+
+def edges_by_relation(flow: Flow, relations: Sequence[Relation]) -> list[Tensor]:
+    """Return the edges of each relation of a layer, in the layer's order, which the graph's need not be."""
+    edges = dict(zip(flow.dst_layer.schema.relations, flow.by_relation.edges, strict=True))
+    return [edges[relation] for relation in relations]
 
 
 def edge_rows(flow: Flow, own: Tensor | None, column: str) -> Tensor:

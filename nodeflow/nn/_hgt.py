@@ -11,7 +11,7 @@ from torch.nn.functional import gelu, linear
 from nodeflow._base.checks import as_count, check_type
 from nodeflow._schema.schema import Schema
 from nodeflow.flow import Flow, entering
-from nodeflow.nn._conv import FlowConv, check_schema, check_width, draw_glorot, edge_rows, linear_map
+from nodeflow.nn._conv import FlowConv, check_schema, check_width, draw_glorot, edge_rows, edges_by_relation, linear_map
 from nodeflow.nn._typed_conv import joined, split_by_type
 from nodeflow.ops import EdgeDot, Permute, Structure, aggregate, inverse, linear_sum, opaque
 
@@ -101,7 +101,8 @@ class HGTConv(FlowConv):
         """
         check_width(self, h, self.in_features)
         check_schema(flow, self.relations, self.node_types)
-        edges, heads, size = torch.cat(flow.by_relation.edges), self.heads, self.out_features // self.heads
+        edges = torch.cat(edges_by_relation(flow, self.relations))
+        heads, size = self.heads, self.out_features // self.heads
         if h.layout != torch.strided or len(edges) < flow.num_edges:
             raise ValueError("h must be dense, as TypedLinear makes it, and every edge have a parent edge")
         if self.time is None and edge_time is not None:
@@ -110,7 +111,7 @@ class HGTConv(FlowConv):
         self.check_weight(part, "use a sampler that draws all edges of a node and relation alike")
         own, rows = split_by_type(flow.dst_layer, flow.take_dst(h)), split_by_type(flow.src_layer, h)
         # rows of sources stay grouped by type: the sources of the edges are renumbered instead
-        place = inverse(torch.cat([flow.src_layer.of(name).rows for name in self.node_types]))
+        place = inverse(torch.cat([flow.src_layer.of(name).rows for name in rows]))
         terms = [(Structure._trusted(part.indptr, place[part.indices], flow.num_src), *self._mapped(rows.items()))]
         if self.time is not None:
             terms.append(self._times(flow, part, edge_rows(flow, edge_time, str(self.edge_time))[edges]))
@@ -148,7 +149,7 @@ class HGTConv(FlowConv):
         """Return the edges from the distinct times of each relation, and what these add to keys and values."""
         assert self.time is not None
         rows, places, total = [], [], 0
-        sizes = [len(edges) for edges in flow.by_relation.edges]
+        sizes = [len(edges) for edges in edges_by_relation(flow, self.relations)]
         for relation, each in zip(self.relations, difference.split(sizes), strict=True):
             distinct, place = torch.unique(each, return_inverse=True)
             rows.append((relation[0], self.time(distinct)))

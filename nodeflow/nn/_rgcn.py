@@ -9,7 +9,7 @@ from nodeflow._base.checks import as_count
 from nodeflow._rows.rows import take_rows
 from nodeflow._schema.schema import Schema
 from nodeflow.flow import Flow, FullFlow
-from nodeflow.nn._conv import FlowConv, check_schema, check_width, draw_glorot, edge_rows
+from nodeflow.nn._conv import FlowConv, check_schema, check_width, draw_glorot, edge_rows, edges_by_relation
 from nodeflow.ops import Structure, aggregate, linear_sum, opaque, sparse_linear
 
 
@@ -87,7 +87,7 @@ class RGCNConv(FlowConv):
         if self.relations is not None and edge_types is None:
             check_schema(flow, self.relations)
             edge_types = torch.full_like(flow.indices, -1)
-            for number, edges in enumerate(flow.by_relation.edges):
+            for number, edges in enumerate(edges_by_relation(flow, self.relations)):
                 edge_types[edges] = number
         types = edge_rows(flow, edge_types, self.edge_type)
         _check_types(types, self.num_relations, self.edge_type if self.relations is None else "relations")

@@ -10,11 +10,13 @@ settings, and no other module uses any of them.
 - *A run.* ``_trainer`` goes over epochs and steps; ``_task``, with ``_nodes`` and ``_links``, says what is learned,
   from the data of ``_data``, the graph of ``_graph``, the batches of ``_samplers``, ``_partitions`` or ``_answers``,
   and the networks of ``_network``. ``_processes`` joins several processes.
-- *Its folder.* ``_folder``, with ``_checkpoints``, ``_result``, ``_trace`` and ``_predictions``.
+- *Its folder.* ``_folder``, with ``_checkpoints``, ``_result``, ``_trace`` and ``_predictions``. ``_finished`` opens it
+  for other data, in the numbers of the run: ``_names``.
 - *The command.* ``_cli``, with ``_train_command`` and ``_commands``.
 """
 
 from nodeflow.training._checkpoints import Checkpoints
+from nodeflow.training._finished import open_finished
 from nodeflow.training._folder import load_model, open_trainer, save
 from nodeflow.training._network import Inputs, LinkNetwork, Network, TypedInputs
 from nodeflow.training._predictions import write_predictions, write_top_links
@@ -34,6 +36,7 @@ __all__ = [
     "Trainer",
     "TypedInputs",
     "load_model",
+    "open_finished",
     "open_trainer",
     "save",
     "write_predictions",

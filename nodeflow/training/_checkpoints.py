@@ -213,11 +213,12 @@ class Checkpoints:
         epochs, minutes = match.groups()
         return cls(folder, epochs=int(epochs or 0), minutes=float(minutes or 0))
 
-    def restore(self, run: Trainer) -> bool:
+    def restore(self, run: Trainer, identity: str | None = None) -> bool:
         """Load the saved state into ``run``; return whether there is one.
 
-        Collective: rank 0 reads the file for all processes. Raises ValueError for a damaged file, and the errors of
-        ``run.load_state_dict``.
+        ``identity``: that of the run which the folder is of; None takes the state of any run with the same data and
+        settings. Collective: rank 0 reads the file for all processes. Raises ValueError for a damaged file, for the
+        state of another run, and the errors of ``run.load_state_dict``.
         """
         path = self.folder / STATE
         if not run.peers.of_first("whether there is a state", lambda: is_file(path)):
@@ -228,6 +229,8 @@ class Checkpoints:
                 run.load_state_dict(state)
             except (ValueError, LookupError, TypeError, AttributeError, OverflowError, RuntimeError) as error:
                 raise ValueError(f"{path} cannot be gone on from: {error}") from error
+            if identity not in (None, run.identity):
+                raise ValueError(f"{path} is the state of another run than that of its folder: put its own file back")
         return True
 
     @property

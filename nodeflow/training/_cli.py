@@ -149,6 +149,8 @@ def _add_train(one: _Parser) -> None:
     text = "settings as TOML, such as a run.toml; options given here win"
     one.add_argument("--config", type=Path, metavar="FILE", help=text)
     one.add_argument("--output", type=Path, metavar="FOLDER", help="where results go (default: runs/latest)")
+    text = "replace the finished run in the folder of --output (that in runs/latest is replaced without)"
+    one.add_argument("--overwrite", action="store_true", help=text)
     text = "epochs between two checkpoints, or minutes as 10min; 0: none (default: 1)"
     one.add_argument("--checkpoint-every", metavar="N", help=text)
     text = (
@@ -165,7 +167,11 @@ def _add_train(one: _Parser) -> None:
 def _add_run(one: _Parser) -> None:
     """Add the options of commands that read a finished run."""
     _add_folder(one)
-    one.add_argument("--data", metavar="DATA", help="another data set than that of the run, with the same features")
+    text = (
+        "another data set than that of the run, with the same features; columns, classes, edge categories, types, "
+        "relations and nodes with learned rows are matched by their names"
+    )
+    one.add_argument("--data", metavar="DATA", help=text)
     one.add_argument("--device", metavar="NAME", help="where the model computes (default: that of the run)")
 
 

@@ -20,11 +20,12 @@ from nodeflow.building import build_graph, stored_as
 from nodeflow.datasets import Dataset, features_of, has_label, load_array
 from nodeflow.partitions import write_partitions
 from nodeflow.plot import plot_curves
-from nodeflow.training._checkpoints import load_weights, read_tensors
-from nodeflow.training._data import PARTS, described, labels_as_read, learned_part, no_labels, read_dataset, split_edges
-from nodeflow.training._folder import CHECKPOINT, LOG, RESULT, SETTINGS, Run, check_checkpoint, read_log, read_result
-from nodeflow.training._graph import directed, stays_in_file, with_columns
+from nodeflow.training._data import PARTS, described, labels_as_read, no_labels, read_dataset, split_edges, write_names
+from nodeflow.training._finished import finished
+from nodeflow.training._folder import LOG, RESULT, SETTINGS, Run, read_log, read_result
+from nodeflow.training._graph import directed, with_columns
 from nodeflow.training._links import LinkTask
+from nodeflow.training._names import Names
 from nodeflow.training._nodes import NodeTask
 from nodeflow.training._predictions import check_predictions, write_predictions, write_top_links
 from nodeflow.training._samplers import METHODS
@@ -93,60 +94,8 @@ def _query(options: argparse.Namespace, of_links: bool) -> dict[str, Any]:
 
 def _best(options: argparse.Namespace) -> tuple[Trainer, Dataset]:
     """Return a trainer with the weights of the best epoch of a run, and the data set."""
-    folder: Path = options.folder
-    run = Run.read(folder, options.model).shared_by(1)
-    if not is_file(folder / CHECKPOINT):
-        raise FileNotFoundError(f"the run in {folder} is not finished: nodeflow train --resume {folder}")
-    if run.is_of_parts and options.data is None:
-        raise ValueError(
-            f"the run in {folder} trained on parts of a graph: give the data set that they were cut from with --data"
-        )
-    facts, weights = read_tensors(folder / CHECKPOINT)
-    check_checkpoint(folder / CHECKPOINT, facts, run)
-    part = facts["task"], run.settings.run.target
-    dataset = run.dataset() if options.data is None else learned_part(read_dataset(options.data), *part)
-    storage = run.settings.storage.kind if stays_in_file(dataset.graph) else "memory"
-    settings = run.settings.replace(
-        task=facts["task"],
-        device=options.device or run.settings.compute.device,
-        storage="file" if storage == "partitions" else storage,
-        # these only training reads
-        partitions="",
-        share="even",
-    )
-    as_trained = options.data is None or facts["task"] == "link"
-    trainer = Trainer(dataset if as_trained else _for_outputs(dataset, facts), settings)
-    # with a partition buffer, the fingerprint has the cut of the graph in it
-    same = options.data is None and run.settings.storage.kind != "partitions"
-    if same and facts.get("fingerprint", trainer.fingerprint) != trainer.fingerprint:
-        raise ValueError(
-            f"{folder / CHECKPOINT} was not trained on data set {dataset.name!r} as {run.data} has it now; if it is "
-            f"meant to be measured on that, give --data {run.data}"
-        )
-    try:
-        load_weights(trainer.network, weights)
-    except ValueError as error:
-        raise ValueError(f"{folder / CHECKPOINT}: {error}") from error
-    except RuntimeError as error:
-        reason = str(error).splitlines()[-1].strip()  # of one of its tensors
-        raise ValueError(f"the model in {folder} does not fit data set {dataset.name!r}: {reason}") from error
-    return trainer, dataset
-
-
-def _for_outputs(dataset: Dataset, facts: Mapping[str, Any]) -> Dataset:
-    """Return a data set for evaluation only, with placeholders for missing labels and training nodes."""
-    width = (facts["network"]["model"] or {}).get("out_features", dataset.num_classes)
-    graph, train = dataset.graph, dataset.train
-    if "label" not in graph.ndata:
-        one_each = facts["task"] == "classification"
-        label = torch.zeros(graph.num_nodes, dtype=torch.int64) if one_each else torch.zeros(graph.num_nodes, width)
-        graph = with_columns(graph, {"label": label})
-    if len(train) == 0:
-        train = next((nodes for nodes in dataset.splits.values() if len(nodes)), dataset.target_ids)[:1]
-    result = replace(dataset, graph=graph, num_classes=max(dataset.num_classes, width))
-    # the node may be in another part too, which a data set refuses; nothing trains on it
-    object.__setattr__(result, "train", train)
-    return result
+    given = None if options.data is None else read_dataset(options.data)
+    return finished(options.folder, given, options.model, options.device)
 
 
 def _nodes(which: str, dataset: Dataset) -> torch.Tensor:
@@ -206,7 +155,8 @@ def _result(folder: Path) -> dict[str, Any]:
     """Return the result of a finished run, with how it validated."""
     result = read_result(folder)
     settings = result["settings"]
-    return {**result, "settings": {**settings, "validate": _validation(settings)}}
+    further = {"validate": _validation(settings), "processes": result.get("processes", 1)}
+    return {**result, "settings": {**settings, **further}}
 
 
 def _metric_of_all(results: Mapping[str, Mapping[str, Any]]) -> str:
@@ -317,7 +267,8 @@ def partition(options: argparse.Namespace, say: Say) -> None:
         raise ValueError(f"--balance balances training nodes, and data set {dataset.name!r} has none")
     _check_free(options)
     links = split_edges(dataset, options.edge_type, options.target) if options.links else None
-    graph = directed(dataset.graph if links is None else links.graph, options.direction, options.edge_type)
+    whole, categories = dataset.graph if links is None else links.graph, Names.of(dataset).categories
+    graph = directed(whole, options.direction, options.edge_type, categories)
     common: dict[str, Any] = {"seed": options.seed, "overwrite": options.overwrite, "progress": sys.stderr.isatty()}
     if options.purpose == "buffer":
         common |= {"method": options.method or "random", "train": dataset.train if len(dataset.train) else None}
@@ -332,4 +283,5 @@ def partition(options: argparse.Namespace, say: Say) -> None:
         if links is not None:
             links.write(options.output)
         say(f"{written!r}\n{written.report()}")
+    write_names(options.output, dataset)
     say(f"{time.perf_counter() - start:.1f} s; wrote {options.output}")

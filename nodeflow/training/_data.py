@@ -15,17 +15,19 @@ from nodeflow._base.files import is_file
 from nodeflow._rows.rows import whole_column
 from nodeflow._schema.schema import Relation, Schema
 from nodeflow._text.table import is_integer, is_number
-from nodeflow.datasets import LABELS, Dataset, debian, label_column, read_folder, split_rows
+from nodeflow.datasets import LABELS, Dataset, debian, features_of, label_column, read_folder, split_rows
 from nodeflow.distributed import HALO, DistributedGraph, GraphParts
 from nodeflow.graph import Graph
 from nodeflow.training._checkpoints import read_tensors, write_tensors
 from nodeflow.training._graph import edge_types, with_columns
+from nodeflow.training._names import NamedDataset, Names, hashes_of
 from nodeflow.transform import filter_edges, random_split
 
 PARTS = ("train", "val", "test")
 SPLIT = "split"
 """Edge column with the part of every edge: 0 train, 1 validation, 2 test."""
 _FILE = "links.safetensors"
+_NAMES = "names.safetensors"
 
 
 class LinkEdges(NamedTuple):
@@ -45,8 +47,8 @@ class LinkEdges(NamedTuple):
         write_tensors(folder / _FILE, self.triples, {"target": list(self.target), "relation": self.relation})
 
 
-@dataclass(frozen=True)
-class CutLinks(Dataset):
+@dataclass(frozen=True, eq=False, repr=False)
+class CutLinks(NamedDataset):
     """A data set whose graph, of training edges alone, lies on several processes, and the triples of all edges."""
 
     links: LinkEdges | None = None
@@ -194,14 +196,57 @@ def read_parts(folder: str, target: str = "", *, links: bool, halo: float = HALO
     )
     if links:
         edges = _read_links(path, graph, target)
-        return CutLinks(path.name, graph, train, val, test, 0, links=edges)
+        return CutLinks(path.name, graph, train, val, test, names=_names_of_parts(path, parts, graph), links=edges)
     if "label" not in graph.ndata:
         raise ValueError(f"{folder} has no labels, so a model cannot be trained on it")
     graph.ndata["label"] = whole_column(graph.ndata["label"])
     of_target = graph.schema.ids(target) if target else range(graph.num_nodes)
     if len(train) and not (of_target.start <= int(train.min()) <= int(train.max()) < of_target.stop):
         raise ValueError(f"{folder} was cut for nodes that are not {target!r}: cut it with nodeflow partition --target")
-    return Dataset(path.name, graph, train, val, test, target=target).of_type()
+    numbered = Dataset(path.name, graph, train, val, test, target=target).of_type()
+    names = _names_of_parts(path, parts, graph)
+    # class codes are numbered here; words were numbered when the data were read
+    words = [*numbered.class_names] if numbered.class_names else names.classes
+    return NamedDataset(
+        path.name,
+        numbered.graph,
+        train,
+        val,
+        test,
+        max(numbered.num_classes, len(words or ())),
+        class_names=numbered.class_names,
+        target=target,
+        names=replace(names, classes=words),
+    )
+
+
+def write_names(folder: Path, dataset: Dataset) -> None:
+    """Write the names of a data set into the folder of its parts or partitions, which have numbers only."""
+    names = Names.of(dataset).with_nodes(dataset)
+    write_tensors(folder / _NAMES, names.tensors(), names.to_json())
+
+
+def read_names(folder: Path) -> Names | None:
+    """Return what ``write_names`` wrote; None without the file, ValueError for a damaged one."""
+    file = folder / _NAMES
+    if not is_file(file):
+        return None
+    facts, tensors = read_tensors(file)
+    try:
+        return Names.from_json(facts, tensors)
+    except (TypeError, KeyError, ValueError, AttributeError) as error:
+        raise ValueError(f"{file} is damaged, or no file of names: {error!r}") from error
+
+
+def _names_of_parts(folder: Path, parts: GraphParts, graph: Graph) -> Names:
+    """Return the names in a folder of parts, those of the nodes as parts number them; no names without the file."""
+    names = read_names(folder) or Names(None, dict.fromkeys(features_of(graph)), dict.fromkeys(graph.edata))
+    if parts.original_nodes is None:
+        return names
+    hashes = names.nodes.numpy()
+    if not len(hashes):
+        hashes = np.concatenate([hashes_of(range(len(ids))) for ids in parts.schema.nodes.values()])
+    return replace(names, nodes=torch.from_numpy(hashes[parts.original_nodes]))
 
 
 def _read_links(folder: Path, graph: Graph, target: str) -> LinkEdges:

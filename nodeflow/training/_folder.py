@@ -33,6 +33,7 @@ from nodeflow.training._checkpoints import STATE, Checkpoints, check_same_run, l
 from nodeflow.training._data import learned_part, read_dataset, read_parts
 from nodeflow.training._fields import check_text
 from nodeflow.training._models import ModelFacts, build_model
+from nodeflow.training._names import NODES, Names
 from nodeflow.training._network import Inputs, LinkNetwork, Network, TypedInputs
 from nodeflow.training._nodes import NodeTask
 from nodeflow.training._processes import OwnRandom
@@ -54,6 +55,7 @@ class Run:
 
     ``data`` is "debian", or the folder of the data set; empty where settings name the parts of a graph. ``processes``
     share every step; the batch size of ``settings`` is that of one of them. ``plot``: make a picture of the curves.
+    ``identity``: that of its trainer, which its other files have too; empty in a file of before.
     """
 
     data: str
@@ -61,15 +63,16 @@ class Run:
     checkpoint_every: str = "1"
     processes: int = 1
     plot: bool = True
+    identity: str = ""
 
     @classmethod
     def of(cls, values: Mapping[str, Any], options: Mapping[str, Any] = MappingProxyType({})) -> Run:
         """Return the run of a file; ``options`` are settings that take the place of those in it."""
-        rest = {"data": "", "checkpoint_every": "1", "processes": 1, "plot": True, **values}
-        data, every = (check_text(rest.pop(name), name) for name in ("data", "checkpoint_every"))
+        rest = {"data": "", "checkpoint_every": "1", "processes": 1, "plot": True, "identity": "", **values}
+        data, every, identity = (check_text(rest.pop(name), name) for name in ("data", "checkpoint_every", "identity"))
         processes = as_count(rest.pop("processes"), "processes", 1)
         plot = as_flag(rest.pop("plot"), "plot")
-        run = cls(data, Settings.from_dict(rest, **options), every, processes, plot)
+        run = cls(data, Settings.from_dict(rest, **options), every, processes, plot, identity)
         if run.is_of_parts and data:
             raise ValueError(
                 f"data must be left out with parts of a graph, which hold features, labels and split; got {data!r} and "
@@ -102,7 +105,7 @@ class Run:
         """Return what ``run.toml`` holds, by name."""
         data = self.data if self.data in ("", "debian") else str(Path(self.data).resolve())
         start = {"data": data, "checkpoint_every": self.checkpoint_every}
-        usual = {"processes": 1, "plot": True}
+        usual = {"processes": 1, "plot": True, "identity": ""}
         further = {name: getattr(self, name) for name in usual if getattr(self, name) != usual[name]}
         return start | further | self.settings.to_dict()
 
@@ -139,12 +142,15 @@ class Run:
 def check_checkpoint(path: Path, facts: Mapping[str, Any], run: Run) -> None:
     """Raise ValueError where the checkpoint at ``path`` is of another run; ``run``: its settings for one process."""
     try:
+        _ = "names" in facts and Names.from_json(facts["names"])
         settings = as_read(facts["settings"])
         _ = settings.replace(task=facts["task"]), dict(facts["network"]["model"] or {})  # which evaluation reads
         size = settings.sampler.batch_size * facts.get("processes", 1)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise ValueError(f"{path} does not say of which run it is: {error!r}") from error
     check_same_run(settings.replace(batch_size=size), run.settings, 1, str(path))
+    if facts.get("identity", "") != run.identity:
+        raise ValueError(f"{path} is of another run than {SETTINGS} beside it: put its own file back")
 
 
 @contextmanager
@@ -195,8 +201,28 @@ def open_trainer(folder: Path | str, dataset: Dataset | None = None, *, model: s
     run = Run.read(Path(folder), model).shared_by(present().size)
     checkpoints = Checkpoints.every(Path(folder), run.checkpoint_every)
     trainer = Trainer(run.dataset() if dataset is None else dataset, run.settings, checkpoints=checkpoints)
-    checkpoints.restore(trainer)
+    go_on(trainer, run, Path(folder))
     return trainer
+
+
+def go_on(trainer: Trainer, run: Run, folder: Path) -> None:
+    """Load the state in the folder of a run, if it has saved one; raises FileNotFoundError where that is gone.
+
+    Otherwise what ``Checkpoints.restore`` raises.
+    """
+    assert trainer.checkpoints is not None
+    if trainer.checkpoints.restore(trainer, run.identity):
+        return
+    log, every = folder / LOG, trainer.checkpoints.epochs
+    # lines, not records: a process may have been killed while it wrote the last one
+    lines = trainer.peers.of_first("the log", lambda: log.read_bytes().count(b"\n") if is_file(log) else 0)
+    epochs = max(lines - 1, 0)
+    if 0 < every <= epochs:
+        raise FileNotFoundError(
+            f"{folder / STATE} is gone, which the run had saved: {epochs} epochs are in {LOG}; put it back, or begin "
+            f"again: nodeflow train --config {folder / SETTINGS} --output {folder} --overwrite"
+        )
+    trainer.identity = run.identity or trainer.identity
 
 
 @checked
@@ -249,9 +275,12 @@ def _write(result: Result, folder: Path) -> list[Path]:
         "settings": result.settings.by_name(read=True),
         **({} if processes == 1 else {"processes": processes}),
         "fingerprint": result.fingerprint,
+        "identity": result.identity,
         "versions": {"nodeflow": __version__, "torch": str(torch.__version__)},
     }
-    write_tensors(folder / CHECKPOINT, result.network.state_dict(), {**facts, "network": task.network_facts()})
+    names = task.names.with_nodes(task.dataset) if task.inputs.learns else task.names
+    further = {"network": task.network_facts(), "names": names.to_json()}
+    write_tensors(folder / CHECKPOINT, {**result.network.state_dict(), **names.tensors()}, {**facts, **further})
     write_log(folder / LOG, result.records)
     write_trace(folder / TRACE, result.steps)
     (folder / RESULT).write_text(json.dumps({**facts, "machine": machine()}, indent=2) + "\n", encoding="utf-8")
@@ -341,6 +370,7 @@ def load_model(checkpoint: Path | str, *, model: str | None = None) -> Network:
     """
     path = Path(checkpoint)
     facts, weights = read_tensors(path)
+    weights.pop(NODES, None)
     try:
         how, values = facts["network"], facts["settings"]
         settings = Settings.from_dict(values, **named_again(values, model))

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
-from typing import Any
+from types import MappingProxyType
+from typing import Any, TypeAlias
 
 import numpy as np
 import torch
@@ -36,6 +37,8 @@ from nodeflow.random import derive_key, hash_ids, hash_pieces
 from nodeflow.storage import Rows, opened
 from nodeflow.transform import DEGREES, add_reverse_edges, is_symmetric, reverse
 
+Words: TypeAlias = "list[str] | None"
+"""The name of each number; None where numbers are names of their own, as in arrays."""
 _PIECE = 2**24  # bytes that are read and hashed at a time
 _CHECKED = 2**16  # rows of tensors that are checked at a time
 
@@ -182,10 +185,13 @@ def keys_of_types(graph: Graph) -> list[str]:
 _TYPES = ("relation", "etype", "type", "kind")  # usual names of the column of edge types
 
 
-def directed(graph: Graph, direction: str, edge_type: str = "") -> Graph:
+def directed(
+    graph: Graph, direction: str, edge_type: str = "", categories: Mapping[str, Words] = MappingProxyType({})
+) -> Graph:
     """Return the graph with the edges along which messages go: "in", its own, "out", their reverses, or "both".
 
-    Parts of a graph are written along the edges of messages, and stay as they are. Added edges get types of their own.
+    Parts of a graph are written along the edges of messages, and stay as they are. Added edges get types of their own,
+    after those in the column and those of which ``categories`` has names.
     """
     if graph.peers.size > 1:
         return graph
@@ -196,7 +202,8 @@ def directed(graph: Graph, direction: str, edge_type: str = "") -> Graph:
     both, column = add_reverse_edges(graph), edge_types(graph, edge_type)
     if column is not None and graph.num_edges:
         types = graph.edata[column].long()
-        both.edata[column] = torch.cat([types, both.edata[column][graph.num_edges :].long() + int(types.max()) + 1])
+        count = max(int(types.max()) + 1, len(categories.get(column) or ()))
+        both.edata[column] = torch.cat([types, both.edata[column][graph.num_edges :].long() + count])
     return both
 
 
@@ -242,10 +249,11 @@ def edge_types(graph: Graph, name: str) -> str | None:
     return column
 
 
-def relations_of(graph: Graph, edge_type: str) -> tuple[str, int]:
-    """Return the column of edge types and their number, for a relational model; reversed edges have their own.
+def relations_of(graph: Graph, edge_type: str, categories: Mapping[str, Words], reverses: bool) -> tuple[str, int]:
+    """Return the column of edge types and their number, for a relational model; ``reverses`` have types of their own.
 
-    "" and 0 without a column in a graph of several relations: these are the types.
+    Types that ``categories`` names count also where no edge has them. "" and 0 without a column in a graph of several
+    relations: these are the types.
     """
     with graph.peers.together("types of edges", exchanges=1):
         column = edge_types(graph, edge_type)
@@ -256,7 +264,8 @@ def relations_of(graph: Graph, edge_type: str) -> tuple[str, int]:
         types = whole_column(graph.held.edata[column])
         largest = np.array([int(types.max()) if len(types) else 0])
         of_all = graph.peers.gather("types of edges", [largest])
-    return column, int(max(arrays[0][0] for arrays in of_all)) + 1
+    named = len(categories.get(column) or ()) * (2 if reverses else 1)
+    return column, max(int(max(arrays[0][0] for arrays in of_all)) + 1, named)
 
 
 def node_degrees(graph: Graph) -> dict[str, Tensor]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, TypedDict
 
 import torch
@@ -29,6 +30,7 @@ from nodeflow.training._answers import AnswerBatch, Answers
 from nodeflow.training._data import PARTS, split_edges
 from nodeflow.training._graph import hash_of, keys_of_types
 from nodeflow.training._models import ALL_NODES, LINK_LOSSES
+from nodeflow.training._names import Names
 from nodeflow.training._network import LinkNetwork
 from nodeflow.training._settings import Settings
 from nodeflow.training._task import Batches, OwnParts, Task
@@ -89,7 +91,10 @@ class LinkTask(Task):
         if not len(self.triples["train"]):
             raise ValueError(f"data set {dataset.name!r} has no training edges")
         edges = torch.cat(list(self.triples.values()))
-        self.num_relations = 0 if self.relation is None else int(edges[:, 1].max()) + 1
+        self.num_relations = 0
+        if self.relation is not None:
+            named = Names.of(dataset).categories.get(self.relation) or ()
+            self.num_relations = max(int(edges[:, 1].max()) + 1, len(named))
         self.excluded = edges[:0]
         if self.relation is None and not (edges[:, 0] == edges[:, 1]).any():
             # a node is most alike to itself, so it would take the first place of every ranking
@@ -281,6 +286,12 @@ class LinkTask(Task):
         if types and self.graph.peers.size == 1:  # edges of other relations, which are no triples
             held_here.append(self.dataset.graph.csc()[1])
         return f"{derive_key(*map(hash_of, [*self.triples.values(), *held_here]), *types):016x}"
+
+    def names_read(self, known: Names) -> Names:
+        """Return names without those of classes, and with those of the relations of links."""
+        names = super().names_read(known)
+        read = {} if self.relation is None else {self.relation: known.categories.get(self.relation)}
+        return replace(names, classes=[], categories=names.categories | read)
 
     def network_facts(self) -> dict[str, Any]:
         facts = {"num_relations": self.num_relations, "width": self.decoder.width}

@@ -14,7 +14,7 @@ from nodeflow._rows.rows import as_dense, whole_column
 from nodeflow.datasets import Dataset
 from nodeflow.flow import NodeFlow
 from nodeflow.graph import Graph
-from nodeflow.nn import Decoder, EncodedRows, TypedLinear
+from nodeflow.nn import Decoder, EncodedRows, TypedLinear, module_name
 from nodeflow.storage import Rows
 from nodeflow.training._answers import AnswerBatch
 from nodeflow.training._graph import Beside, check_features
@@ -54,6 +54,10 @@ class Inputs(nn.Module):
         self.table = nn.Parameter(torch.empty(num_nodes, embedding)) if embedding else None
         if self.table is not None:
             nn.init.xavier_uniform_(self.table)
+
+    def rows_of_nodes(self) -> dict[str, str]:
+        """Return the weights that have a row per node, by name, and the type of these nodes; "" for all nodes."""
+        return {"table": ""} if self.learns else {}
 
     def forward(self, batch: NodeFlow) -> Tensor:
         """Return the rows of the input layer, ``[layer_sizes[0], width]``."""
@@ -105,13 +109,18 @@ class TypedInputs(nn.Module):
         self.facts = {"sizes": dict(sizes), "features": dict(features), "embedding": embedding, "width": width}
         self.features = any(features.values())
         rows: dict[str, int | nn.Module] = {}
+        self._bare = [name for name in sizes if not features.get(name)]
         for name, number in sizes.items():
             size, rows[name] = as_count(number, f"sizes[{name!r}]"), features.get(name, 0)
             if not rows[name]:
                 check_memory(4 * size * embedding, f"{size:,} learned rows of {name!r}", "take narrower rows")
                 rows[name] = nn.Sequential(nn.Embedding(size, embedding), nn.Linear(embedding, width))
-        self.learns = any(isinstance(each, nn.Module) for each in rows.values())
+        self.learns = bool(self._bare)
         self.encoder = TypedLinear(rows, width, column="feat")
+
+    def rows_of_nodes(self) -> dict[str, str]:
+        """Return the weights that have a row per node, by name, and the type of these nodes."""
+        return {f"encoder.maps.{module_name(name)}.0.weight": name for name in self._bare}
 
     def forward(self, batch: NodeFlow) -> Tensor:
         """Return the rows of the input layer, ``[layer_sizes[0], width]``."""

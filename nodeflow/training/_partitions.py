@@ -19,7 +19,9 @@ from nodeflow.graph import Graph, columns_of
 from nodeflow.loader import Epochs, NodeFlowLoader, Pass
 from nodeflow.partitions import BufferState, EdgeGroups, GroupedEdges, PartitionBuffer, Partitions
 from nodeflow.random import derive_key, hash_ids
+from nodeflow.training._data import read_names
 from nodeflow.training._models import kind_of
+from nodeflow.training._names import Names
 from nodeflow.training._settings import Settings
 
 _COMPARED = 256  # nodes whose features are compared
@@ -162,6 +164,10 @@ def _problems(
         yield f"it has {parts.num_edges:,} edges, and {direction}"
     if parts.schema != graph.schema:
         yield types
+    names, known = read_names(parts.folder), Names.of(dataset).categories
+    for name in edge_columns:
+        if names is not None and names.categories.get(name) != known.get(name):
+            yield f"the numbers of its edge column {name!r} stand for other words, or for none"
     count = parts.num_parts
     sizes = GroupedEdges(graph, parts.owner, EdgeGroups.of("buckets", count)).count().reshape(count, count).T
     for i, j in np.argwhere(sizes != parts.bucket_sizes).tolist():

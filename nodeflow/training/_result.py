@@ -75,6 +75,7 @@ class Result:
             sampler estimates them; empty for a part without nodes.
         fingerprint: a hash of the data set and its split, by which ``evaluate`` knows it again.
         steps: every 20th step of each epoch, with a hash of its batch.
+        identity: that of the run, see ``Trainer``.
 
     >>> from nodeflow.datasets import debian
     >>> from nodeflow.training import Settings, Trainer
@@ -91,6 +92,7 @@ class Result:
     scores: dict[str, dict[str, float]] = field(default_factory=dict)
     fingerprint: str = field(default="", repr=False)
     steps: list[TracedStep] = field(default_factory=list, repr=False)
+    identity: str = field(default="", repr=False)
 
     @property
     def network(self) -> Network:

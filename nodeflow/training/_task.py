@@ -6,7 +6,7 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple, TypeAlias
 
@@ -30,8 +30,9 @@ from nodeflow.sampling.base import SamplerBase
 from nodeflow.storage import Cached, CodedRows, Lookahead, NarrowRows, mean_bytes
 from nodeflow.training._answers import Answers
 from nodeflow.training._data import no_labels, relation_column
-from nodeflow.training._graph import FeatureRows, directed, relations_of, with_features
+from nodeflow.training._graph import FeatureRows, directed, hash_of, relations_of, with_features
 from nodeflow.training._models import ModelFacts, build_model, kind_of
+from nodeflow.training._names import Names
 from nodeflow.training._network import Network, inputs_of
 from nodeflow.training._partitions import PartBatches
 from nodeflow.training._rules import COLUMN, LOSS, NO_COLUMN, ONE, OWN, OWN_LOSS, PARTS, SEVERAL, WHOLE, facts_of_graph
@@ -112,6 +113,7 @@ class Task(ABC):
         features: those of each node type that has some, before any are cached; ``FeatureRows`` if fetched by id.
         edge_type: column of edge types that the model reads, or empty.
         weighted: whether the edges of a batch have different estimator weights.
+        names: those behind the numbers that the network reads and gives.
         facts: arguments from which the model is made again; None for one of the user's own and for none.
         loader: the batches of the whole graph that training draws; None where it draws none.
     """
@@ -140,12 +142,15 @@ class Task(ABC):
         self.narrow = self.multiplies or (low and pays and not METHODS[settings.sampler.name].has_history)
         plain = not encodes or self.own_model or not self.narrow
         self.dtype = torch.float32 if plain or METHODS[settings.sampler.name].has_history else torch.bfloat16
-        self._own_edges = graph.num_edges
-        graph = directed(graph, settings.graph.direction, settings.graph.edge_type)
+        self._own_edges, known = graph.num_edges, Names.of(dataset)
+        graph = directed(graph, settings.graph.direction, settings.graph.edge_type, known.categories)
         self.method = settings.sampler.on(with_features(graph, settings.storage.kind, self.dtype), kind)
         self.graph = self.method.graph
-        self.features = features_of(self.graph)
-        self.edge_type, num_relations = relations_of(self.graph, settings.graph.edge_type) if kind.typed else ("", 0)
+        self.features, ordered = features_of(self.graph), known.ordered(self.graph.schema)
+        self.edge_type, num_relations = "", 0
+        if kind.typed:
+            types = settings.graph.edge_type, known.categories, self.graph.num_edges > self._own_edges
+            self.edge_type, num_relations = relations_of(self.graph, *types)
         self.inputs = inputs_of(dataset, settings.model, self.features)
         if settings.storage.kind == "cached":
             self._cache()
@@ -153,12 +158,13 @@ class Task(ABC):
         self.facts: ModelFacts | None = None
         if encodes and model is None:
             widths, history = (self.inputs.width, width), self.method.has_history
-            schema = self.graph.schema.to_json() if kind.by_schema or (kind.typed and not self.edge_type) else None
+            schema = ordered.to_json() if kind.by_schema or (kind.typed and not self.edge_type) else None
             self.facts = ModelFacts(*widths, self.weighted, history, num_relations, self.edge_type, schema)
             model = build_model(settings.model, len(settings.sampler.fanouts), self.facts)
         if self.method.has_history and model is not None:
             x = self.inputs.everywhere(self.graph)
             self.method.start(model, x if is_collective(x) else whole_column(x).detach())
+        self.names = self.names_read(known)
         self.network = self.make_network(model).to(device)
         self.loader = self.make_loader()
         first = 0 if self.loader is None or not encodes else self._try_first_batch(self.loader, width)
@@ -189,6 +195,21 @@ class Task(ABC):
                     f"the model has batch normalisation ({name}), which several processes would take over their "
                     "shares; take norm 'layer' or 'none', and another model than gin"
                 )
+
+    def hashes_of_edges(self) -> dict[str, int]:
+        """Return a hash of each edge column that network or sampler read, which fingerprints leave out."""
+        if self.graph.peers.size > 1:
+            return {}
+        chosen = {*self.edge_columns(), *map(str, self.settings.sampler.options.values())}
+        return {name: hash_of(whole_column(x)) for name, x in self.graph.edata.items() if name in chosen}
+
+    def names_read(self, known: Names) -> Names:
+        """Return those of the names of a data set whose numbers the network reads or gives."""
+        read = self.edge_columns()
+        categories = {name: words for name, words in known.categories.items() if name in read}
+        features = known.features if self.inputs.features else {}
+        nodes = known.nodes if self.inputs.learns else known.nodes[:0]
+        return replace(known, features=features, categories=categories, schema=self.graph.schema, nodes=nodes)
 
     def network_facts(self) -> dict[str, Any]:
         """Return the arguments from which the network is made again; the model's are None for one of the user's own."""

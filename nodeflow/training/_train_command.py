@@ -19,7 +19,7 @@ from nodeflow._base.files import is_file
 from nodeflow._peers.group import is_heard_by_all
 from nodeflow._peers.peers import Peers
 from nodeflow.training._checkpoints import FREE, Checkpoints
-from nodeflow.training._folder import LOG, SETTINGS, Run, begin, output_folder, save, write_log
+from nodeflow.training._folder import LOG, RESULT, SETTINGS, Run, begin, go_on, output_folder, save, write_log
 from nodeflow.training._partitions import PartBatches
 from nodeflow.training._processes import process_group
 from nodeflow.training._result import EpochRecord, Stopped
@@ -68,19 +68,21 @@ def _train(options: argparse.Namespace, say: Say, peers: Peers) -> None:
         values = {} if options.config is None else read_toml(options.config)
         run = _new_run(options, values, chosen, peers)
         folder, goes_on = options.output or Path("runs/latest"), False
+        if options.output is not None and not (options.overwrite or _is_restart(peers)):
+            peers.of_first("the folder", lambda: _check_unfinished(folder))
     with peers.together("the data set"):
         run = run.shared_by(peers.size)
         dataset = run.dataset()
         checkpoints = Checkpoints.every(folder, run.checkpoint_every)
     trainer = Trainer(dataset, run.settings, checkpoints=checkpoints)
-    run = replace(run, settings=trainer.settings)
-    # each machine counts its own restarts by torchrun, which resume a run that the folder holds
-    if not goes_on and peers.totals("restarts", int(os.environ.get("TORCHELASTIC_RESTART_COUNT") or 0)) != [0]:
+    run = replace(run, settings=trainer.settings, identity=run.identity if goes_on else trainer.identity)
+    if not goes_on and _is_restart(peers):
         goes_on = peers.of_first(
             "the run in the folder", lambda: is_file(folder / SETTINGS) and read_toml(folder / SETTINGS) == run.values()
         )
     if goes_on:
-        checkpoints.restore(trainer)
+        go_on(trainer, run, folder)
+        run = replace(run, identity=trainer.identity)
     with output_folder(folder) if peers.is_first and not goes_on else nullcontext():
         replaces = peers.of_first("the folder", lambda: run.write(folder) if goes_on else begin(folder, run))
         say(repr(dataset))
@@ -95,6 +97,18 @@ def _train(options: argparse.Namespace, say: Say, peers: Peers) -> None:
         elif goes_on:
             say(f"goes on after epoch {trainer.epoch} and batch {trainer.batches_done} of the next")
         _run(trainer, run, folder, say)
+
+
+def _is_restart(peers: Peers) -> bool:
+    """Return whether torchrun has started the processes again, which then resume a run that the folder holds."""
+    # each machine counts its own restarts
+    return peers.totals("restarts", int(os.environ.get("TORCHELASTIC_RESTART_COUNT") or 0)) != [0]
+
+
+def _check_unfinished(folder: Path) -> None:
+    """Raise FileExistsError where a folder that was named has a finished run."""
+    if is_file(folder / RESULT):
+        raise FileExistsError(f"{folder} has a finished run; give --overwrite to replace it, or choose another folder")
 
 
 def _resumed(options: argparse.Namespace, chosen: Mapping[str, Any], peers: Peers) -> Run:
@@ -180,7 +194,8 @@ def _header(trainer: Trainer, run: Run, folder: Path) -> Iterator[str]:
     if settings.compute.precision != "float32":
         yield f"precision {settings.compute.precision}: {trainer.task.precision_in_words()}"
     if run.processes > 1:
-        yield f"{run.processes} processes share every step: {sampler.batch_size} seeds each"
+        total = run.processes * sampler.batch_size
+        yield f"{run.processes} processes share every step: {sampler.batch_size} seeds each, {total:,} in all"
     if isinstance(trainer.batches, PartBatches):
         buffer, storage = trainer.batches.buffer, settings.storage
         yield (

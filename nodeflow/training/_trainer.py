@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import time
 from collections import defaultdict
@@ -9,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from functools import partial
+from hashlib import blake2b
 from typing import Any, Unpack
 
 import torch
@@ -22,7 +24,7 @@ from nodeflow.datasets import Dataset
 from nodeflow.flow import NodeFlow
 from nodeflow.metrics import Metric, TopLinks
 from nodeflow.random import derive_key
-from nodeflow.training._checkpoints import Checkpoints, check_same_parts, check_same_run, load_tensors
+from nodeflow.training._checkpoints import FREE, Checkpoints, check_same_parts, check_same_run, load_tensors
 from nodeflow.training._data import PARTS, learned_part
 from nodeflow.training._links import LinkTask, TopLinkOptions
 from nodeflow.training._nodes import Loss, NodeTask
@@ -63,6 +65,7 @@ class Trainer:
         records, best_epoch: those of the finished epochs, and the number of the best one, 0 before the first.
         epoch, batches_done: the numbers of finished epochs, and of batches that the present one has had.
         fingerprint: a hash of the data set and its split.
+        identity: a hash of settings, data and names of parts of your own, by which the files of a run belong together.
 
     >>> from nodeflow.datasets import debian
     >>> trainer = Trainer(debian(), Settings(fanouts=(5,), hidden=16, epochs=1))
@@ -92,13 +95,17 @@ class Trainer:
         own.check()
         self._own_parts = own.names()
         with self._random.inside(), self.peers.together("a trainer"):
-            facts = facts_of(dataset, settings, self._own_parts)
+            facts: Any = facts_of(dataset, settings, self._own_parts)
             settings, self.recipe = completed(settings, facts)
             self.settings = settings
             settings.check(**facts)
             kind = LinkTask if settings.run.task == "link" else NodeTask
             self.task: Task = kind(dataset, settings, self.device, own)
         self.fingerprint = self.task.fingerprint()
+        # a longer run, or one that reads its data from elsewhere, is the same run
+        fixed = {name: value for name, value in self._settings_of_all().by_name(read=True).items() if name not in FREE}
+        facts = fixed, self.fingerprint, self._own_parts, self.task.names.to_json(), self.task.hashes_of_edges()
+        self.identity = blake2b(json.dumps(facts).encode(), digest_size=8).hexdigest()
         shapes = {name: tuple(value.shape) for name, value in self.task.network.state_dict().items()}
         same = {"parts of your own": self._own_parts, "the data set": self.fingerprint, "the network": shapes}
         same |= self._settings_of_all().by_name()
@@ -169,7 +176,7 @@ class Trainer:
         with self._random.inside():
             scores = self.scores()
         chosen, facts = (self.best_epoch, self.task.metric.name), (self.fingerprint, self.trace.steps)
-        return Result(self.settings, self.task, *chosen, self.records, scores, *facts)
+        return Result(self.settings, self.task, *chosen, self.records, scores, *facts, self.identity)
 
     # ---- parts of a loop of your own
 
@@ -286,6 +293,8 @@ class Trainer:
             "settings": self._settings_of_all().by_name(read=True),
             "own_parts": self._own_parts,
             "fingerprint": self.fingerprint,
+            "identity": self.identity,
+            "names": self.task.names.to_json(),
             "network": self._last_weights or dict(self.network.state_dict()),
             "optimizer": self.optimizer.state_dict(),
             "scheduler": self.scheduler.state_dict(),
@@ -306,7 +315,8 @@ class Trainer:
         Raises ValueError for the state of another data set or of other settings, and where parts of your own have other
         names than they had: model, loss, metrics, optimiser, schedule. What they compute is not compared.
         """
-        if state["fingerprint"] != self.fingerprint:
+        names = self.task.names.to_json()
+        if state["fingerprint"] != self.fingerprint or state.get("names", names) != names:
             raise ValueError("the state is of another data set, or of a changed one")
         if ("cuda" in state["random"]) != (self.device.type == "cuda"):
             raise ValueError(f"the state is of a run on another kind of device than {self.device.type!r}")
@@ -316,6 +326,7 @@ class Trainer:
         if (epochs := self.settings.run.epochs) < state["epoch"]:
             raise ValueError(f"epochs must be at least {state['epoch']}, those of the state, got {epochs}")
         load_tensors(self.network, self.optimizer, state)
+        self.identity = state.get("identity", "")
         self._last_weights = None
         self.scheduler.load_state_dict(state["scheduler"])
         self.task.method.load_state_dict(state["task"])

@@ -155,6 +155,7 @@ BASE = {
     "training.Trainer.outputs": "made.outputs(torch.tensor([0]))",
     "training.Trainer": "training.Trainer(dataset)",
     "training.load_model": "training.load_model(file)",
+    "training.open_finished": "training.open_finished(folder)",
     "training.open_trainer": "training.open_trainer(folder)",
     "training.save": "training.save(result, folder)",
     "training.write_predictions": "training.write_predictions(file, trainer)",

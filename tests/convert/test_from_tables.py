@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import decimal
+import json
 import math
 import sqlite3
 from pathlib import Path
@@ -17,6 +18,7 @@ from hypothesis import strategies as st
 
 from nodeflow import NeighborSampler
 from nodeflow.convert import from_tables
+from nodeflow.datasets import Dataset
 
 pd = pytest.importorskip("pandas", reason="pandas is not installed")
 NEVER = -(2**63)
@@ -358,3 +360,56 @@ def test_large_keys_as_floats_are_refused() -> None:
 def test_a_cut_without_times_is_refused() -> None:
     with pytest.raises(ValueError, match="cut needs times="):
         from_tables({"t": pd.DataFrame({"v": [1.0, 50.0]})}, cut="2021-01-01")
+
+
+# encodings that are kept
+
+
+@given(databases(), st.booleans())
+def test_kept_encodings_make_the_same_rows(data: dict[str, Any], use_cut: bool) -> None:
+    """Of the whole table, and of its last rows alone, as those of a later state of the tables."""
+    columns = {f"c{i}": pd.Series(values, dtype=object) for i, values in enumerate(data["columns"])}
+    times = pd.Series(data["times"], dtype=object)
+    tables = {"child": pd.DataFrame({"t": times, **columns})}
+    cut = data["cut"] if use_cut else None
+    graph, names = from_tables(tables, times={"child": "t"}, cut=cut)
+    kept = json.loads(json.dumps(names.encodings))
+    for rows in (slice(None), slice(len(times) // 2, None)):
+        frame = tables["child"][rows][["t", *reversed(columns)]]
+        later, again = from_tables({"child": frame}, times={"child": "t"}, encodings=kept)
+        assert (again, again.encodings) == (names, kept)
+        assert torch.equal(later.nodes["child"].data["x"], graph.nodes["child"].data["x"][rows])
+
+
+def test_later_values_are_measured_by_what_was_kept() -> None:
+    goods = pd.DataFrame({"price": [1.0, 3.0], "unit": ["kg", "l"], "sold": [True, False]})
+    graph, names = from_tables({"goods": goods})
+    dearer = goods.assign(price=goods["price"] * 10, unit=["l", "m"], sold=[None, True])
+    later, again = from_tables({"goods": dearer}, encodings=names.encodings)
+    assert again["goods"] == ["price", "unit=kg", "unit=l", "sold=False", "sold=True"]
+    assert graph.nodes["goods"].data["x"].tolist() == [[-1, 1, 0, 0, 1], [1, 0, 1, 1, 0]]
+    assert later.nodes["goods"].data["x"].tolist() == [[8, 0, 1, 0, 0], [28, 0, 0, 0, 1]]
+    data = Dataset("goods", graph, feature_names=names)
+    assert data.names_of_features() == {"goods": tuple(names["goods"])}
+
+
+@pytest.mark.parametrize(
+    ("change", "options", "words"),
+    [
+        (lambda t: t | {"b": t["a"]}, {}, "encodings lack the table 'b'"),
+        (lambda t: {}, {}, "encodings have, but the tables lack, the table 'a'"),
+        (lambda t: {"a": t["a"].assign(z=1)}, {}, "encodings lack the column of table 'a' 'z'"),
+        (lambda t: {"a": t["a"][["x"]]}, {}, "encodings have, but the tables lack, the column of table 'a' 'w'"),
+        (lambda t: {"a": t["a"].assign(x="one")}, {}, "column 'x' of table 'a' holds string values such as str 'one'"),
+        (lambda t: {"a": t["a"].assign(w=5)}, {"text": None}, "column 'w' of table 'a' holds integer values"),
+        (lambda t: t, {"text": None}, "was encoded by text=, a function that encodings do not hold: give it again"),
+        (lambda t: t, {"cut": 3}, "leave one of the two out"),
+    ],
+    ids=range(8),
+)  # fmt: skip
+def test_tables_that_encodings_do_not_fit_are_refused(change: Any, options: Any, words: str) -> None:
+    tables = {"a": pd.DataFrame({"x": [1, 2], "w": ["p", "q"]})}
+    text = {"text": lambda words: np.ones((len(words), 2))}
+    _, names = from_tables(tables, categories=1, **text)
+    with pytest.raises((ValueError, TypeError), match=words):
+        from_tables(change(tables), encodings=names.encodings, **(text | options))

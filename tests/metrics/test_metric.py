@@ -39,6 +39,15 @@ def test_metrics_of_classes(classes: int, rows: int, seed: int) -> None:
     assert found == pytest.approx(wanted, rel=1e-12)
 
 
+def test_the_only_class_is_always_right() -> None:
+    scores, classes = torch.tensor([[-1.0], [2.0], [0.0]]), torch.zeros(3, dtype=torch.int64)
+    for name in ("accuracy", "f1_micro", "f1_macro"):
+        metric = metrics.named(name, task="classification")
+        assert metric(scores, classes) == 1
+        with pytest.raises(ValueError, match=r"targets\[0\] is 1, but there are scores of classes 0 to 0"):
+            metric(scores, classes + 1)
+
+
 @settings(max_examples=30, deadline=None)
 @given(
     st.integers(1, 12),

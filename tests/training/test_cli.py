@@ -158,7 +158,7 @@ def test_a_file_of_settings(data: Path, tmp_path: Path, cli: Cli) -> None:
     again = ["train", "--config", str(first / "run.toml"), "--output"]
     assert status([*again, str(second)]) == 0
     assert untimed(first) == untimed(second)
-    assert status([*again, str(second), "--seed", "9"]) == 0
+    assert status([*again, str(second), "--seed", "9", "--overwrite"]) == 0
     assert json.loads((second / "result.json").read_text())["settings"]["seed"] == 9
     (first / "run.toml").write_text("epochs = 1\n[link]\nmargin = 3\nloss = 'margin'\n")
     links = ["--task=link", "--model=none", "--embedding=4", "--inputs=embedding", "--link-loss=logistic"]
@@ -167,7 +167,7 @@ def test_a_file_of_settings(data: Path, tmp_path: Path, cli: Cli) -> None:
     )
     (first / "run.toml").write_text("epochs = 1\n[run]\ntask = 'link'\n[link]\nmargin = 3\nloss = 'margin'\n")
     assert f"not read by this run, and left out of {first / 'run.toml'}: margin" in cli(
-        "train", data, *again[1:], second, *links
+        "train", data, *again[1:], second, *links, "--overwrite"
     )
     (first / "run.toml").write_text("hiden = 3")
     assert "run.toml: there is no setting 'hiden' (= 3); did you mean hidden?" in cli.failure(*again, second)
@@ -211,7 +211,7 @@ def test_an_earlier_run_is_replaced_and_the_command_says_so(data: Path, tmp_path
     lines = cli.train(data, output).splitlines()
     assert says not in lines
     assert lines.count(f"files of {data} that are not read: extra.npy") == 1
-    assert cli.train(data, output, "--no-plot", "--seed", "5").splitlines().count(says) == 1
+    assert cli.train(data, output, "--no-plot", "--seed", "5", "--overwrite").splitlines().count(says) == 1
     assert sorted(path.name for path in output.iterdir()) == [name for name in FILES if "png" not in name]
     assert json.loads((output / "result.json").read_text())["settings"]["seed"] == 5
 
@@ -243,7 +243,7 @@ def test_a_bar_on_a_terminal_only(
     assert "\r" not in capsys.readouterr().out
     pipe = io.StringIO()
     monkeypatch.setattr(sys, "stderr", pipe)
-    assert train(data, tmp_path / "out") == 0
+    assert train(data, tmp_path / "out", "--overwrite") == 0
     assert pipe.getvalue() == ""
 
 

@@ -251,7 +251,7 @@ def test_events_of_epochs(place: Path, tmp_path: Path, monkeypatch: pytest.Monke
         *((name, epoch) for epoch in (1, 2) for name in names), ("closed", 0),
     ]  # fmt: skip
     assert len(list(out.glob(EVENTS))) == 2
-    assert train(place / "two", out, "--no-plot") == 0  # a new run: the events of the old one go
+    assert train(place / "two", out, "--no-plot", "--overwrite") == 0  # a new run: the events of the old one go
     assert len(list(out.glob(EVENTS))) == 1
 
 
@@ -315,6 +315,31 @@ def test_compare_shows_what_differs(place: Path, tmp_path: Path, cli: Cli) -> No
         assert edges == f"{sum(drawn) / 1e6:.3g}M"
     assert wrote == f"wrote {picture}"
     assert picture.read_bytes().startswith(b"\x89PNG")
+
+
+def test_compare_shows_numbers_of_processes(place: Path, tmp_path: Path, cli: Cli) -> None:
+    other = shutil.copytree(place / "sage", tmp_path / "other")
+    result = json.loads((other / "result.json").read_text())
+    (other / "result.json").write_text(json.dumps({**result, "processes": 2}))
+    header, first, second = (line.split() for line in cli("compare", place / "sage", other).splitlines())
+    assert (header[-1], first[-1], second[-1]) == ("processes", "1", "2")
+
+
+def test_a_finished_run_is_replaced_only_when_told(
+    place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cli: Cli
+) -> None:
+    run = shutil.copytree(place / "sage", tmp_path / "run")
+    files = {path.name: path.read_bytes() for path in run.iterdir()}
+    small = [place / "two", "--fanouts", "3", "--hidden", "4", "--epochs", "1", "--no-plot"]
+    words = f"{run} has a finished run; give --overwrite to replace it, or choose another folder"
+    assert words in cli.failure("train", *small, "--output", run)
+    assert {path.name: path.read_bytes() for path in run.iterdir()} == files
+    assert f"replaces the earlier run in {run}" in cli("train", *small, "--output", run, "--overwrite")
+    (run / "result.json").unlink()  # as one that was cut off
+    assert f"replaces the earlier run in {run}" in cli("train", *small, "--output", run)
+    monkeypatch.chdir(tmp_path)
+    for line in ("run runs/latest", "replaces the earlier run in runs/latest"):
+        assert line in cli("train", *small)
 
 
 def test_compare_names_data_sets_that_differ(place: Path, tmp_path: Path, cli: Cli) -> None:

@@ -65,11 +65,11 @@ def test_a_link_to_a_file_is_that_file(run: Path, cli: Cli) -> None:
 def test_a_new_run_replaces_links_and_refuses_folders(place: Path, run: Path, cli: Cli) -> None:
     (run / "log.csv").unlink()
     (run / "log.csv").symlink_to("nowhere")
-    cli.train(place / "two", run, "--no-plot")
+    cli.train(place / "two", run, "--no-plot", "--overwrite")
     assert len(read_log(run / "log.csv", "accuracy")) == 2
     (run / "state.safetensors").unlink()
     (run / "state.safetensors").mkdir()
-    shown = cli.failure("train", place / "two", "--fanouts", "3", "3", "--hidden", "8", "--output", run)
+    shown = cli.failure("train", place / "two", "--fanouts", "3", "3", "--hidden", "8", "--output", run, "--overwrite")
     assert "state.safetensors must be a file, but it is a folder" in shown
 
 
@@ -122,7 +122,7 @@ def test_compare_refuses_a_damaged_result(change: dict[str, object], run: Path, 
 
 def test_drafts_of_a_killed_process_go(run: Path, cli: Cli) -> None:
     data = tomllib.loads((run / "run.toml").read_text())["data"]
-    small = ["--fanouts", "3", "--hidden", "4", "--epochs", "1", "--output", run]
+    small = ["--fanouts", "3", "--hidden", "4", "--epochs", "1", "--output", run, "--overwrite"]
     for command in (["--resume", run], [data, *small]):
         (run / ".unfinished-abc").mkdir()
         (run / ".unfinished-abc" / "log.csv").touch()

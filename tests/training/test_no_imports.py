@@ -19,7 +19,7 @@ from _support.training_tools import FAST, planted
 from nodeflow import storage
 from nodeflow.building import build_graph
 from nodeflow.datasets import read_edge_list, read_folder
-from nodeflow.training import Checkpoints, Settings, Trainer, load_model, open_trainer, save
+from nodeflow.training import Checkpoints, Settings, Trainer, load_model, open_finished, open_trainer, save
 from nodeflow.training._folder import Run
 
 NAME = "module_that_a_file_names:make"
@@ -65,6 +65,7 @@ def test_a_command_imports_what_its_words_name_alone(command: list[str], run: Pa
 
 CALLS: dict[str, Callable[..., object]] = {
     "load_model": lambda run, **options: load_model(run / "checkpoint.safetensors", **options),
+    "open_finished": open_finished,
     "open_trainer": open_trainer,
 }
 

@@ -113,4 +113,6 @@ def test_the_command_says_so_and_writes_what_it_took(tmp_path: Path, cli: Cli) -
     assert settings.chosen.items() >= {**FEW.core, "n3": 0.01, "epochs": 2}.items()
     assert "settings that were left open" not in cli("train", "--resume", tmp_path / "run")
     assert "mrr" in cli("evaluate", tmp_path / "run")
-    assert "settings that were left open" not in cli("train", tmp_path / "data", *words, "--model", "sage")
+    assert "settings that were left open" not in cli(
+        "train", tmp_path / "data", *words, "--model", "sage", "--overwrite"
+    )

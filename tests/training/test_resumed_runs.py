@@ -255,14 +255,31 @@ def test_fifty_kills_at_random_moments_change_nothing(data: Path, tmp_path: Path
         assert (cut / "checkpoint.safetensors").read_bytes() == wanted
 
 
+def test_a_state_that_is_gone_is_said(data: Path, tmp_path: Path, cli: Cli) -> None:
+    run = tmp_path / "run"
+    cli.train(data, run, "--no-plot", "--checkpoint-every", "2")
+    (run / STATE).unlink()
+    files = {path.name: path.read_bytes() for path in run.iterdir()}
+    words = f"{run / STATE} is gone, which the run had saved: 2 epochs are in log.csv"
+    assert words in cli.failure("train", "--resume", run)
+    with pytest.raises(FileNotFoundError, match="is gone, which the run had saved"):
+        open_trainer(run)
+    assert {path.name: path.read_bytes() for path in run.iterdir()} == files
+    # in the first epoch none was saved
+    log = (run / "log.csv").read_text().splitlines(keepends=True)
+    (run / "log.csv").write_text("".join(log[:2]) + "2,0.")
+    assert open_trainer(run).epoch == 0
+    again = ["--config", run / "run.toml", "--output", run, "--overwrite"]
+    cli("train", *again)
+    assert (run / "checkpoint.safetensors").read_bytes() == files["checkpoint.safetensors"]
+
+
 def test_open_trainer(data: Path, tmp_path: Path) -> None:
     output = tmp_path / "out"
     assert status(["train", str(data), *LONG, "--output", str(output)]) == 0
     trainer = open_trainer(output)
     assert trainer.is_finished
     assert isinstance(trainer.result(), Result)
-    (output / STATE).unlink()
-    assert open_trainer(str(output)).epoch == 0
     (output / STATE).write_bytes(b"half")
     with pytest.raises(ValueError, match=r"state\.safetensors is damaged"):
         open_trainer(output)

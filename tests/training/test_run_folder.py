@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import re
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -61,6 +62,7 @@ def test_the_files_of_a_run(result: Result, tmp_path: Path) -> None:
         "best_val_score": max(record.score for record in result.records),
         "scores": result.scores,
         "fingerprint": result.fingerprint,
+        "identity": result.identity,
     }
     versions = {"nodeflow": nodeflow.__version__, "torch": str(torch.__version__)}
     settings = {**FAST.by_name(read=True), "fanouts": [4, 4]}
@@ -73,7 +75,14 @@ def test_the_files_of_a_run(result: Result, tmp_path: Path) -> None:
         "model": {"in_features": 3, "out_features": 3, "weighted": False, "history": False},
     }
     network["model"] |= {"num_relations": 0, "edge_type": "", "schema": None}
-    assert metadata == {**expected, "settings": settings, "network": network, "versions": versions}
+    names = {
+        "classes": None,
+        "features": {"node": None},
+        "categories": {},
+        "schema": result.task.graph.schema.to_json(),
+    }
+    further = {"settings": settings, "network": network, "versions": versions, "names": names}
+    assert metadata == {**expected, **further}
     with written[1].open(newline="") as file:
         rows = list(csv.DictReader(file))
     for row, record in zip(rows, result.records, strict=True):
@@ -281,6 +290,32 @@ def test_the_checkpoint_of_another_run_is_refused(place: Path, tmp_path: Path, c
     assert "checkpoint.safetensors does not say of which run it is" in cli.failure("evaluate", tmp_path / "one")
     (tmp_path / "one" / "checkpoint.safetensors").write_bytes(own)
     cli("evaluate", tmp_path / "one")
+
+
+def test_files_of_a_run_on_other_data_or_of_other_length_are_refused(place: Path, tmp_path: Path, cli: Cli) -> None:
+    """With the same settings and shapes; --data, which allows other data, does not allow another run."""
+    kinds = []
+    for turn in (0, 1):
+        folder = shutil.copytree(place / "two", tmp_path / f"two{turn}")
+        with np.load(place / "two" / "edges.npz") as file:
+            kind = np.arange(len(file["src"])) % 3
+            np.savez(folder / "edges.npz", kind=np.roll(kind, turn), **file)
+        kinds.append(folder)
+    runs = {"one": (kinds[0], "2"), "data": (kinds[1], "2"), "long": (kinds[0], "5")}
+    for name, (data, epochs) in runs.items():
+        options = ["--no-plot", "--model", "rgcn", "--epochs", epochs, "--batch-size", "60"]
+        cli.train(data, tmp_path / name, *options)
+    own = {name: (tmp_path / "one" / name).read_bytes() for name in ("checkpoint.safetensors", "state.safetensors")}
+    for other, words in {"data": "is of another run than run.toml", "long": "are of two runs"}.items():
+        shutil.copy(tmp_path / other / "checkpoint.safetensors", tmp_path / "one")
+        for command in (["evaluate"], ["evaluate", "--data", kinds[0]], ["predict", "--output", tmp_path / "o.csv"]):
+            assert words in cli.failure(*command, tmp_path / "one")
+    shutil.copy(tmp_path / "data" / "state.safetensors", tmp_path / "one")
+    assert "is the state of another run than that of its folder" in cli.failure("train", "--resume", tmp_path / "one")
+    for name, contents in own.items():
+        (tmp_path / "one" / name).write_bytes(contents)
+    cli("evaluate", tmp_path / "one")
+    cli("train", "--resume", tmp_path / "one")
 
 
 def test_a_model_is_measured_on_the_data_that_it_was_trained_on(data: Path, tmp_path: Path, cli: Cli) -> None:

@@ -114,7 +114,9 @@ def check_close(one: Path, other: Path) -> None:
 def test_two_processes_make_the_run_of_one_and_print_it_once(place: Path) -> None:
     code, output, errors = torchrun(place, "whole", *SAME, "--batch-size", "10", "--output", "two")
     assert (code, errors) == (0, "")
-    assert [output.count(word) for word in ("test accuracy", "2 processes share every step: 10 seeds each")] == [1, 1]
+    assert [
+        output.count(word) for word in ("test accuracy", "2 processes share every step: 10 seeds each, 20 in all")
+    ] == [1, 1]
     files = {path.name for path in (place / "two").iterdir() if not path.name.startswith("events")}
     assert files == {"checkpoint.safetensors", "log.csv", "result.json", "run.toml", "state.safetensors", "trace.csv"}
     check_close(place / "two", alone(place, "one", *SAME, "--batch-size", "20"))

@@ -1,0 +1,119 @@
+"""The trainer of a finished run, for its own data or for others, whose numbers are brought into those of the run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from nodeflow._base.calls import checked
+from nodeflow._base.files import is_file
+from nodeflow.datasets import Dataset
+from nodeflow.training._checkpoints import load_weights, read_tensors
+from nodeflow.training._data import learned_part
+from nodeflow.training._folder import CHECKPOINT, RESULT, Run, check_checkpoint, read_result
+from nodeflow.training._graph import stays_in_file, with_columns
+from nodeflow.training._names import NODES, Names
+from nodeflow.training._trainer import Trainer
+
+
+@checked
+def open_finished(
+    folder: Path | str, dataset: Dataset | None = None, *, model: str | None = None, device: str | None = None
+) -> Trainer:
+    """Return a trainer with the weights of the best epoch of a finished run, as ``nodeflow predict`` takes it.
+
+    Args:
+        folder: that of the run, with the ``run.toml`` of the command.
+        dataset: other data; None: those of the run. Columns, classes, categories of edges, node types, relations, and
+            nodes with a learned row are found by their names; where they have none, their numbers are their names.
+        model: for a model "module:factory", the same name as in ``run.toml``, see ``open_trainer``.
+        device: where the model computes; None: that of the run.
+
+    Its ``task.dataset`` has the numbers and names of the run. Raises FileNotFoundError where there is no finished run,
+    ValueError for damaged files, files of two runs, data of the run that have changed, a name that only the model or
+    only the data have, and a checkpoint of a version that kept no names with other data.
+
+    >>> open_finished("nowhere")
+    Traceback (most recent call last):
+    FileNotFoundError: nowhere is no folder of a run: it has no run.toml; a run that was cut off before ...
+    """
+    return finished(Path(folder), dataset, model, device)[0]
+
+
+def finished(
+    folder: Path, given: Dataset | None, model: str | None = None, device: str | None = None
+) -> tuple[Trainer, Dataset]:
+    """Return what ``open_finished`` returns, and the data set without placeholders for what its trainer needs."""
+    run = Run.read(folder, model).shared_by(1)
+    if not is_file(folder / CHECKPOINT):
+        raise FileNotFoundError(f"the run in {folder} is not finished: nodeflow train --resume {folder}")
+    if run.is_of_parts and given is None:
+        raise ValueError(
+            f"the run in {folder} trained on parts of a graph: give the data set that they were cut from, with --data"
+        )
+    facts, weights = read_tensors(folder / CHECKPOINT)
+    check_checkpoint(folder / CHECKPOINT, facts, run)
+    if is_file(folder / RESULT):
+        result = read_result(folder)
+        if any(facts.get(name) != result.get(name) for name in ("identity", "best_epoch", "scores")):
+            raise ValueError(f"{folder / CHECKPOINT} and {RESULT} beside it are of two runs: put its own files back")
+    names = Names.from_json(facts["names"], weights) if "names" in facts else None
+    weights.pop(NODES, None)
+    part = facts["task"], run.settings.run.target
+    dataset = run.dataset() if given is None else learned_part(given, *part)
+    dataset = dataset if names is None else names.align(dataset)
+    storage = run.settings.storage.kind if stays_in_file(dataset.graph) else "memory"
+    settings = run.settings.replace(
+        task=facts["task"],
+        device=device or run.settings.compute.device,
+        storage="file" if storage == "partitions" else storage,
+        # these only training reads
+        partitions="",
+        share="even",
+    )
+    as_trained = given is None or facts["task"] == "link"
+    trainer = Trainer(dataset if as_trained else _for_outputs(dataset, facts), settings)
+    # with a partition buffer, the fingerprint has the cut of the graph in it
+    same = given is None and run.settings.storage.kind != "partitions"
+    differs = facts.get("fingerprint", trainer.fingerprint if same else "") != trainer.fingerprint
+    if differs and given is not None and names is None:
+        raise ValueError(
+            f"{folder / CHECKPOINT} is of a version that kept no names of columns, classes and nodes, so it is "
+            f"measured on its own data alone, which data set {dataset.name!r} is not: train the model again"
+        )
+    if differs and same:
+        raise ValueError(
+            f"{folder / CHECKPOINT} was not trained on data set {dataset.name!r} as {run.data} has it now; if it is "
+            f"meant to be measured on that, give --data {run.data}"
+        )
+    if names is not None:
+        for key, node_type in trainer.task.inputs.rows_of_nodes().items():
+            weights[f"inputs.{key}"] = weights[f"inputs.{key}"][names.rows(dataset, node_type)]
+    try:
+        load_weights(trainer.network, weights)
+    except ValueError as error:
+        raise ValueError(f"{folder / CHECKPOINT}: {error}") from error
+    except RuntimeError as error:
+        reason = str(error).splitlines()[-1].strip()  # of one of its tensors
+        raise ValueError(f"the model in {folder} does not fit data set {dataset.name!r}: {reason}") from error
+    return trainer, dataset
+
+
+def _for_outputs(dataset: Dataset, facts: Mapping[str, Any]) -> Dataset:
+    """Return a data set for evaluation only, with placeholders for missing labels and training nodes."""
+    width = (facts["network"]["model"] or {}).get("out_features", dataset.num_classes)
+    graph, train = dataset.graph, dataset.train
+    if "label" not in graph.ndata:
+        one_each = facts["task"] == "classification"
+        label = torch.zeros(graph.num_nodes, dtype=torch.int64) if one_each else torch.zeros(graph.num_nodes, width)
+        graph = with_columns(graph, {"label": label})
+    if len(train) == 0:
+        train = next((nodes for nodes in dataset.splits.values() if len(nodes)), dataset.target_ids)[:1]
+    result = replace(dataset, graph=graph, num_classes=max(dataset.num_classes, width))
+    # the node may be in another part too, which a data set refuses; nothing trains on it
+    object.__setattr__(result, "train", train)
+    return result

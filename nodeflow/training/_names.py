@@ -1,0 +1,224 @@
+"""The names behind the numbers that a model has learned with, and other data in that numbering."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from hashlib import blake2b
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from nodeflow._base.checks import Ints, first_true
+from nodeflow._rows.rows import is_sparse, whole_column
+from nodeflow._schema.schema import Schema
+from nodeflow.datasets import Dataset, features_of
+from nodeflow.training._graph import Words, with_columns
+
+NODES = "node_names"
+"""The tensor with the hashes of nodes in a file of weights."""
+_NONE = torch.zeros(0, dtype=torch.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class Names:
+    """What a model knows by number, by name: the same words may have other numbers in data that are read again.
+
+    Names are None where numbers are names of their own, as in arrays. Then, and only then, numbers are compared.
+
+    Args:
+        classes: those of labels; empty where no labels are learned.
+        features: by node type, the names of the columns that the model reads.
+        categories: by edge column that the model reads, the names of its numbers.
+        schema: the node types and relations along which messages go; None before the graph of messages is known.
+        nodes: a hash of the name of each node, int64 ``[num_nodes]``, see ``hashes_of``; empty where the ids are the
+            names, or the model has no rows of nodes.
+    """
+
+    classes: Words
+    features: dict[str, Words]
+    categories: dict[str, Words]
+    schema: Schema | None = None
+    nodes: Tensor = field(default=_NONE, repr=False)
+
+    @classmethod
+    def of(cls, dataset: Dataset) -> Names:
+        """Return the names of a data set, without those of its nodes."""
+        if isinstance(dataset, NamedDataset) and dataset.names is not None:
+            return dataset.names
+        columns = dataset.names_of_features()
+        features = {name: _listed(columns.get(name)) for name in features_of(dataset.graph)}
+        categories = {name: _listed(dataset.category_names.get(name)) for name in dataset.graph.edata}
+        return cls(_listed(dataset.class_names), features, categories)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return all but ``nodes`` as values of JSON."""
+        schema = self.schema and self.schema.to_json()
+        return {"classes": self.classes, "features": self.features, "categories": self.categories, "schema": schema}
+
+    def tensors(self) -> dict[str, Tensor]:
+        """Return ``nodes`` by its name in a file, unless it is empty."""
+        return {NODES: self.nodes} if len(self.nodes) else {}
+
+    @classmethod
+    def from_json(cls, words: Mapping[str, Any], tensors: Mapping[str, Tensor] = MappingProxyType({})) -> Names:
+        """Return what ``to_json`` and ``tensors`` gave; raises TypeError, ValueError or KeyError for something else."""
+        schema = words["schema"] and Schema.from_json(words["schema"])
+        return cls(**{**words, "schema": schema}, nodes=tensors.get(NODES, _NONE))
+
+    def with_nodes(self, dataset: Dataset) -> Names:
+        """Return these names with those of the nodes."""
+        if len(self.nodes) or dataset.node_names is None:
+            return self
+        return replace(self, nodes=torch.from_numpy(hashes_of(dataset.node_names)))
+
+    def align(self, dataset: Dataset) -> NamedDataset:
+        """Return a data set in the numbering of the model: its columns, its classes, and the numbers of categories.
+
+        Raises ValueError for what the model reads and the data lack, for names that it does not know, and where only
+        one of the two has names.
+        """
+        given, graph, where = Names.of(dataset), with_columns(dataset.graph, {}), f"data set {dataset.name!r}"
+        for what, needed, present in (
+            ("features of", self.features, given.features),
+            ("edge column", self.categories, graph.edata),
+        ):
+            for name in needed.keys() - present.keys():
+                raise ValueError(f"{where} has no {what} {name!r}, which the model reads")
+        for name, known in self.features.items():
+            order = _order(known, given.features[name], f"feature of {name!r} in {where}")
+            if order is not None:
+                data = graph.nodes[name].data
+                column = "feat" if "feat" in data else "x"
+                data[column] = _chosen(whole_column(data[column]), order)
+        for name, known in self.categories.items():
+            codes = graph.edata[name]
+            graph.edata[name] = _renumbered(codes, known, given.categories[name], f"edge column {name!r} in {where}")
+        changed = {field.name: getattr(dataset, field.name) for field in fields(Dataset)} | {"graph": graph}
+        if self.classes != []:
+            classes = self.classes and tuple(self.classes)
+            changed |= {"class_names": classes, "num_classes": len(self.classes or ()) or dataset.num_classes}
+            if "label" in graph.ndata:
+                graph.ndata["label"] = _labels(graph.ndata["label"], self.classes, given.classes, f"label in {where}")
+        changed["feature_names"] = _known(self.features) or None
+        changed["category_names"] = {**dataset.category_names, **_known(self.categories)}
+        return NamedDataset(**changed, names=self)
+
+    def ordered(self, schema: Schema) -> Schema:
+        """Return a schema with its types and relations in the order of the model; ValueError where others are there."""
+        known = self.schema
+        if known is None or not (known.has_several or schema.has_several):
+            return schema
+        _order([*known.nodes], [*schema.nodes], "node type of the data")
+        _order([*known.relations], [*schema.relations], "relation of the data")
+        nodes = {name: len(schema.nodes[name]) for name in known.nodes}
+        return Schema(nodes, {name: len(schema.relations[name]) for name in known.relations})
+
+    def rows(self, dataset: Dataset, node_type: str) -> Tensor:
+        """Return the number of the learned row of each node of a type, "" for the only one, int64 ``[nodes]``.
+
+        Raises ValueError for a node without a row, and where names are not enough to find it.
+        """
+        assert self.schema is not None
+        known, ids = (
+            schema.nodes[node_type] if node_type else range(schema.num_nodes)
+            for schema in (self.schema, dataset.graph.schema)
+        )
+        names = dataset.node_names
+        own: Sequence[Any] = range(len(ids)) if names is None else names[ids.start : ids.stop]
+        hashes = self.nodes.numpy()[known.start : known.stop] if len(self.nodes) else hashes_of(range(len(known)))
+        wanted = hashes_of(own)
+        if np.array_equal(hashes, wanted):  # also where nodes share a name
+            return torch.arange(len(ids))
+        sorted_hashes, row = np.unique(hashes, return_index=True)
+        if len(row) < len(hashes):
+            raise ValueError("nodes of the model share a name, so their learned rows cannot be found by name")
+        if (at := first_true(~np.isin(wanted, sorted_hashes))) is not None:
+            raise ValueError(
+                f"the model has learned a row for every node of its own data, and none for node {own[at]!r} of data "
+                f"set {dataset.name!r}; a model of features alone takes new nodes"
+            )
+        return torch.from_numpy(row[np.searchsorted(sorted_hashes, wanted)])
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class NamedDataset(Dataset):
+    """A data set with the names that another one gave its numbers: that of a model, or one that was cut into parts."""
+
+    names: Names | None = None
+
+
+def hashes_of(names: Iterable[object]) -> Ints:
+    """Return a 64-bit hash of each name, int64; ids that are names are words, as in files."""
+    digests = (blake2b(str(name).encode("utf-8", "surrogatepass"), digest_size=8).digest() for name in names)
+    return np.frombuffer(b"".join(digests), "<i8").astype(np.int64)
+
+
+def _listed(names: Iterable[str] | None) -> Words:
+    return None if names is None else [*names]
+
+
+def _known(names: Mapping[str, Words]) -> dict[str, tuple[str, ...]]:
+    """Return those that are there, as a data set has them."""
+    return {name: tuple(words) for name, words in names.items() if words is not None}
+
+
+def _places(known: Any, given: Any, what: str) -> list[int] | None:
+    """Return the number that the model knows each name of the data by, -1 for none; None where all have their own."""
+    if known == given:
+        return None
+    if known is None or given is None:
+        model, data = ("numbers", "names") if known is None else ("names", "numbers")
+        raise ValueError(f"{what} has {data}, and the model knows {model}: give the data {model} too")
+    for names in (known, given):
+        if len({*names}) < len(names):
+            twice = next(name for name in names if names.count(name) > 1)
+            raise ValueError(f"{what}: {twice!r} is there twice, so it cannot be matched by name")
+    number = {name: at for at, name in enumerate(known)}
+    return [number.get(name, -1) for name in given]
+
+
+def _order(known: Any, given: Any, what: str) -> list[int] | None:
+    """Return where the data have each name of the model, None for the same order; ValueError for other names."""
+    if (places := _places(known, given, what)) is None:
+        return None
+    if missing := {*known} - {*given}:
+        first = next(name for name in known if name in missing)
+        raise ValueError(f"{what}: the model reads {first!r}, which is missing")
+    if -1 in places:
+        raise ValueError(f"{what}: the model knows no {given[places.index(-1)]!r}; leave it out")
+    order: list[int] = np.argsort(places).tolist()
+    return order
+
+
+def _renumbered(numbers: Any, known: Words, given: Words, what: str) -> Any:
+    """Return numbers of the names of the data as those of the model; negative ones, of none, stay."""
+    if (places := _places(known, given, what)) is None:
+        return numbers
+    old = whole_column(numbers).long()
+    new = torch.where(old < 0, old, torch.tensor([*places, -1])[old.clamp(min=-1)])
+    if (at := first_true(((new < 0) & (old >= 0)).numpy())) is not None:
+        raise ValueError(f"{what}: the model knows no {(given or ())[int(old[at])]!r}; leave it out")
+    return new
+
+
+def _labels(label: Tensor, known: Words, given: Words, what: str) -> Tensor:
+    """Return labels as classes of the model: numbers, or a column per class."""
+    if label.ndim == 1 or given == known:
+        return label if label.is_floating_point() else _renumbered(label, known, given, what)
+    node, column = label.nonzero(as_tuple=True)
+    columns = label.new_zeros(len(label), len(known or ()))
+    columns[node, _renumbered(column, known, given, what)] = label[node, column]
+    return columns
+
+
+def _chosen(x: Tensor, order: Sequence[int]) -> Tensor:
+    """Return columns of a matrix, dense or sparse CSR."""
+    columns = torch.tensor(order)
+    if not is_sparse(x):
+        return x[:, columns]
+    chosen: Tensor = x.to_sparse_coo().index_select(1, columns)
+    return chosen.coalesce().to_sparse_csr()
