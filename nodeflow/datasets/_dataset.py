@@ -242,7 +242,21 @@ class Dataset:
         if (part := self.graph.edata.get("split")) is not None:
             sizes = (f"{name} {int((part == at).sum()):,}" for at, name in enumerate(self.splits))
             rows["edge split"] = ", ".join(sizes)
+            if leaks := self._leaks(torch.as_tensor(part)):
+                rows["held out"] = leaks
         return rows
+
+    def _leaks(self, part: Tensor) -> str:
+        """Say how many held-out edges are training edges too, and how many nodes only held-out edges have."""
+        src, dst = self.graph.edges()
+        triples = torch.stack([src, torch.as_tensor(self.graph.edata.get("relation", src)).long(), dst], 1)
+        _, same = torch.unique(triples, dim=0, return_inverse=True)
+        is_training = part == 0
+        repeats = int(torch.isin(same[~is_training], same[is_training]).sum())
+        trained, others = (torch.unique(triples[rows][:, ::2]) for rows in (is_training, ~is_training))
+        unseen = int((~torch.isin(others, trained)).sum())
+        words = [f"{repeats:,} are edges of train too"] * (repeats > 0)
+        return ", ".join([*words, *[f"{unseen:,} nodes have no edge of train"] * (unseen > 0)])
 
     def _class_row(self) -> str:
         labels = self.graph.ndata.get("label")

@@ -12,7 +12,8 @@ from nodeflow._base.checks import as_count
 from nodeflow._base.files import is_file
 from nodeflow._base.types import FileLike
 from nodeflow._text.edges import EdgeTable, layout
-from nodeflow._text.table import FAILURES, Table
+from nodeflow._text.matrix_market import read_matrix_market
+from nodeflow._text.table import Table
 from nodeflow.graph import Graph
 
 
@@ -56,21 +57,21 @@ def read_edge_list(
     """
     if num_nodes is not None:
         num_nodes = as_count(num_nodes, "num_nodes")
-    if delimiter is not None and len(delimiter) != 1:
-        raise ValueError(f"delimiter must be one character, or None for a comma or white space, got {delimiter!r}")
+    if delimiter == "":
+        raise ValueError("delimiter must be text such as ',' or '::', or None for a comma or white space, got ''")
     table = Table(Path(path), delimiter, comments or None)
     if not is_file(table.path):
         raise FileNotFoundError(f"there is no file {table.path}; expected a text file with one edge per line")
+    if ".mtx" in table.path.suffixes:
+        size, values = read_matrix_market(table.path)
+        if num_nodes is None:
+            num_nodes = size
+        return Graph.from_edges(values.pop("src"), values.pop("dst"), num_nodes=num_nodes, edata=values)
     table, names, first = layout(table, columns, header)
     if first is None:
         if num_nodes is None:
             raise ValueError(f"{table.path} has no edges; pass num_nodes if the graph is meant to have none")
         return Graph.from_edges([], [], num_nodes=num_nodes)
-    edges = EdgeTable(table, names, first, num_nodes)
-    try:
-        values = edges.load()
-    except FAILURES:  # a wrong row, or one that only the slower reader of pieces takes
-        pieces = [columns for columns, _ in edges.pieces()]
-        values = {name: np.concatenate([columns[name] for columns in pieces]) for name in pieces[0]}
-    src, dst = values.pop("src"), values.pop("dst")
-    return Graph.from_edges(src, dst, num_nodes=num_nodes, edata=values)
+    pieces = [piece for piece, _ in EdgeTable(table, names, first, num_nodes).pieces()]
+    values = {name: np.concatenate([piece[name] for piece in pieces]) for name in pieces[0]}
+    return Graph.from_edges(values.pop("src"), values.pop("dst"), num_nodes=num_nodes, edata=values)

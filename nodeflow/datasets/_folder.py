@@ -18,6 +18,8 @@ from nodeflow._disk.arrays import map_array
 from nodeflow._disk.manifest import MANIFEST
 from nodeflow._disk.texts import map_texts
 from nodeflow._rows.csr import from_scipy
+from nodeflow._rows.rows import fetch_rows
+from nodeflow._text.matrix_market import read_matrix_market
 from nodeflow.datasets._dataset import FACTS, Dataset
 from nodeflow.datasets._files import (
     as_float32,
@@ -37,9 +39,9 @@ from nodeflow.datasets._tables import Edges, Nodes, number_edges, read_edges, re
 from nodeflow.graph import NAMES, SPLIT, Graph, read_manifest
 
 _LAYOUT = (
-    "a folder with adjacency.npz, edges.npz, edges.csv or the triples train.tsv, valid.tsv and test.tsv and, as far as "
-    "there are any, nodes.csv, features.npz, labels.npy or labels.npz, train.npy, val.npy and test.npy; or a graph "
-    "folder, as nodeflow build and Graph.save write it"
+    "a folder with adjacency.npz or .mtx, edges.npz, edges.csv or the triples train.tsv, valid.tsv and test.tsv and, "
+    "as far as there are any, nodes.csv, features.npz, labels.npy or labels.npz, train.npy, val.npy and test.npy; or a "
+    "graph folder, as nodeflow build and Graph.save write it"
 )
 
 
@@ -47,10 +49,14 @@ def _texts(*stems: str, endings: tuple[str, ...] = (".csv", ".tsv")) -> list[str
     return [f"{stem}{ending}{packed}" for stem in stems for ending in endings for packed in ("", ".gz")]
 
 
-_STEMS = {"train": ("train",), "val": ("valid", "val"), "test": ("test",)}
+_STEMS = {"train": ("train", "train2id"), "val": ("valid", "val", "valid2id"), "test": ("test", "test2id")}
 _TRIPLES = {part: _texts(*stems, endings=(".tsv", ".txt", ".csv")) for part, stems in _STEMS.items()}
 _ARRAYS = {"feat": ("features", "feat"), "label": ("labels", "label")}
-_EDGES = ["adjacency.npz", "edges.npz", *_texts("edges"), *_TRIPLES["train"]]
+_EDGES = [
+    *("adjacency.npz", "adjacency.mtx", "adjacency.mtx.gz", "edges.npz"),
+    *_texts("edges"),
+    *_TRIPLES["train"],
+]
 _SPLITS = ["train.npy", "val.npy", "test.npy"]
 
 
@@ -128,6 +134,12 @@ def read_folder(path: FileLike, *, labels: bool = True) -> Dataset:
     edge_file = _one_of(folder, *_EDGES)
     if edge_file is None and is_file(folder / MANIFEST):
         return _read_graph_folder(folder, labels=labels)
+    if edge_file is None:
+        hint = "it looks like one of OGB: read_ogb(folder).save(other) writes one that commands read; "
+        raise FileNotFoundError(
+            f"{folder} has neither adjacency.npz nor edges.npz, edges.csv or train.tsv; "
+            f"{hint * (folder / 'raw').is_dir()}expected {_LAYOUT}"
+        )
     table = _one_of(folder, *_texts("nodes"))
     nodes = None if table is None else read_nodes(table)
     ndata: dict[str, Any] = {}
@@ -136,6 +148,10 @@ def read_folder(path: FileLike, *, labels: bool = True) -> Dataset:
     if nodes is not None:
         sources = {name: nodes.path for name in ("feat", "label") if getattr(nodes, name) is not None}
         ndata = {name: torch.from_numpy(getattr(nodes, name)) for name in sources}
+        if twice := {*nodes.times} & {*_ARRAYS}:
+            raise ValueError(f"{nodes.path}: column {min(twice)!r} holds dates; give it a title such as time")
+        ndata |= {name: torch.from_numpy(column) for name, column in nodes.times.items()}
+        sources |= dict.fromkeys(nodes.times, nodes.path)
         num_classes = nodes.num_classes
     for name, stems in _ARRAYS.items():
         if (file := _one_of(folder, *_arrays(*stems))) is None:
@@ -147,6 +163,9 @@ def read_folder(path: FileLike, *, labels: bool = True) -> Dataset:
             ndata[name], num_classes = _labels(file)
         else:
             ndata[name] = _dense(file) if file.suffix == ".npy" else from_scipy(load_sparse(file))
+        if nodes is not None:  # whose rows are those of other files, in whatever order ids are
+            check_num_rows(ndata[name].shape, str(file), nodes.numbering.num_nodes, "node")
+            ndata[name] = fetch_rows(ndata[name], torch.from_numpy(nodes.rows))
     if labels and "label" not in ndata:
         where = "labels.npy or labels.npz" if nodes is None else f"column label in {nodes.path.name}"
         hint = f"; not read: {', '.join(unread)}" if (unread := _unread(folder)) else ""
@@ -225,24 +244,28 @@ def _dense(path: Path) -> Tensor:
     return torch.from_numpy(array if array.dtype == np.float64 else as_float32(array, str(path)))
 
 
-def _edges(folder: Path, file: Path | None, nodes: Nodes | None, rows_of: str, num_rows: int | None) -> Edges:
+def _edges(folder: Path, file: Path, nodes: Nodes | None, rows_of: str, num_rows: int | None) -> Edges:
     """Return the edges; the number of nodes is ``num_rows`` if known, else taken from the edges."""
-    if file is None:
-        raise FileNotFoundError(
-            f"{folder} has neither adjacency.npz nor edges.npz, edges.csv or train.tsv; expected {_LAYOUT}"
-        )
-    if file.name == "adjacency.npz":
-        return _from_matrix(file)
+    if file.name.startswith("adjacency"):
+        edges = _from_matrix(file)
+        if nodes is None:
+            return edges
+        ids = np.argsort(nodes.rows)  # a row of the matrix is a row of the table
+        check_num_rows((edges.num_nodes,), str(file), len(ids), "node")
+        return edges._replace(src=ids[edges.src], dst=ids[edges.dst])
     if file.name == "edges.npz":
         return _from_arrays(file, num_rows)
     if file.name in _TRIPLES["train"]:
         tables = read_triples([file, *(_one_of(folder, *_TRIPLES[part]) for part in ("val", "test"))])
     else:
-        tables = [read_edges(file)]
+        tables = [read_edges(file, nodes)]
     return number_edges(tables, nodes, rows_of, num_rows)
 
 
 def _from_matrix(path: Path) -> Edges:
+    if path.suffix != ".npz":
+        num_nodes, columns = read_matrix_market(path)
+        return Edges(num_nodes, columns.pop("src"), columns.pop("dst"), columns)
     matrix = load_sparse(path)
     if matrix.shape[0] != matrix.shape[1]:
         raise ValueError(f"{path} must be a square matrix, nodes x nodes, got shape {matrix.shape}")
