@@ -124,12 +124,9 @@ class EdgeTable:
     def _of_words(self, rows: Sequence[Sequence[str]]) -> dict[str, Array]:
         columns = {}
         for name, at in self._kept.items():
-            words = [fields[at] for fields in rows]
-            kind = self._kinds.get(name, NUMBER)
-            if kind == NUMBER:  # a column that began with integers may go on with others
-                self._whole[name] = self._whole[name] and all(map(is_integer, words))
-            values = values_of(kind, words)
-            columns[name] = values.astype(np.float64) if kind == NUMBER and not self._whole[name] else values
+            columns[name] = values_of(self._kinds.get(name, NUMBER), [fields[at] for fields in rows])
+            # a column that began with integers may go on with others
+            self._whole[name] = self._whole[name] and columns[name].dtype == np.int64
         return columns
 
 
@@ -182,7 +179,7 @@ def _wrong_id(field: str, fields: Sequence[str], num_nodes: int | None) -> str:
     below = "" if num_nodes is None else f" and below num_nodes, {num_nodes}"
     hint = "" if any(map(is_number, fields)) else "; if the line names the columns, pass header=True"
     if is_code(field) or not is_number(field):
-        hint += "; building.build_graph(named=True), or read_folder of a folder with edges.csv, take names"
+        hint += "; build_graph(named=True) and read_folder take names"
     return f"must be an integer from 0{below}, got {short(field)}{hint}"
 
 

@@ -102,30 +102,25 @@ def column_of(words: Sequence[str], fault: Fault) -> tuple[Array, tuple[str, ...
     other than their numbers, such as ``007``, are categories, but +1 and -1, where all have a sign, are numbers.
     ``fault`` is called for a number too large to keep, and for a word beside dates that is none.
     """
-    letters = "".join(words)
-    if not letters.strip("-0123456789"):
-        with suppress(ValueError, OverflowError):
-            numbers = list(map(int, words))
-            if list(map(str, numbers)) == list(words):
-                return np.array(numbers, np.int64), None
-    if "_" not in letters:
-        values: Array | None = None
-        with suppress(ValueError):
-            values = np.fromiter(map(float, words), np.float64, len(words))
-        if values is not None and not _holds_codes(words):
-            for row in np.flatnonzero(abs(values) >= 2.0**63).tolist():
-                if not is_kept(words[row]):
-                    raise fault(row, f"{short(words[row])} is beyond 64 bits; write it as a decimal")
-            return values, None
     names, codes = numbered(words)
     kinds = list(map(kind_of, names))
+
+    def fault_at(at: int, why: str) -> ValueError:
+        return fault(int((codes == at).argmax()), f"{short(names[at])} {why}")
+
     if DATE in kinds and set(kinds) != {DATE}:
-        at = next(at for at, kind in enumerate(kinds) if kind != DATE)
         hint = "write all as 2021-03-01 or 2021-03-01T12:00:00Z, or leave the column out"
-        raise fault(int((codes == at).argmax()), f"{short(names[at])} is no date, but the column holds dates; {hint}")
-    if set(kinds) in ({TRUTH}, {DATE}):
-        return values_of(kinds[0], names)[codes], None
-    return codes, tuple(names)
+        at = next(at for at, kind in enumerate(kinds) if kind != DATE)
+        raise fault_at(at, f"is no date, but the column holds dates; {hint}")
+    begins = {name[:1] for name in names}
+    if NAME in kinds or len(set(kinds)) > 1 or ("+" in begins and not begins.isdisjoint("123456789")):
+        return codes, tuple(names)
+    kind = kinds[0] if kinds else NUMBER
+    values = values_of(kind, names)
+    for at in np.flatnonzero(abs(values) >= 2.0**63).tolist() if values.dtype == np.float64 else ():
+        if not is_kept(names[at]):
+            raise fault_at(at, "is beyond 64 bits; write it as a decimal")
+    return values[codes], None
 
 
 def kind_of(word: str) -> str:
@@ -146,13 +141,6 @@ def values_of(kind: str, words: Sequence[str]) -> Array:
     if all(map(is_integer, words)):
         return np.array(list(map(int, words)), np.int64)
     return np.array(list(map(float, words)), np.float64)
-
-
-def _holds_codes(words: Sequence[str]) -> bool:
-    codes = [word for word in words if is_code(word)]
-    # a plus is a part of the number where every number has its sign
-    signed = all(word[0] in "+-" or word == "0" for word in words) and not any(map(_PADDED.fullmatch, codes))
-    return bool(codes) and not signed
 
 
 def _stamp(word: str) -> datetime | None:

@@ -55,18 +55,21 @@ def build_graph(
     position among them. It may be larger than memory.
 
     Args:
-        edges: a file, or several: ``.csv``, ``.tsv`` or ``.txt``, as ``datasets.read_edge_list`` reads them, also
-            packed (``.csv.gz``); ``.parquet``; ``.npy``, integers ``[edges, 2]``, or a pair ``(src.npy, dst.npy)``.
-            Further columns become columns of ``edata``. All files have the same ones.
+        edges: a file, or several: ``.csv``, ``.tsv``, ``.txt``, ``.dat`` or ``.mtx`` (which is held in memory), as
+            ``datasets.read_edge_list`` reads them, also packed (``.csv.gz``); ``.parquet``; ``.npy``, integers
+            ``[edges, 2]``, or a pair ``(src.npy, dst.npy)``. Further columns become columns of ``edata``; timestamps of
+            Parquet are seconds since 1970, words and lists are refused. All files have the same ones.
         folder: where the graph goes; see ``Graph.save``.
         num_nodes: number of nodes; None takes the rows of the node columns, or without any the largest id plus one.
         named: nodes have names, in CSV or TSV (as ``datasets.read_folder`` reads them) or Parquet. They are numbered
-            in the order in which they first occur, and kept in the folder for ``node_names``. While it builds, memory
-            holds all names.
+            in the order in which they first occur, and kept in the folder for ``node_names``. A word is its own name
+            (``007`` and ``7`` are two nodes); bytes in Parquet are UTF-8, and floats that are whole are integers. While
+            it builds, memory holds all names.
         columns: the name of each column of a text or Parquet file, "_" for one to skip, "src" and "dst" among them.
         header: whether the first row of a text file has titles; None: if neither of its first two entries is a number,
-            or with ``named`` if "src" and "dst" are among them.
-        delimiter, comments: of text files whose nodes are numbers; see ``datasets.read_edge_list``.
+            or with ``named`` if usual titles of ends are among them, such as "src" and "dst" or "from" and "to".
+        delimiter, comments: see ``datasets.read_edge_list``. With ``named`` a comment is a line that begins so, with a
+            blank after it; None for ``delimiter`` is a comma in ``.csv``, where quotes count, else a tab.
         ndata, edata: further columns by name: a ``.npy`` file, which is copied piece by piece, or a column as a graph
             takes it.
         split: ids of nodes by part, "train", "val" and "test", for ``datasets.read_folder``: ``.npy`` files or ids.

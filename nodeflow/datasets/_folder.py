@@ -66,17 +66,26 @@ def read_folder(path: FileLike, *, labels: bool = True) -> Dataset:
 
     Text is UTF-8: ``.csv`` with commas, where ``"`` may quote, or ``.tsv`` with tabs, where it is a letter; either may
     be packed (``.csv.gz``). The first row has the titles of the columns; a column whose title begins with ``_`` is left
-    out, and so are rows without entries and blanks around an entry.
+    out, and so are columns without any entry, rows without entries, blanks around an entry, and comments before the
+    first row (lines that begin with # or % and a blank; one that names the ends of edges has the titles).
+
+    A word is its own name: a column is of integers only if every word is what ``str(int(word))`` gives, so ``007``,
+    ``+7`` and ``7`` are three names. ``2`` beside ``2.0`` in a column of nodes of numbers alone is refused.
 
     The edges, one of:
 
-    - ``edges.csv`` (or ``.tsv``): columns ``src`` and ``dst``, else the first two: ids or names of nodes. Every other
-      column becomes an edge column: int64 or float64 from numbers, int64 from words, which are numbered in the order in
-      which they first occur and kept in ``category_names``. A column ``split`` of train, val and test (or 0, 1, 2)
-      becomes int8 numbers 0, 1, 2.
+    - ``edges.csv`` (or ``.tsv``): ids or names of nodes in the columns ``src`` and ``dst``, or ``source`` and
+      ``target``, ``from`` and ``to``, ``head`` and ``tail``, or other usual titles, wherever they stand, else in the
+      first two. Every other column becomes an edge column: int64 or float64 from numbers, bool from True and False,
+      seconds since 1970 from dates in ISO 8601 (int64, or float64 where one is not whole; UTC where no zone is
+      written), int64 from other words, which are numbered in the order in which they first occur and kept in
+      ``category_names``. A column ``split`` of train, val and test (or 0, 1, 2) becomes int8 numbers 0, 1, 2.
     - ``train.tsv``, ``valid.tsv`` (or ``val``) and ``test.tsv`` (or ``.txt``, ``.csv``), the last two optional: triples
-      head, relation, tail of a knowledge graph, without titles; a first row of these three words, in any order, is a
-      row of titles. They become one graph with the edge columns ``relation`` and ``split``.
+      head, relation, tail of a knowledge graph, without titles; a first row of these three words, or of subject,
+      predicate and object, in any order, is a row of titles. A first row with the number of triples alone, as in
+      OpenKE's ``train2id.txt``, says that they are head, tail, relation. They become one graph with the edge columns
+      ``relation`` and ``split``.
+    - ``adjacency.mtx`` (or ``.mtx.gz``): a square sparse matrix in Matrix Market format, as in ``read_edge_list``.
     - ``adjacency.npz``: a square matrix from ``scipy.sparse.save_npz``; entry (i, j) is an edge i -> j. Edge ids follow
       the order in which the entries are stored (row by row in a CSR matrix). If any value is not 1 the values become
       the edge column ``weight``, float32.
@@ -89,8 +98,9 @@ def read_folder(path: FileLike, *, labels: bool = True) -> Dataset:
 
     - ``nodes.csv`` (or ``.tsv``): every node once, its id or name in the first column. A column ``split`` holds train,
       val or test (or 0, 1, 2), or is empty. A column ``label`` holds class names or class numbers, or several of them
-      with ``;`` between, or numbers to predict, at least one of which is not whole; empty or nan is no label. Every
-      other column is a feature, one column of ``feat``, float32.
+      with ``;`` between, or numbers to predict, at least one of which is not whole; empty or nan is no label. A column
+      of dates becomes a node column of its own, in seconds as above. Every other column is a feature, one column of
+      ``feat``, float32.
     - ``features.npz``, a sparse matrix ``[num_nodes, num_features]`` that stays sparse, or ``features.npy``,
       a dense array: node column ``feat``, float32 unless stored as float64.
     - ``labels.npy``, integers ``[num_nodes]``, -1 = no label: node column ``label``, int64, as in the file (numbers
@@ -105,8 +115,11 @@ def read_folder(path: FileLike, *, labels: bool = True) -> Dataset:
     Or a graph folder, as ``Dataset.save``, ``Graph.save`` and ``building.build_graph`` write it: its arrays map the
     files. The labels are the node column ``label``, in the types above.
 
-    The ids, where the edges are text: names are numbered in the order of ``nodes.csv``, whose order the rows of other
-    files follow, else in the order in which they first occur (``src`` before ``dst``), and ``node_names`` keeps them.
+    Beside ``nodes.csv`` the rows of arrays (features, labels, and those of the matrix ``adjacency``) are the rows of
+    that table, in the order in which they stand there; numbers in arrays (``train.npy``, ``edges.npz``) are ids.
+
+    The ids, where the edges are text: names are numbered in the order of ``nodes.csv``, else in the order in which they
+    first occur (``src`` before ``dst``), and ``node_names`` keeps them.
     Integers stay as they stand if all from 0 to the largest occur, or if ``.npy`` or ``.npz`` files have rows for them
     without a ``nodes.csv``; otherwise, such as the ids of a database, they are names too.
 

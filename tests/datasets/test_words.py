@@ -380,6 +380,6 @@ def test_a_folder_of_ogb_says_how_it_is_read(tmp_path: Path) -> None:
 def test_names_that_are_wanted_in_a_list_of_numbers_are_told_the_way(tmp_path: Path) -> None:
     (tmp_path / "e.csv").write_text("ann,bob\ncid,dan\n")
     with pytest.raises(
-        ValueError, match=r"got 'ann'; .*header=True; building\.build_graph\(named=True\), or read_folder"
+        ValueError, match=r"got 'ann'; .*header=True; build_graph\(named=True\) and read_folder take names"
     ):
         read_edge_list(tmp_path / "e.csv")
