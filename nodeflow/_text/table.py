@@ -54,8 +54,9 @@ def rows_of_words(
     """Yield ``(line number from 1, entries)`` of each row that has any.
 
     ``delimiter`` None is a comma in ``.csv``, where quotes count, else a tab, or any white space in a file that begins
-    with the number of its rows. Lines that begin with ``comments`` are left out; None: lines before the first row that
-    begin with # or % and a blank; "": none. One before the first row that names the ends of edges is the row of titles.
+    with the number of its rows. Lines that begin with ``comments`` are left out, and, with "#" or None, those before
+    the first row that begin with # or % and a blank; "": none. One before the first row that names the ends of edges is
+    the row of titles.
     """
     opened = gzip.open if path.suffix == ".gz" else open
     quoted = ".csv" in path.suffixes or delimiter is not None
@@ -87,7 +88,7 @@ def _without_comments(lines: Iterable[str], between: str, comments: str | None) 
     for number, line in enumerate(lines, 1):
         stated = bool(comments) and line.startswith(comments or "")
         mark = comments or "" if stated else ""
-        if comments is None and not begun:
+        if not stated and not begun and comments in (None, "#"):
             mark = line[: len(line) - len(line.lstrip("#%"))]
         words = line[len(mark) :]
         has_blank = words[:1].isspace()

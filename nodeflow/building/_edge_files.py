@@ -205,7 +205,7 @@ def _parquet_column(path: Path, name: str, values: Any, first: int, *, named: bo
     is_missing = np.asarray(values.is_null(nan_is_null=name in ENDS).to_numpy(zero_copy_only=False))
     if (at := first_true(is_missing)) is not None:
         raise ValueError(f"{path}, row {first + at}: column {name!r} has no entry")
-    if array.dtype.kind == "M":
+    if array.dtype.kind == "M" and name not in ENDS:
         array = in_seconds(array)
     if named or (name in ENDS and array.dtype.kind == "f"):
         names = as_names(array, f"{path}: column {name!r}", first)

@@ -228,6 +228,8 @@ def read_triples(files: Sequence[Path | None]) -> list[Words]:
         ends = places_of_ends(first)
         if len(first) == 1 and is_integer(first[0]):
             titles, skip = ["src", "dst", "relation"], 1
+        elif "2id." in file.name:
+            raise ValueError(f"{file}, line 1: expected the number of triples, as OpenKE writes it, got {first}")
         elif len(first) == 3 and ends is not None and plain(first[3 - sum(ends)]) in (*RELATIONS, "type", "label"):
             titles, skip = list(titled_columns(first, str(file))), 1
             titles[3 - sum(ends)] = "relation"

@@ -241,7 +241,11 @@ def test_titles_of_triples(tmp_path: Path, titles: str) -> None:
 
 def test_comments_before_names(tmp_path: Path) -> None:
     file = tmp_path / "e.tsv"
-    for text in ("# FromNodeId\tToNodeId\nann\tbob\n# why\nbob\tcid\n", "ann\tbob\n#\tnote\nbob\tcid\n"):
+    for text in (
+        "% a note\nann\tbob\nbob\tcid\n",
+        "# FromNodeId\tToNodeId\nann\tbob\n# why\nbob\tcid\n",
+        "ann\tbob\n#\tnote\nbob\tcid\n",
+    ):
         file.write_text(text)
         build_graph(file, tmp_path / "g", named=True, **QUIET)
         assert list(node_names(tmp_path / "g") or ()) == ["ann", "bob", "cid"]
@@ -330,6 +334,16 @@ def test_triples_after_their_number_have_the_tail_second(tmp_path: Path, between
     assert (ends(data), data.graph.edata["relation"].tolist()) == ([[0, 1], [1, 2]], [0, 1])
     with pytest.raises(ValueError, match=r"train\.txt, line 1: it says that there are 2 triples, got 1"):
         read(tmp_path, train_txt="\n".join(rows[:-1]))
+
+
+def test_files_of_openke_begin_with_the_number_of_triples(tmp_path: Path) -> None:
+    (tmp_path / "train2id.txt").write_text("2\n0 1 0\n1 2 1\n")
+    (tmp_path / "test2id.txt").write_text("1\n0 2 1\n")
+    data = read_folder(tmp_path, labels=False)
+    assert (ends(data), data.graph.edata["relation"].tolist()) == ([[0, 1, 0], [1, 2, 2]], [0, 1, 1])
+    (tmp_path / "test2id.txt").write_text("0\t2\t1\n")
+    with pytest.raises(ValueError, match=r"test2id\.txt, line 1: expected the number of triples"):
+        read_folder(tmp_path, labels=False)
 
 
 def test_columns_without_any_entry_stop_no_file(tmp_path: Path) -> None:
