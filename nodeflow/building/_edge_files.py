@@ -213,10 +213,9 @@ def _parquet_column(path: Path, name: str, values: Any, first: int, *, named: bo
             return list(map(str, names))
         array = np.array(names)
     if array.dtype.kind not in ("iu" if name in ENDS else "biuf"):
-        what, hint = "numbers or times", "code them as numbers first, or skip it by naming it '_' in columns"
-        if name in ENDS:
-            what, hint = "integers (named=True numbers names)", "cast it, or pass named=True"
-        raise ValueError(f"{path}: column {name!r} must hold {what}, got {values.type}; {hint}")
+        words = f"got {values.type}; code them as numbers first, or skip it by naming it '_' in columns"
+        what = "integers (named=True numbers names)" if name in ENDS else "numbers or times"
+        raise ValueError(f"{path}: column {name!r} must hold {what}, {words}")
     wide = array.dtype.kind == "u" and array.dtype.itemsize > 1  # torch computes little with these
     if array.dtype == np.uint64 and array.size and int(array.max()) > LARGEST:
         raise ValueError(f"{path}: column {name!r} holds {array.max()}, beyond the largest 64-bit signed integer")

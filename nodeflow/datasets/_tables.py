@@ -224,18 +224,22 @@ def read_triples(files: Sequence[Path | None]) -> list[Words]:
         if file is None:
             continue
         first = next((fields for _, fields in rows_of_words(file)), [])
-        titles, skip = ["src", "relation", "dst"], 0
+        titles = ["src", "relation", "dst"]
+        skip = 0
         ends = places_of_ends(first)
-        if len(first) == 1 and is_integer(first[0]):
-            titles, skip = ["src", "dst", "relation"], 1
+        is_counted = len(first) == 1 and is_integer(first[0])
+        if is_counted:
+            titles = ["src", "dst", "relation"]
+            skip = 1
         elif "2id." in file.name:
             raise ValueError(f"{file}, line 1: expected the number of triples, as OpenKE writes it, got {first}")
         elif len(first) == 3 and ends is not None and plain(first[3 - sum(ends)]) in (*RELATIONS, "type", "label"):
-            titles, skip = list(titled_columns(first, str(file))), 1
+            titles = list(titled_columns(first, str(file)))
+            skip = 1
             titles[3 - sum(ends)] = "relation"
         table = read_words(file, titles, skip=skip)
         size = len(table.columns["src"])
-        if len(first) == 1 and skip and size != int(first[0]):
+        if is_counted and size != int(first[0]):
             raise ValueError(f"{file}, line 1: it says that there are {first[0]} triples, got {size}; copy it again")
         tables.append(Words(file, {**table.columns, "split": (str(part),) * size}, skip))
     return tables
@@ -274,13 +278,19 @@ def number_edges(tables: Sequence[Words], nodes: Nodes | None, rows_of: str, num
             columns[title] = np.concatenate([parts(table) for table in tables])
         elif title not in ("src", "dst"):
             column = tuple(chain.from_iterable(table.columns[title] for table in tables))
-            columns[title], names = typed(column, tables)
-            if title == "relation" and names is None and columns[title].dtype != np.int64:
-                category, columns[title] = numbered(column)
-                names = tuple(category)
+            columns[title], names = _relations(column, tables) if title == "relation" else typed(column, tables)
             if names is not None:
                 categories[title] = names
     return Edges(numbering.num_nodes, src, dst, columns, numbering.names, categories)
+
+
+def _relations(words: Sequence[str], tables: Sequence[Words]) -> tuple[Ints, tuple[str, ...] | None]:
+    """Return the relation of each row: integers as they stand, or numbers of names, with the names."""
+    names, codes = numbered(words)
+    integers = whole_numbers(names, lambda at, why: error_at(tables, int((codes == at).argmax()), why))
+    if integers is None:
+        return codes, tuple(names)
+    return np.array(integers, np.int64)[codes], None
 
 
 def read_nodes(path: Path) -> Nodes:

@@ -239,6 +239,14 @@ def test_titles_of_triples(tmp_path: Path, titles: str) -> None:
     assert (data.node_names, data.relation_names) == (("a", "b", "c"), ("r",))
 
 
+def test_relations_are_integers_or_names(tmp_path: Path) -> None:
+    for words in (("True", "False"), ("2021-01-01", "x"), ("1.5", "1")):
+        data = read(tmp_path, train_tsv="".join(f"a\t{word}\tb\n" for word in words))
+        assert (data.relation_names, data.graph.edata["relation"].tolist()) == (words, [0, 1])
+    with pytest.raises(ValueError, match=r"train\.tsv, line 2: 1\.0 and 1 are one number but two words"):
+        read(tmp_path, train_tsv="a\t1\tb\na\t1.0\tb\n")
+
+
 def test_comments_before_names(tmp_path: Path) -> None:
     file = tmp_path / "e.tsv"
     for text in (
