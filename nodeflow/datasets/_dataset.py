@@ -249,11 +249,13 @@ class Dataset:
     def _leaks(self, part: Tensor) -> str:
         """Say how many held-out edges are training edges too, and how many nodes only held-out edges have."""
         src, dst = self.graph.edges()
-        triples = torch.stack([src, torch.as_tensor(self.graph.edata.get("relation", src)).long(), dst], 1)
-        _, same = torch.unique(triples, dim=0, return_inverse=True)
+        relation = torch.as_tensor(self.graph.edata.get("relation", torch.zeros_like(src)))
+        _, pairs = torch.unique(src * self.graph.num_nodes + dst, return_inverse=True)
+        kinds, kind = torch.unique(relation, return_inverse=True)
+        triples = pairs * len(kinds) + kind
         is_training = part == 0
-        repeats = int(torch.isin(same[~is_training], same[is_training]).sum())
-        trained, others = (torch.unique(triples[rows][:, ::2]) for rows in (is_training, ~is_training))
+        repeats = int(torch.isin(triples[~is_training], triples[is_training]).sum())
+        trained, others = (torch.cat([src[rows], dst[rows]]).unique() for rows in (is_training, ~is_training))
         unseen = int((~torch.isin(others, trained)).sum())
         words = [f"{repeats:,} are edges of train too"] * (repeats > 0)
         return ", ".join([*words, *[f"{unseen:,} nodes have no edge of train"] * (unseen > 0)])
