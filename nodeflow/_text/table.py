@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import csv
 import gzip
-import math
-import re
 import warnings
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
@@ -20,12 +18,13 @@ import numpy as np
 
 from nodeflow._base.files import is_file
 from nodeflow._base.types import Array
+from nodeflow._text.titles import places_of_ends
+from nodeflow._text.words import is_infinite, is_integer, is_number, short
 
 _UTF8, _KEPT = "utf-8-sig", "surrogateescape"
 """Text as ``text_lines`` takes it: bytes that are no UTF-8 become characters that it refuses, with their line."""
 FAILURES = (ValueError, OverflowError, EOFError, OSError, zlib.error)
 """What comes out of numpy, gzip and zlib for a file that is damaged."""
-_INTEGER = re.compile(r"[+-]?[0-9]+")
 
 
 @contextmanager
@@ -49,16 +48,26 @@ def reading(path: Path, expected: str) -> Iterator[None]:
         ) from error
 
 
-def rows_of_words(path: Path) -> Iterator[tuple[int, list[str]]]:
-    """Yield ``(line number from 1, entries)`` of each row that has any."""
-    packed = path.suffix == ".gz"
-    comma = ".csv" in path.suffixes
-    opened = gzip.open if packed else open
+def rows_of_words(
+    path: Path, delimiter: str | None = None, comments: str | None = None
+) -> Iterator[tuple[int, list[str]]]:
+    """Yield ``(line number from 1, entries)`` of each row that has any.
+
+    ``delimiter`` None is a comma in ``.csv``, where quotes count, else a tab, or any white space in a file that begins
+    with the number of its rows. Lines that begin with ``comments`` are left out, and, with "#" or None, those before
+    the first row that begin with # or % and a blank; "": none. One before the first row that names the ends of edges is
+    the row of titles.
+    """
+    opened = gzip.open if path.suffix == ".gz" else open
+    quoted = ".csv" in path.suffixes or delimiter is not None
+    between = _between(delimiter or ("," if quoted else "\t"))
     with reading(path, "a text file of columns"), opened(path, "rt", encoding=_UTF8, errors=_KEPT, newline="") as file:
-        if comma:
-            rows = csv.reader(text_lines(file), skipinitialspace=True, strict=True)
+        columns = (line.replace(delimiter or between, between) for line in text_lines(file))
+        lines = _without_comments(columns, between, comments)
+        if quoted:
+            rows = csv.reader(lines, delimiter=between, skipinitialspace=True, strict=True)
         else:
-            rows = csv.reader(text_lines(file), delimiter="\t", quoting=csv.QUOTE_NONE, strict=True)
+            rows = csv.reader(_counted(lines), delimiter=between, quoting=csv.QUOTE_NONE, strict=True)
         try:
             for fields in rows:
                 stripped = [*map(str.strip, fields)]
@@ -66,6 +75,41 @@ def rows_of_words(path: Path) -> Iterator[tuple[int, list[str]]]:
                     yield rows.line_num, stripped
         except csv.Error as error:
             raise ValueError(f"line {rows.line_num}: {error}") from error
+
+
+def _between(delimiter: str) -> str:
+    """Return the character that stands for a delimiter, which may have several, such as ``::``."""
+    return delimiter if len(delimiter) == 1 else "\x1f"
+
+
+def _without_comments(lines: Iterable[str], between: str, comments: str | None) -> Iterator[str]:
+    """Yield lines, with a blank one for each comment, so that their numbers stay."""
+    begun = False
+    for number, line in enumerate(lines, 1):
+        stated = bool(comments) and line.startswith(comments or "")
+        mark = comments or "" if stated else ""
+        if not stated and not begun and comments in (None, "#"):
+            mark = line[: len(line) - len(line.lstrip("#%"))]
+        words = line[len(mark) :]
+        has_blank = words[:1].isspace()
+        if mark and not begun and places_of_ends(words.strip().split(between)) is not None:
+            line = words.lstrip()
+        elif mark and between in words.strip() and has_blank != stated:
+            # a name such as #tag, or titles after a mark, would be lost
+            hint = "remove the mark if it is a row" + ", or pass comments=None, or put a blank after a comment" * stated
+            raise ValueError(f"line {number} begins with {mark!r}, but has columns; {hint}")
+        elif mark and (has_blank or stated):
+            line = "\n"
+        begun = begun or bool(line.strip())
+        yield line
+
+
+def _counted(lines: Iterable[str]) -> Iterator[str]:
+    """Yield lines, with tabs for white space where the first row is one integer: the number of the others."""
+    first = ""
+    for line in lines:
+        yield "\t".join(line.split()) if is_integer(first) else line
+        first = first or line.strip()
 
 
 def text_lines(lines: Iterable[str]) -> Iterator[str]:
@@ -85,8 +129,8 @@ def text_lines(lines: Iterable[str]) -> Iterator[str]:
 class Table:
     """A text file of columns: one row per line, blank lines and comments left out.
 
-    ``delimiter`` None means any white space; ``comments`` None means there are none; ``skip`` lines come first that
-    are not part of the table.
+    ``delimiter`` None means any white space, and it may have several characters; ``comments`` None means there are
+    none; ``skip`` lines come first that are not part of the table.
     """
 
     path: Path
@@ -107,6 +151,8 @@ class Table:
                 checked = text_lines(file)
                 number = 1 + len(list(islice(checked, self.skip)))
                 while lines := list(islice(checked, size)):
+                    if self.delimiter is not None and len(self.delimiter) > 1:
+                        lines = [line.replace(self.delimiter, _between(self.delimiter)) for line in lines]
                     yield number, lines, raw.tell()
                     number += len(lines)
 
@@ -115,7 +161,10 @@ class Table:
         for at, line in enumerate(lines, start=number):
             text = line if self.comments is None else line.split(self.comments, 1)[0]
             if text.strip():
-                yield at, [field.strip() for field in text.strip("\r\n").split(self.delimiter)]
+                yield (
+                    at,
+                    [field.strip() for field in text.strip("\r\n").split(self.delimiter and _between(self.delimiter))],
+                )
 
     def load(self, dtype: Any, use: Sequence[int] | None = None, lines: Iterable[str] | None = None) -> Array:
         """Return the table as an array; the columns ``use`` only, if given. Raises ValueError as numpy words it.
@@ -133,7 +182,7 @@ class Table:
                     str(self.path) if lines is None else lines,
                     dtype=dtype,
                     comments=self.comments,
-                    delimiter=self.delimiter,
+                    delimiter=self.delimiter and _between(self.delimiter),
                     skiprows=self.skip if lines is None else 0,
                     usecols=use,
                     ndmin=1 if structured else 2,
@@ -167,37 +216,3 @@ class Table:
                 return values
             with reading(self.path, f"a table of {what}"):  # numpy refuses a line of blanks between rows of commas
                 return self.load(dtype, lines=((self.delimiter or " ").join(fields) for _, fields in self.rows()))
-
-
-def is_integer(text: str) -> bool:
-    """Return whether ``text`` is written as an integer that fits 64 bits."""
-    # the length first: Python refuses to read thousands of digits
-    readable = _INTEGER.fullmatch(text) is not None and len(text.lstrip("+-").lstrip("0")) <= 19
-    return readable and -(2**63) <= int(text) < 2**63
-
-
-def is_number(text: str) -> bool:
-    """Return whether ``text`` is written as a number."""
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return "_" not in text  # Python's own separator of thousands, which no data file means
-
-
-def is_infinite(text: str) -> bool:
-    """Return whether a number is written as infinite, such as "-inf"; others become so where they are too large."""
-    return "inf" in text.lower()
-
-
-def is_kept(text: str) -> bool:
-    """Return whether a number can be kept as it is written: an integer in 64 bits, another in a float64 that rounds it.
-
-    An integer beyond 64 bits would lose digits, and a number beyond the largest float64 become infinite.
-    """
-    return is_integer(text) if _INTEGER.fullmatch(text) else is_infinite(text) or not math.isinf(float(text))
-
-
-def short(text: str) -> str:
-    """Return a text in quotes for a message, without what is beyond 40 characters."""
-    return repr(text) if len(text) <= 40 else f"{text[:30]!r}... of {len(text):,} characters"

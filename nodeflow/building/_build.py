@@ -23,7 +23,9 @@ from nodeflow._disk.streams import ArrayWriter, stream_array
 from nodeflow._disk.texts import map_texts, write_texts
 from nodeflow._rows.narrowing import WIDTHS, narrowed
 from nodeflow._rows.rows import Rows, from_numpy
-from nodeflow.building._edge_files import EdgeFile, Piece, TextOptions, listed_files, pieces_of_edges
+from nodeflow._text.edges import TextOptions
+from nodeflow._text.words import whole_numbers
+from nodeflow.building._edge_files import EdgeFile, Piece, listed_files, pieces_of_edges
 from nodeflow.building._sorting import Spool, sorted_by_destination
 from nodeflow.graph import NAMES, SPLIT, Contents, Graph, GraphFrame, read_manifest
 
@@ -53,18 +55,21 @@ def build_graph(
     position among them. It may be larger than memory.
 
     Args:
-        edges: a file, or several: ``.csv``, ``.tsv`` or ``.txt``, as ``datasets.read_edge_list`` reads them, also
-            packed (``.csv.gz``); ``.parquet``; ``.npy``, integers ``[edges, 2]``, or a pair ``(src.npy, dst.npy)``.
-            Further columns become columns of ``edata``. All files have the same ones.
+        edges: a file, or several: ``.csv``, ``.tsv``, ``.txt``, ``.dat`` or ``.mtx`` (which is held in memory), as
+            ``datasets.read_edge_list`` reads them, also packed (``.csv.gz``); ``.parquet``; ``.npy``, integers
+            ``[edges, 2]``, or a pair ``(src.npy, dst.npy)``. Further columns become columns of ``edata``; timestamps of
+            Parquet are seconds since 1970, words and lists are refused. All files have the same ones.
         folder: where the graph goes; see ``Graph.save``.
         num_nodes: number of nodes; None takes the rows of the node columns, or without any the largest id plus one.
         named: nodes have names, in CSV or TSV (as ``datasets.read_folder`` reads them) or Parquet. They are numbered
-            in the order in which they first occur, and kept in the folder for ``node_names``. While it builds, memory
-            holds all names.
+            in the order in which they first occur, and kept in the folder for ``node_names``. A word is its own name
+            (``007`` and ``7`` are two nodes); bytes in Parquet are UTF-8, and floats that are whole are integers. While
+            it builds, memory holds all names.
         columns: the name of each column of a text or Parquet file, "_" for one to skip, "src" and "dst" among them.
         header: whether the first row of a text file has titles; None: if neither of its first two entries is a number,
-            or with ``named`` if "src" and "dst" are among them.
-        delimiter, comments: of text files whose nodes are numbers; see ``datasets.read_edge_list``.
+            or with ``named`` if usual titles of ends are among them, such as "src" and "dst" or "from" and "to".
+        delimiter, comments: see ``datasets.read_edge_list``. With ``named`` a comment is a line that begins so, with a
+            blank after it; None for ``delimiter`` is a comma in ``.csv``, where quotes count, else a tab.
         ndata, edata: further columns by name: a ``.npy`` file, which is copied piece by piece, or a column as a graph
             takes it.
         split: ids of nodes by part, "train", "val" and "test", for ``datasets.read_folder``: ``.npy`` files or ids.
@@ -90,8 +95,8 @@ def build_graph(
     """
     files = listed_files(edges)
     options = TextOptions(delimiter, columns, header, comments)
-    if delimiter is not None and len(delimiter) != 1:
-        raise ValueError(f"delimiter must be one character, or None for a comma or white space, got {delimiter!r}")
+    if delimiter == "":
+        raise ValueError("delimiter must be text such as ',' or '::', or None for a comma or white space, got ''")
     limit = as_bytes(memory, "memory")
     if named and num_nodes is not None:
         raise ValueError("num_nodes cannot be given with named=True, which counts the names; leave it out")
@@ -105,19 +110,22 @@ def build_graph(
     with new_folder(Path(folder), overwrite=overwrite) as draft, closing(Spool(draft)) as spool:
         table = _Columns(draft)
         names: dict[str, int] = {}
+        stated = 0
         total = sum(path.stat().st_size for paths in files for path in paths)
         with progress_bar("reading", total, "B", shown=progress, unit_scale=True) as bar:
             for paths in files:
                 before, count = bar.n, spool.num_edges
                 for piece in pieces_of_edges(paths, options, upper, named=named):
                     table.append(piece, paths[0])
+                    stated = max(stated, piece.num_nodes)
                     spool.append(*_numbered(piece, names))
                     bar.update(before + piece.read - bar.n)
                 bar.update(before + sum(path.stat().st_size for path in paths) - bar.n)
-                if spool.num_edges == count and num_nodes is None:
+                if spool.num_edges == count and num_nodes is None and not stated:
                     hint = "leave it out" if named else "pass num_nodes if that is meant"
                     raise ValueError(f"{paths[0]} has no edges; {hint}")
-        size = spool.largest + 1 if upper is None else upper
+        whole_numbers(names, lambda at, words: ValueError(f"{files[0][0]}: names of nodes: {words}"))
+        size = max(spool.largest + 1, stated) if upper is None else upper
         contents = Contents()
         node_frame, edge_frame = GraphFrame(size, of_nodes), GraphFrame(spool.num_edges, of_edges)
         parts = _split(split or {}, size)
@@ -206,7 +214,7 @@ def _numbered(piece: Piece, names: dict[str, int]) -> tuple[Ints, Ints]:
     out = np.empty((len(src), 2), np.int64)
     for at, pair in enumerate(zip(src, dst, strict=True)):
         for end, name in enumerate(pair):
-            out[at, end] = names.setdefault(str(name), len(names))
+            out[at, end] = names.setdefault(name, len(names))
     return out[:, 0], out[:, 1]
 
 

@@ -16,28 +16,26 @@ from nodeflow._base.files import is_file
 from nodeflow._base.types import Array, FileLike
 from nodeflow._disk.arrays import read_header
 from nodeflow._rows.columns import as_column
-from nodeflow._text.edges import EdgeTable, checked_rows, column_names, layout, titled_columns
-from nodeflow._text.table import Table, is_integer, reading, rows_of_words
+from nodeflow._text.edges import EdgeTable, TextOptions, checked_rows, column_names, kinds_of, layout
+from nodeflow._text.matrix_market import read_matrix_market
+from nodeflow._text.table import Table, reading, rows_of_words
+from nodeflow._text.titles import ENDS, places_of_ends, titled_columns
+from nodeflow._text.words import as_names, in_seconds, values_of
 
 _ROWS = 2**15  # rows read at a time
 
 
 class Piece(NamedTuple):
-    """Some edges of a file: int64 ids or names, the other columns, and the bytes of the file that have been read."""
+    """Some edges of a file: int64 ids or names, the other columns, and the bytes of the file that have been read.
+
+    ``num_nodes`` is the number of nodes where the file states it, else 0.
+    """
 
     src: Ints | list[str]
     dst: Ints | list[str]
     columns: dict[str, Array]
     read: int
-
-
-class TextOptions(NamedTuple):
-    """Options of reading text; see ``build_graph``."""
-
-    delimiter: str | None = None
-    columns: Sequence[str] | None = None
-    header: bool | None = None
-    comments: str | None = "#"
+    num_nodes: int = 0
 
 
 def numbered_text(path: Path, options: TextOptions, upper: int | None) -> Iterator[Piece]:
@@ -51,33 +49,30 @@ def numbered_text(path: Path, options: TextOptions, upper: int | None) -> Iterat
 
 def named_text(path: Path, options: TextOptions) -> Iterator[Piece]:
     """Yield the edges of a CSV or TSV file whose nodes have names."""
-    rows = rows_of_words(path)
+    rows = rows_of_words(path, options.delimiter, options.comments or "")
     names: tuple[str, ...] | None = None if options.columns is None else column_names(options.columns)
-    begin = next(((line, fields) for line, fields in rows), None)
+    begin = next(rows, None)
     if begin is None:
         return
-    titled = {"src", "dst"} <= set(begin[1]) if options.header is None else options.header
+    titled = options.header
+    if titled is None:
+        titled = places_of_ends(begin[1]) is not None
     if names is None and titled:
         names = titled_columns(begin[1], f"{path}, line {begin[0]}: the header")
     elif names is None:
         names = ("src", "dst", *(f"c{at}" for at in range(2, len(begin[1]))))
-    held = [] if titled else [begin]
+    held = list(islice(rows, 1)) if titled else [begin]
+    kinds = kinds_of(names, held[0][1] if held else [])
     while held := held + list(islice(rows, _ROWS)):
-        table = dict(zip(names, zip(*checked_rows(path, names, held, named=True), strict=True), strict=True))
+        table = dict(zip(names, zip(*checked_rows(path, names, held, kinds, named=True), strict=True), strict=True))
         src, dst = list(table.pop("src")), list(table.pop("dst"))
-        columns = {name: _numbers(words) for name, words in table.items() if name != "_"}
+        columns = {name: values_of(kinds[name], words) for name, words in table.items() if name != "_"}
         yield Piece(src, dst, columns, 0)
         held = []
 
 
-def _numbers(words: Sequence[str]) -> Array:
-    if all(map(is_integer, words)):
-        return np.array([int(word) for word in words], np.int64)
-    return np.array([float(word) for word in words], np.float64)
-
-
 _EDGES = 2**18  # edges read at a time
-_TEXT = (".csv", ".tsv", ".txt")
+_TEXT = (".csv", ".tsv", ".txt", ".dat")
 
 EdgeFile: TypeAlias = "FileLike | tuple[FileLike, FileLike]"
 """A file of edges, or a pair of ``.npy`` files: sources and destinations."""
@@ -100,8 +95,10 @@ def listed_files(edges: EdgeFile | Iterable[EdgeFile]) -> list[tuple[Path, ...]]
             raise ValueError(
                 f"a tuple must be two .npy files, of sources and destinations; several files make a list; got {pair}"
             )
-        if ending not in (*_TEXT, ".npy", ".parquet"):
-            raise ValueError(f"edges must be files .csv, .tsv, .txt (or packed, .gz), .npy or .parquet, got {paths[0]}")
+        if ending not in (*_TEXT, ".mtx", ".npy", ".parquet"):
+            raise ValueError(
+                f"edges must be files .csv, .tsv, .txt, .dat, .mtx (or packed, .gz), .npy or .parquet, got {paths[0]}"
+            )
         for path in paths:
             if not is_file(path):
                 raise FileNotFoundError(f"there is no file {path}; edges must be files of edges")
@@ -129,7 +126,13 @@ def pieces_of_edges(
         return _of_parquet(paths[0], options.columns, upper, named=named)
     if named:
         raise ValueError(f"{paths[0]} holds numbers, but named=True says that nodes have names; leave it out")
-    return _of_arrays(paths, upper)
+    return _of_matrix(paths[0], upper) if kind == ".mtx" else _of_arrays(paths, upper)
+
+
+def _of_matrix(path: Path, upper: int | None) -> Iterator[Piece]:
+    num_nodes, columns = read_matrix_market(path)
+    src, dst = (_ids(columns.pop(end), end, path, 0, upper) for end in ENDS)
+    yield Piece(src, dst, columns, path.stat().st_size, num_nodes)
 
 
 def _of_arrays(paths: tuple[Path, ...], upper: int | None) -> Iterator[Piece]:
@@ -155,7 +158,7 @@ def _of_arrays(paths: tuple[Path, ...], upper: int | None) -> Iterator[Piece]:
             width = shape[1] if len(shape) == 2 else 1
             at = start + first * width * dtype.itemsize
             read += [*np.fromfile(path, dtype, count * width, offset=at).reshape(count, width).T]
-        src, dst = (_ids(*end, first, upper) for end in zip(read, ("src", "dst"), (paths[0], paths[-1]), strict=True))
+        src, dst = (_ids(*end, first, upper) for end in zip(read, ENDS, (paths[0], paths[-1]), strict=True))
         yield Piece(src, dst, {}, (first + count) * sum(path.stat().st_size for path in paths) // sizes[0])
 
 
@@ -188,10 +191,10 @@ def _of_parquet(path: Path, columns: Sequence[str] | None, upper: int | None, *,
                 return
             table: dict[str, Any] = {}
             for name, values in zip([name for name in names if name != "_"], batch.columns, strict=True):
-                table[name] = _parquet_column(path, name, values, first, named=named and name in ("src", "dst"))
-            ends = [table.pop(name) for name in ("src", "dst")]
+                table[name] = _parquet_column(path, name, values, first, named=named and name in ENDS)
+            ends = [table.pop(name) for name in ENDS]
             if not named:
-                ends = [_ids(end, name, path, first, upper) for end, name in zip(ends, ("src", "dst"), strict=True)]
+                ends = [_ids(end, name, path, first, upper) for end, name in zip(ends, ENDS, strict=True)]
             first += batch.num_rows
             yield Piece(ends[0], ends[1], table, size * first // rows)
     finally:
@@ -199,13 +202,19 @@ def _of_parquet(path: Path, columns: Sequence[str] | None, upper: int | None, *,
 
 
 def _parquet_column(path: Path, name: str, values: Any, first: int, *, named: bool) -> Any:
-    if values.null_count:
-        at = first_true(np.asarray(values.is_null().to_numpy(zero_copy_only=False)))
-        raise ValueError(f"{path}, row {first + (at or 0)}: column {name!r} has no entry")
-    if named:
-        return [str(word) for word in values.to_pylist()]
     array: Array = values.to_numpy(zero_copy_only=False)
-    if array.dtype.kind not in ("iu" if name in ("src", "dst") else "biuf"):
-        what = "integers (named=True numbers names)" if name in ("src", "dst") else "numbers"
-        raise ValueError(f"{path}: column {name!r} must hold {what}, got {values.type}")
+    is_missing = np.asarray(values.is_null(nan_is_null=name in ENDS).to_numpy(zero_copy_only=False))
+    if (at := first_true(is_missing)) is not None:
+        raise ValueError(f"{path}, row {first + at}: column {name!r} has no entry")
+    if array.dtype.kind == "M" and name not in ENDS:
+        array = in_seconds(array)
+    if named or (name in ENDS and array.dtype.kind == "f"):
+        names = as_names(array, f"{path}: column {name!r}", first)
+        if named:
+            return list(map(str, names))
+        array = np.array(names)
+    if array.dtype.kind not in ("iu" if name in ENDS else "biuf"):
+        words = f"got {values.type}; code them as numbers first, or skip it by naming it '_' in columns"
+        what = "integers (named=True numbers names)" if name in ENDS else "numbers or times"
+        raise ValueError(f"{path}: column {name!r} must hold {what}, {words}")
     return as_column(array, f"{path}: column {name!r}").numpy()

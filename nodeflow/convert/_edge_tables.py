@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
+from itertools import chain
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -15,6 +16,8 @@ from nodeflow._base.checks import ALL, _All, check_length, check_type, describe,
 from nodeflow._base.types import Array
 from nodeflow._rows.columns import as_column
 from nodeflow._rows.rows import whole_column
+from nodeflow._text.titles import ENDS, places_of_ends
+from nodeflow._text.words import as_names
 from nodeflow.convert._columns import as_array, chosen, library
 from nodeflow.graph import Frame, Graph, NodeNames
 
@@ -40,7 +43,9 @@ def from_edge_table(
 
     Args:
         edges: a row per edge.
-        src, dst: the columns with the names of the ends.
+        src, dst: the columns with the names of the ends; where the table has no ``"src"`` and ``"dst"``, other usual
+            titles are found: source and target, from and to, head and tail, subject and object, and so on. Bytes are
+            read as UTF-8, and floats that are whole as integers, as data frames write them beside a gap.
         columns: the columns that become columns of the graph; ``nodeflow.ALL`` for all others. They hold numbers, or
             lists of numbers of one length.
         nodes: a table with a row per node, in the order of the ids; nodes without edges are there too. None: the nodes
@@ -50,7 +55,8 @@ def from_edge_table(
 
     Raises KeyError for a column that is not there and for an end that ``nodes`` does not name, TypeError for columns
     that hold no numbers and for an object that is no table, ValueError for missing entries, for a name that ``nodes``
-    has twice, and for lists of different lengths.
+    has twice, for names of which some are strings and some numbers, for floats too large to tell integers apart, and
+    for lists of different lengths.
 
     >>> import pandas
     >>> edges = pandas.DataFrame({"src": ["ann", "cid"], "dst": ["bob", "ann"], "weight": [0.5, 2.0]})
@@ -59,13 +65,16 @@ def from_edge_table(
     (Graph(3 nodes, 2 edges, edata: weight), tensor([0.5000, 2.0000], dtype=torch.float64), ['ann', 'bob', 'cid'])
     """
     table = _Table(edges, "edges")
-    ends = [table.array(end).tolist() for end in (src, dst)]
-    edata = table.numbers(columns, "columns", {src, dst})
+    titles = table.ends(src, dst)
+    ends = [table.names(end) for end in titles]
+    edata = table.numbers(columns, "columns", {*titles})
     if nodes is None:
+        _check_one_kind(*ends)
         return Graph.from_named_edges(*ends, edata=edata)
     table = _Table(nodes, "nodes")
-    names = table.array(name).tolist()
     ndata = table.numbers(node_columns, "node_columns", {name})
+    names = table.names(name)
+    _check_one_kind(*ends, names)
     return Graph.from_named_edges(*ends, names=names, ndata=ndata, edata=edata)
 
 
@@ -142,6 +151,17 @@ class _Table:
         if twice := [name for at, name in enumerate(self.columns) if name in self.columns[:at]]:
             raise ValueError(f"{argument} has more than one column named {twice[0]!r}")
 
+    def ends(self, src: str, dst: str) -> tuple[str, str]:
+        """Return the columns of the ends, which titles say where the table has no src and dst."""
+        places = places_of_ends(list(map(str, self.columns)))
+        if (src, dst) != ENDS or places is None:
+            return src, dst
+        return self.columns[places[0]], self.columns[places[1]]
+
+    def names(self, title: str) -> list[Any]:
+        """Return a column of names of nodes."""
+        return as_names(self.array(title), f"{self.argument}: column {title!r}")
+
     def numbers(self, names: Sequence[str] | _All, argument: str, left_out: set[str]) -> dict[str, Tensor]:
         """Return columns of numbers."""
         for name in self.columns if isinstance(names, _All) else []:
@@ -169,13 +189,25 @@ class _Table:
 
     def _column(self, name: str) -> Any:
         if name not in self.columns:
+            hint = "; src= and dst= name the ends of edges" * (name in ENDS)
             raise KeyError(
-                f"{self.argument} has no column {name!r}; it has {', '.join(map(repr, self.columns)) or 'none'}"
+                f"{self.argument} has no column {name!r}; it has {', '.join(map(repr, self.columns)) or 'none'}{hint}"
             )
         return self.table[name]
 
     def _title(self, name: str) -> str:
         return f"{self.argument}: column {name!r}"
+
+
+def _check_one_kind(*columns: list[Any]) -> None:
+    """Raise ValueError where some names are strings and others numbers, such as "2" and 2, which are two nodes."""
+    names = list(chain(*columns))
+    words = [name for name in names if isinstance(name, str)]
+    if words and len(words) < len(names):
+        other = next(name for name in names if not isinstance(name, str))
+        raise ValueError(
+            f"names must all be strings, or none, but {words[0]!r} is one, and {other!r} is not; convert a column"
+        )
 
 
 def _named(ids: Tensor, names: NodeNames | Sequence[Hashable] | None, graph: Graph) -> Column:

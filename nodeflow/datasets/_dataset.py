@@ -281,7 +281,23 @@ class Dataset:
         if (part := self.graph.edata.get("split")) is not None:
             sizes = (f"{name} {int((part == at).sum()):,}" for at, name in enumerate(self.splits))
             rows["edge split"] = ", ".join(sizes)
+            if leaks := self._leaks(torch.as_tensor(part)):
+                rows["held out"] = leaks
         return rows
+
+    def _leaks(self, part: Tensor) -> str:
+        """Say how many held-out edges are training edges too, and how many nodes only held-out edges have."""
+        src, dst = self.graph.edges()
+        relation = torch.as_tensor(self.graph.edata.get("relation", torch.zeros_like(src)))
+        _, pairs = torch.unique(src * self.graph.num_nodes + dst, return_inverse=True)
+        kinds, kind = torch.unique(relation, return_inverse=True)
+        triples = pairs * len(kinds) + kind
+        is_training = part == 0
+        repeats = int(torch.isin(triples[~is_training], triples[is_training]).sum())
+        trained, others = (torch.cat([src[rows], dst[rows]]).unique() for rows in (is_training, ~is_training))
+        unseen = int((~torch.isin(others, trained)).sum())
+        words = [f"{repeats:,} are edges of train too"] * (repeats > 0)
+        return ", ".join([*words, *[f"{unseen:,} nodes have no edge of train"] * (unseen > 0)])
 
     def _class_row(self) -> str:
         labels = self.graph.ndata.get("label")

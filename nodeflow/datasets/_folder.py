@@ -18,6 +18,8 @@ from nodeflow._disk.arrays import map_array
 from nodeflow._disk.manifest import MANIFEST
 from nodeflow._disk.texts import map_texts
 from nodeflow._rows.csr import from_scipy
+from nodeflow._rows.rows import fetch_rows
+from nodeflow._text.matrix_market import read_matrix_market
 from nodeflow.datasets._dataset import FACTS, Dataset
 from nodeflow.datasets._files import (
     as_float32,
@@ -33,9 +35,9 @@ from nodeflow.datasets._tables import Edges, Nodes, number_edges, read_edges, re
 from nodeflow.graph import NAMES, SPLIT, Graph, read_manifest
 
 _LAYOUT = (
-    "a folder with adjacency.npz, edges.npz, edges.csv or the triples train.tsv, valid.tsv and test.tsv and, as far as "
-    "there are any, nodes.csv, features.npz, labels.npy or labels.npz, train.npy, val.npy and test.npy; or a graph "
-    "folder, as nodeflow build and Graph.save write it"
+    "a folder with adjacency.npz or .mtx, edges.npz, edges.csv or the triples train.tsv, valid.tsv and test.tsv and, "
+    "as far as there are any, nodes.csv, features.npz, labels.npy or labels.npz, train.npy, val.npy and test.npy; or a "
+    "graph folder, as nodeflow build and Graph.save write it"
 )
 
 
@@ -43,10 +45,14 @@ def _texts(*stems: str, endings: tuple[str, ...] = (".csv", ".tsv")) -> list[str
     return [f"{stem}{ending}{packed}" for stem in stems for ending in endings for packed in ("", ".gz")]
 
 
-_STEMS = {"train": ("train",), "val": ("valid", "val"), "test": ("test",)}
+_STEMS = {"train": ("train", "train2id"), "val": ("valid", "val", "valid2id"), "test": ("test", "test2id")}
 _TRIPLES = {part: _texts(*stems, endings=(".tsv", ".txt", ".csv")) for part, stems in _STEMS.items()}
 _ARRAYS = {"feat": ("features", "feat"), "label": ("labels", "label")}
-_EDGES = ["adjacency.npz", "edges.npz", *_texts("edges"), *_TRIPLES["train"]]
+_EDGES = [
+    *("adjacency.npz", "adjacency.mtx", "adjacency.mtx.gz", "edges.npz"),
+    *_texts("edges"),
+    *_TRIPLES["train"],
+]
 _SPLITS = [f"{name}.npy" for name in SPLITS if name != "split"]
 
 
@@ -56,17 +62,26 @@ def read_folder(path: FileLike, *, labels: bool = True) -> Dataset:
 
     Text is UTF-8: ``.csv`` with commas, where ``"`` may quote, or ``.tsv`` with tabs, where it is a letter; either may
     be packed (``.csv.gz``). The first row has the titles of the columns; a column whose title begins with ``_`` is left
-    out, and so are rows without entries and blanks around an entry.
+    out, and so are columns without any entry, rows without entries, blanks around an entry, and comments before the
+    first row (lines that begin with # or % and a blank; one that names the ends of edges has the titles).
+
+    A word is its own name: a column is of integers only if every word is what ``str(int(word))`` gives, so ``007``,
+    ``+7`` and ``7`` are three names. ``2`` beside ``2.0`` in a column of nodes of numbers alone is refused.
 
     The edges, one of:
 
-    - ``edges.csv`` (or ``.tsv``): columns ``src`` and ``dst``, else the first two: ids or names of nodes. Every other
-      column becomes an edge column: int64 or float64 from numbers, int64 from words, which are numbered in the order in
-      which they first occur and kept in ``category_names``. A column ``split`` of train, val and test (or 0, 1, 2)
-      becomes int8 numbers 0, 1, 2.
+    - ``edges.csv`` (or ``.tsv``): ids or names of nodes in the columns ``src`` and ``dst``, or ``source`` and
+      ``target``, ``from`` and ``to``, ``head`` and ``tail``, or other usual titles, wherever they stand, else in the
+      first two. Every other column becomes an edge column: int64 or float64 from numbers, bool from True and False,
+      seconds since 1970 from dates in ISO 8601 (int64, or float64 where one is not whole; UTC where no zone is
+      written), int64 from other words, which are numbered in the order in which they first occur and kept in
+      ``category_names``. A column ``split`` of train, val and test (or 0, 1, 2) becomes int8 numbers 0, 1, 2.
     - ``train.tsv``, ``valid.tsv`` (or ``val``) and ``test.tsv`` (or ``.txt``, ``.csv``), the last two optional: triples
-      head, relation, tail of a knowledge graph, without titles; a first row of these three words, in any order, is a
-      row of titles. They become one graph with the edge columns ``relation`` and ``split``.
+      head, relation, tail of a knowledge graph, without titles; a first row of these three words, or of subject,
+      predicate and object, in any order, is a row of titles. A first row with the number of triples alone, as in
+      OpenKE's ``train2id.txt``, says that they are head, tail, relation. They become one graph with the edge columns
+      ``relation`` and ``split``.
+    - ``adjacency.mtx`` (or ``.mtx.gz``): a square sparse matrix in Matrix Market format, as in ``read_edge_list``.
     - ``adjacency.npz``: a square matrix from ``scipy.sparse.save_npz``; entry (i, j) is an edge i -> j. Edge ids follow
       the order in which the entries are stored (row by row in a CSR matrix). If any value is not 1 the values become
       the edge column ``weight``, float32.
@@ -80,7 +95,8 @@ def read_folder(path: FileLike, *, labels: bool = True) -> Dataset:
     - ``nodes.csv`` (or ``.tsv``): every node once, its id or name in the first column. A column ``split`` holds train,
       val or test (or 0, 1, 2), or is empty; or masks, ``train_mask`` and so on, hold true and false. A column
       ``label`` holds class names or class numbers, or several of them with ``;`` between, or numbers to predict, at
-      least one of which is not whole; empty or nan is no label. Every other column is a feature, one column of
+      least one of which is not whole; empty or nan is no label. A column of dates becomes a node column of its own,
+      in seconds as above. Every other column is a feature, one column of
       ``feat``, float32.
     - ``features.npz``, a sparse matrix ``[num_nodes, num_features]`` that stays sparse, or ``features.npy``,
       a dense array: node column ``feat``, float32 unless stored as float64.
@@ -98,8 +114,11 @@ def read_folder(path: FileLike, *, labels: bool = True) -> Dataset:
     files. The labels are the node column ``label``, or ``y``, and without a stored split columns say it, both as in
     ``Dataset.of_type``, which is not called for ``labels=False``.
 
-    The ids, where the edges are text: names are numbered in the order of ``nodes.csv``, whose order the rows of other
-    files follow, else in the order in which they first occur (``src`` before ``dst``), and ``node_names`` keeps them.
+    Beside ``nodes.csv`` the rows of arrays (features, labels, and those of the matrix ``adjacency``) are the rows of
+    that table, in the order in which they stand there; numbers in arrays (``train.npy``, ``edges.npz``) are ids.
+
+    The ids, where the edges are text: names are numbered in the order of ``nodes.csv``, else in the order in which they
+    first occur (``src`` before ``dst``), and ``node_names`` keeps them.
     Integers stay as they stand if all from 0 to the largest occur, or if ``.npy`` or ``.npz`` files have rows for them
     without a ``nodes.csv``; otherwise, such as the ids of a database, they are names too.
 
@@ -128,6 +147,12 @@ def read_folder(path: FileLike, *, labels: bool = True) -> Dataset:
     edge_file = _one_of(folder, *_EDGES)
     if edge_file is None and is_file(folder / MANIFEST):
         return _read_graph_folder(folder, labels=labels)
+    if edge_file is None:
+        hint = "it looks like one of OGB: read_ogb(folder).save(other) writes one that commands read; "
+        raise FileNotFoundError(
+            f"{folder} has neither adjacency.npz nor edges.npz, edges.csv or train.tsv; "
+            f"{hint * (folder / 'raw').is_dir()}expected {_LAYOUT}"
+        )
     table = _one_of(folder, *_texts("nodes"))
     nodes = None if table is None else read_nodes(table)
     ndata: dict[str, Any] = {}
@@ -137,6 +162,10 @@ def read_folder(path: FileLike, *, labels: bool = True) -> Dataset:
     if nodes is not None:
         sources = {name: nodes.path for name in ("feat", "label") if getattr(nodes, name) is not None}
         ndata = {name: torch.from_numpy(getattr(nodes, name)) for name in sources}
+        if twice := {*nodes.times} & {*_ARRAYS}:
+            raise ValueError(f"{nodes.path}: column {min(twice)!r} holds dates; give it a title such as time")
+        ndata |= {name: torch.from_numpy(column) for name, column in nodes.times.items()}
+        sources |= dict.fromkeys(nodes.times, nodes.path)
         num_classes = nodes.num_classes
         class_names = nodes.class_names
     for name, stems in _ARRAYS.items():
@@ -149,6 +178,9 @@ def read_folder(path: FileLike, *, labels: bool = True) -> Dataset:
             ndata[name], num_classes = _labels(file)
         else:
             ndata[name] = _dense(file) if file.suffix == ".npy" else from_scipy(load_sparse(file))
+        if nodes is not None:  # whose rows are those of other files, in whatever order ids are
+            check_num_rows(ndata[name].shape, str(file), nodes.numbering.num_nodes, "node")
+            ndata[name] = fetch_rows(ndata[name], torch.from_numpy(nodes.rows))
     if labels and "label" not in ndata:
         where = "labels.npy or labels.npz" if nodes is None else f"column label in {nodes.path.name}"
         hint = f"; not read: {', '.join(unread)}" if (unread := _unread(folder)) else ""
@@ -229,24 +261,28 @@ def _dense(path: Path) -> Tensor:
     return torch.from_numpy(array if array.dtype == np.float64 else as_float32(array, str(path)))
 
 
-def _edges(folder: Path, file: Path | None, nodes: Nodes | None, rows_of: str, num_rows: int | None) -> Edges:
+def _edges(folder: Path, file: Path, nodes: Nodes | None, rows_of: str, num_rows: int | None) -> Edges:
     """Return the edges; the number of nodes is ``num_rows`` if known, else taken from the edges."""
-    if file is None:
-        raise FileNotFoundError(
-            f"{folder} has neither adjacency.npz nor edges.npz, edges.csv or train.tsv; expected {_LAYOUT}"
-        )
-    if file.name == "adjacency.npz":
-        return _from_matrix(file)
+    if file.name.startswith("adjacency"):
+        edges = _from_matrix(file)
+        if nodes is None:
+            return edges
+        ids = np.argsort(nodes.rows)  # a row of the matrix is a row of the table
+        check_num_rows((edges.num_nodes,), str(file), len(ids), "node")
+        return edges._replace(src=ids[edges.src], dst=ids[edges.dst])
     if file.name == "edges.npz":
         return _from_arrays(file, num_rows)
     if file.name in _TRIPLES["train"]:
         tables = read_triples([file, *(_one_of(folder, *_TRIPLES[part]) for part in ("val", "test"))])
     else:
-        tables = [read_edges(file)]
+        tables = [read_edges(file, nodes)]
     return number_edges(tables, nodes, rows_of, num_rows)
 
 
 def _from_matrix(path: Path) -> Edges:
+    if path.suffix != ".npz":
+        num_nodes, columns = read_matrix_market(path)
+        return Edges(num_nodes, columns.pop("src"), columns.pop("dst"), columns)
     matrix = load_sparse(path)
     if matrix.shape[0] != matrix.shape[1]:
         raise ValueError(f"{path} must be a square matrix, nodes x nodes, got shape {matrix.shape}")

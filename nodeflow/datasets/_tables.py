@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
-from itertools import chain, count, islice
+from functools import partial
+from itertools import chain, islice
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -18,14 +17,27 @@ from torch import Tensor
 
 from nodeflow._base.checks import Ints, first_true
 from nodeflow._base.types import Array
-from nodeflow._text.table import is_integer, is_kept, is_number, rows_of_words, short
+from nodeflow._text.table import rows_of_words
+from nodeflow._text.titles import RELATIONS, places_of_ends, plain, titled_columns
+from nodeflow._text.words import (
+    DATE,
+    NAME,
+    Fault,
+    column_of,
+    is_code,
+    is_integer,
+    is_number,
+    kind_of,
+    numbered,
+    short,
+    whole_numbers,
+)
 from nodeflow.datasets._files import as_float32, check_room
 from nodeflow.datasets._labels import SPLITS, are_dense
 
 _PARTS = {"": -1, "train": 0, "val": 1, "valid": 1, "validation": 1, "dev": 1, "test": 2, "0": 0, "1": 1, "2": 2}
 _FLAGS = {"true": 1, "false": 0, "1": 1, "0": 0, "1.0": 1, "0.0": 0}
 _CHUNK = 256  # few enough that the garbage collector does not scan them twice
-_TRIPLE = {"head": "src", "relation": "relation", "tail": "dst", "src": "src", "dst": "dst"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +60,7 @@ def read_words(
     """Read a text file, as ``read_folder`` describes them, into columns.
 
     ``titles`` None takes the first row; ``skip`` counts the rows before the data, including the row of titles. Only the
-    ``optional`` columns may have empty entries. Raises ValueError with the line.
+    ``optional`` columns may have empty entries; others without any entry are left out. Raises ValueError with the line.
     """
     rows = rows_of_words(path)
     head = list(islice(rows, skip))
@@ -67,22 +79,20 @@ def read_words(
         if {len(fields) for _, fields in chunk} != {len(titles)}:
             line, fields = next(row for row in chunk if len(row[1]) != len(titles))
             wanted = f"{len(titles)} columns ({', '.join(titles)})"
-            raise ValueError(f"{path}, line {line}: expected {wanted}, got {len(fields)}: {fields}")
+            hint = ", ...; every column needs a title, and every row an entry" * (len(fields) > len(titles))
+            raise ValueError(f"{path}, line {line}: expected {wanted}, got {len(fields)}: {fields[:9]}{hint}")
         for done, piece in zip(pieces, zip(*(fields for _, fields in chunk), strict=True), strict=True):
             done.append(piece)
     columns = {title: tuple(chain.from_iterable(pieces[at])) for at, title in enumerate(titles) if title[:1] != "_"}
     table = Words(path, columns, skip)
-    for title, column in table.columns.items():
-        if title not in optional and "" in column:
-            raise table.error(column.index(""), f"the entry of column {title!r} is empty")
+    needed = [*titles[:1], *(titles[at] for at in places_of_ends(titles) or ())]
+    for title, column in columns.copy().items():
+        if title not in (*optional, *needed) and column and not any(column):
+            del columns[title]  # some programs write every column that they know
+        elif title not in optional and "" in column:
+            hint = f"; a title that begins with _, such as _{title}, leaves the column out" * (title not in needed)
+            raise table.error(column.index(""), f"the entry of column {title!r} is empty{hint}")
     return table
-
-
-def numbered(words: Iterable[str]) -> tuple[list[str], Ints]:
-    """Return the different words, in the order in which they first occur, and the number of each, int64 ``[n]``."""
-    number: defaultdict[str, int] = defaultdict(count().__next__)
-    codes = np.fromiter(map(number.__getitem__, words), np.int64)
-    return list(number), codes
 
 
 def error_at(tables: Sequence[Words], row: int, words: str) -> ValueError:
@@ -96,25 +106,8 @@ def error_at(tables: Sequence[Words], row: int, words: str) -> ValueError:
 
 
 def typed(words: Sequence[str], tables: Sequence[Words]) -> tuple[Array, tuple[str, ...] | None]:
-    """Return a column as int64 or float64 numbers, or as the numbers of its categories, with their names.
-
-    ``words`` are those of the rows of ``tables``, one after the other; ValueError for a number too large to keep.
-    """
-    letters = "".join(words)
-    if not letters.strip("+-0123456789"):
-        with suppress(ValueError, OverflowError):
-            return np.fromiter(map(int, words), np.int64, len(words)), None
-    if "_" not in letters:  # Python's own separator of thousands, which no data file means
-        numbers: NDArray[np.float64] | None = None
-        with suppress(ValueError):
-            numbers = np.fromiter(map(float, words), np.float64, len(words))
-        if numbers is not None:
-            for row in np.flatnonzero(abs(numbers) >= 2.0**63).tolist():
-                if not is_kept(words[row]):
-                    raise error_at(tables, row, f"{short(words[row])} is beyond 64 bits; write it as a decimal")
-            return numbers, None
-    names, codes = numbered(words)
-    return codes, tuple(names)
+    """Return a column as ``column_of`` does; ``words`` are those of the rows of ``tables``, one after the other."""
+    return column_of(words, partial(error_at, tables))
 
 
 def parts(table: Words, title: str) -> NDArray[Any]:
@@ -158,7 +151,10 @@ class Edges(NamedTuple):
 
 
 class Nodes(NamedTuple):
-    """The nodes of a table; rows are in the order of ``numbering``."""
+    """The nodes of a table; rows are in the order of ``numbering``, and ``rows`` has the row in the table of each id.
+
+    ``times`` are columns of dates.
+    """
 
     path: Path
     numbering: Numbering
@@ -168,38 +164,57 @@ class Nodes(NamedTuple):
     feat: NDArray[np.float32] | None
     feature_names: tuple[str, ...] | None
     split: dict[str, Tensor]
+    rows: Ints
+    times: dict[str, Array]
 
 
-def number_nodes(words: Iterable[str]) -> Numbering:
+def number_nodes(words: Iterable[str], fault: Fault) -> Numbering:
     """Number different words in their order; integers stay as they stand if they are all of those from 0 to n - 1.
 
-    A negative integer gets no id.
+    A negative integer gets no id. ``fault`` is that of ``whole_numbers``.
     """
     words = list(words)
-    if not all(map(is_integer, words)):
+    integers = whole_numbers(words, fault)
+    if integers is None:
         return Numbering({word: at for at, word in enumerate(words)}, len(words), tuple(words))
-    numbers = [number for number in dict.fromkeys(map(int, words)) if number >= 0]
+    numbers = [number for number in integers if number >= 0]
     if max(numbers, default=-1) == len(numbers) - 1:
         return Numbering({number: number for number in numbers}, len(numbers), None)
     return Numbering({number: at for at, number in enumerate(numbers)}, len(numbers), tuple(map(str, numbers)))
 
 
-def read_edges(path: Path) -> Words:
-    """Read a table of edges; the first two columns are source and destination, unless its titles have src and dst."""
+def read_edges(path: Path, nodes: Nodes | None = None) -> Words:
+    """Read a table of edges, whose first row has titles; source and destination become src and dst.
+
+    ``titled_columns`` says which these are. Raises ValueError where the first row may be an edge: where it has numbers,
+    names of ``nodes``, or words that are there again, and where nothing tells titles from names.
+    """
     table = read_words(path)
     titles = list(table.columns)
     if len(titles) < 2:
         between = "commas" if ".csv" in path.suffixes else "tabs"
         raise table_error(path, f"must name two or more columns, such as src and dst, with {between} between: {titles}")
-    if {"src", "dst"} <= set(titles):
-        return table
-    src, dst = titles[:2]
-    if is_integer(src) or src in table.columns[src] or src in table.columns[dst]:
-        raise table_error(path, f"must name the columns, but {titles} reads like an edge; put the line src,dst before")
-    names = ["src", "dst", *titles[2:]]
-    if len(set(names)) < len(names):
-        raise table_error(path, f"must name source and destination src and dst, or have them first, got {titles}")
+    if places_of_ends(titles) is None and not _are_titles(table, nodes):
+        raise table_error(
+            path,
+            f"must name the columns, but {titles} reads like an edge; put the line src,dst before, or name the "
+            "columns of the ends src and dst",
+        )
+    names = titled_columns(titles, f"{path}: its first line")
     return Words(path, dict(zip(names, table.columns.values(), strict=True)), table.skip)
+
+
+def _are_titles(table: Words, nodes: Nodes | None) -> bool:
+    """Return whether the first row of a table of edges, of words that are not known, has titles."""
+    titles = list(table.columns)
+    ends = [table.columns[title] for title in titles[:2]]
+    if is_integer(titles[0]) or titles[0] in chain(*ends):
+        return False
+    if nodes is not None:
+        return min(nodes.numbering.of(titles[:2]).values()) < 0
+    # numbers below a word, which they are the title of
+    below = [words for title, words in table.columns.items() if not is_number(title)]
+    return not ends[0] or any(all(map(is_number, words)) for words in below)
 
 
 def table_error(path: Path, words: str) -> ValueError:
@@ -210,18 +225,32 @@ def table_error(path: Path, words: str) -> ValueError:
 def read_triples(files: Sequence[Path | None]) -> list[Words]:
     """Read triples (head, relation, tail) of a training, a validation and a test file; any may be missing.
 
-    A first row of these words, in any order, names the columns.
+    A first row of titles, in any order, names the columns. After a first row with the number of triples, as OpenKE
+    writes it, these are (head, tail, relation).
     """
     tables = []
     for part, file in enumerate(files):
         if file is None:
             continue
         first = next((fields for _, fields in rows_of_words(file)), [])
-        titles, skip = [_TRIPLE.get(word.lower(), word) for word in first], 1
-        if set(titles) != {"src", "relation", "dst"}:
-            titles, skip = ["src", "relation", "dst"], 0
+        titles = ["src", "relation", "dst"]
+        skip = 0
+        ends = places_of_ends(first)
+        is_counted = len(first) == 1 and is_integer(first[0])
+        if is_counted:
+            titles = ["src", "dst", "relation"]
+            skip = 1
+        elif "2id." in file.name:
+            raise ValueError(f"{file}, line 1: expected the number of triples, as OpenKE writes it, got {first}")
+        elif len(first) == 3 and ends is not None and plain(first[3 - sum(ends)]) in (*RELATIONS, "type", "label"):
+            titles = list(titled_columns(first, str(file)))
+            skip = 1
+            titles[3 - sum(ends)] = "relation"
         table = read_words(file, titles, skip=skip)
-        tables.append(Words(file, {**table.columns, "split": (str(part),) * len(table.columns["src"])}, skip))
+        size = len(table.columns["src"])
+        if is_counted and size != int(first[0]):
+            raise ValueError(f"{file}, line 1: it says that there are {first[0]} triples, got {size}; copy it again")
+        tables.append(Words(file, {**table.columns, "split": (str(part),) * size}, skip))
     return tables
 
 
@@ -241,7 +270,11 @@ def number_edges(tables: Sequence[Words], nodes: Nodes | None, rows_of: str, num
         numbering = Numbering({number: number for number in numbers if 0 <= number <= top}, top + 1, None)
         what = f"a number from 0 to {top}, for a row of {rows_of} (a file nodes.csv may give names to the rows)"
     else:
-        numbering, what = number_nodes(words), "a name, or an integer from 0"
+
+        def fault(at: int, why: str) -> ValueError:
+            return error_at(tables, int((codes == at).argmax()) // 2, why)
+
+        numbering, what = number_nodes(words, fault), "a name, or an integer from 0"
     ids = np.array(list(numbering.of(words).values()), np.int64)
     if (at := first_true(ids[codes] < 0)) is not None:
         row, end = divmod(at, 2)
@@ -254,10 +287,19 @@ def number_edges(tables: Sequence[Words], nodes: Nodes | None, rows_of: str, num
             columns[title] = np.concatenate([parts(table, title) for table in tables])
         elif title not in ("src", "dst"):
             column = tuple(chain.from_iterable(table.columns[title] for table in tables))
-            columns[title], names = typed(column, tables)
+            columns[title], names = _relations(column, tables) if title == "relation" else typed(column, tables)
             if names is not None:
                 categories[title] = names
     return Edges(numbering.num_nodes, src, dst, columns, numbering.names, categories)
+
+
+def _relations(words: Sequence[str], tables: Sequence[Words]) -> tuple[Ints, tuple[str, ...] | None]:
+    """Return the relation of each row: integers as they stand, or numbers of names, with the names."""
+    names, codes = numbered(words)
+    integers = whole_numbers(names, lambda at, why: error_at(tables, int((codes == at).argmax()), why))
+    if integers is None:
+        return codes, tuple(names)
+    return np.array(integers, np.int64)[codes], None
 
 
 def read_nodes(path: Path) -> Nodes:
@@ -266,7 +308,8 @@ def read_nodes(path: Path) -> Nodes:
     title, words = next(iter(table.columns.items()), ("", ()))
     if title in ("", "label", *SPLITS):
         raise table_error(path, f"must begin with a column of ids or names of nodes, got {list(table.columns)}")
-    numbering = number_nodes(dict.fromkeys(words))
+    distinct = list(dict.fromkeys(words))
+    numbering = number_nodes(distinct, lambda at, why: table.error(words.index(distinct[at]), why))
     number = numbering.of(words)
     seen: set[int] = set()
     for row, word in enumerate(words):
@@ -278,6 +321,9 @@ def read_nodes(path: Path) -> Nodes:
     label, num_classes, class_names = labels_of(table) if "label" in table.columns else (None, 0, None)
     split = {other: parts(table, other) for other in table.columns if other in SPLITS}
     titles = [other for other in table.columns if other not in (title, "label", *split)]
+    dated = [other for other in titles if DATE in map(kind_of, table.columns[other])]
+    times = {other: typed(table.columns[other], [table])[0][order] for other in dated}
+    titles = [other for other in titles if other not in times]
     features = [_feature(table, other) for other in titles]
     return Nodes(
         path,
@@ -288,13 +334,17 @@ def read_nodes(path: Path) -> Nodes:
         np.stack(features, 1)[order] if features else None,
         tuple(titles) if titles else None,
         {other: torch.from_numpy(column[order]) for other, column in split.items()},
+        order,
+        times,
     )
 
 
 def _feature(table: Words, title: str) -> NDArray[np.float32]:
     column, names = typed(table.columns[title], [table])
     if names is not None:
-        row, word = next((row, word) for row, word in enumerate(table.columns[title]) if not is_number(word))
+        row, word = next(
+            (row, word) for row, word in enumerate(table.columns[title]) if kind_of(word) == NAME or is_code(word)
+        )
         hint = f"numbers are features; a title that begins with _, such as _{title}, leaves the column out"
         raise table.error(row, f"column {title!r} must hold numbers, got {short(word)}; {hint}")
     return as_float32(column, f"{table.path}, column {title!r}")
@@ -309,7 +359,7 @@ def labels_of(table: Words) -> tuple[Array, int, tuple[str, ...] | None]:
     if any(";" in word for word in words):
         return _several_labels(table, words, codes)
     present = [word for word in words if word and word.lower() != "nan"]
-    if not all(map(is_number, present)):
+    if not all(is_number(word) and not is_code(word) for word in present):
         number = {word: at for at, word in enumerate(present)}
         return np.array([number.get(word, -1) for word in words], np.int64)[codes], len(present), tuple(present)
     values, _ = typed([word or "nan" for word in table.columns["label"]], [table])

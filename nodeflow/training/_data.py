@@ -14,7 +14,7 @@ from torch import Tensor
 from nodeflow._base.files import is_file
 from nodeflow._rows.rows import whole_column
 from nodeflow._schema.schema import Relation, Schema
-from nodeflow._text.table import is_integer, is_number
+from nodeflow._text.words import is_integer, is_number
 from nodeflow.datasets import LABELS, Dataset, debian, features_of, label_column, read_folder, split_rows
 from nodeflow.distributed import HALO, DistributedGraph, GraphParts
 from nodeflow.graph import Graph

@@ -257,3 +257,39 @@ def test_a_missing_pyarrow_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     write(tmp_path / "e.parquet", "")
     with pytest.raises(ImportError, match="pip install pyarrow"):
         build_graph(tmp_path / "e.parquet", tmp_path / "g", **QUIET)
+
+
+def test_parquet_names_of_known_types_and_times(tmp_path: Path) -> None:
+    parquet = pytest.importorskip("pyarrow.parquet", reason="needs pyarrow")
+    arrow = sys.modules["pyarrow"]
+    file = tmp_path / "e.parquet"
+
+    def built(named: bool = True, **columns: Any) -> Graph:
+        parquet.write_table(arrow.table(columns), file)
+        return build_graph(file, tmp_path / "g", named=named, overwrite=True, **QUIET)
+
+    ring: dict[str, Any] = {"src": [1, 2, 3], "dst": [2.0, 3.0, 1.0]}
+    assert (built(**ring).num_nodes, list(node_names(tmp_path / "g") or ())) == (3, ["1", "2", "3"])
+    assert built(named=False, **ring).edges()[1].tolist() == [2, 3, 1]
+    built(src=[b"a", b"b"], dst=[b"b", "é".encode()])
+    assert list(node_names(tmp_path / "g") or ()) == ["a", "b", "é"]
+    built(src=arrow.array(["007", "7"]).dictionary_encode(), dst=["7", "08"])
+    assert list(node_names(tmp_path / "g") or ()) == ["007", "7", "08"]
+    stamps = arrow.array([1500, 2000], arrow.timestamp("ms", "Europe/Paris"))
+    graph = built(to=["a", "b"], weight=[1, 2], **{"from": ["b", "c"]}, at=stamps, day=arrow.array([1, 2], "date32"))
+    assert list(node_names(tmp_path / "g") or ()) == ["b", "a", "c"]
+    assert {name: column.tolist() for name, column in graph.edata.items()} == {
+        "weight": [1, 2], "at": [1.5, 2], "day": [86400, 172800]
+    }  # fmt: skip
+    for columns, words in (
+        ({"src": [b"\xff"], "dst": [b"a"]}, r"column 'src', row 0: b'\\xff' is no text in UTF-8"),
+        ({"src": [1.0], "dst": [2.0**53]}, r"column 'dst', row 0: floats of float64 do not tell integers"),
+        ({"src": [1.0, float("nan")], "dst": [2, 3]}, "row 1: column 'src' has no entry"),
+        ({"src": [1], "dst": [2], "w": ["red"]}, r"column 'w' must hold numbers or times, got string; code them"),
+        (
+            {"src": [1], "dst": [2], "w": [[1, 2]]},
+            r"column 'w' must hold numbers or times, got list.*skip it by naming",
+        ),
+    ):
+        with pytest.raises(ValueError, match=words):
+            built(**columns)

@@ -38,7 +38,7 @@ WRONG: list[tuple[dict[str, str], dict[str, Any], str]] = [
     ({"a.csv": "a,b,1\nc,d,x\n"}, {"named": True}, r"a\.csv, line 2: column 'c2' must hold numbers, got 'x'"),
     ({"a.csv": "a,b\n"}, {"named": True, "num_nodes": 3}, "num_nodes cannot be given"),
     ({"a.csv": "0,1\n"}, {"columns": ("src", "to")}, "columns must hold 'src', 'dst'"),
-    ({"a.csv": "0,1\n"}, {"delimiter": ", "}, "delimiter must be one character"),
+    ({"a.csv": "0,1\n"}, {"delimiter": ""}, "delimiter must be text such as"),
     ({"a.csv": "0,1\n"}, {"memory": "much"}, "memory must be a number and a unit"),
     ({"a.csv": "0,1\n"}, {"memory": 1000}, "memory must be at least 21 MB for 2 nodes and 1 edges, got 1000 bytes"),
     ({"a.csv": "0,1\n"}, {"ndata": {"x": torch.ones(3)}, "num_nodes": 2}, "column 'x' must have 2 rows"),

@@ -186,3 +186,23 @@ def test_columns_that_tables_cannot_hold() -> None:
         to_edge_table(half)
     with pytest.raises(KeyError, match="no column 'z'"):
         to_edge_table(half, columns=["z"])
+
+
+@pytest.mark.parametrize("kind", ["pandas", "polars", "pyarrow"])
+def test_ends_by_title_and_names_of_known_types(kind: str) -> None:
+    library = pytest.importorskip(kind)
+    table = library.table if kind == "pyarrow" else library.DataFrame
+    graph, names = from_edge_table(table({"w": [1, 2, 3], "From": [1, 2, 3], "to": [2.0, 3.0, 1.0]}))
+    assert [end.tolist() for end in graph.edges()] == [[0, 1, 2], [1, 2, 0]]
+    assert (list(map(repr, names)), list(graph.edata)) == (["1", "2", "3"], ["w"])
+    _, names = from_edge_table(table({"source": [b"a", "é".encode()], "target": [b"b", b"a"]}))
+    assert list(names) == ["a", "b", "é"]
+    for edges, words in (
+        ({"src": [b"\xff"], "dst": [b"a"]}, r"column 'src', row 0: b'\\xff' is no text in UTF-8"),
+        ({"src": ["1", "2"], "dst": [2, 1]}, "names must all be strings, or none, but '1' is one, and 2 is not"),
+        ({"src": [1.0], "dst": [2.0**53]}, r"column 'dst', row 0: floats of float64 do not tell integers"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            from_edge_table(table(edges))
+    with pytest.raises(KeyError, match=r"no column 'src'; it has 'a', 'b'; src= and dst= name the ends of edges"):
+        from_edge_table(table({"a": ["x"], "b": ["y"]}))

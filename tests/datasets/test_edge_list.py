@@ -71,8 +71,8 @@ def test_ways_to_write_a_list(
     ("text", "options", "error", "words"),
     [
         ("# 1\n0 1\n", {"comments": None}, ValueError, "line 1: src must be an integer from 0, got '#'"),
-        ("0 1\n", {"delimiter": ""}, ValueError, "delimiter must be one character"),
-        ("0 1\n", {"delimiter": "::"}, ValueError, "delimiter must be one character"),
+        ("0 1\n", {"delimiter": ""}, ValueError, "delimiter must be text such as"),
+        ("0 1\n", {"delimiter": "::"}, ValueError, "line 1: expected 2 columns .* got 1"),
         ("# nothing\n", {}, ValueError, r"edges\.txt has no edges; pass num_nodes"),
         ("0 1\n2 5\n", {"num_nodes": 5}, ValueError, "line 2: dst must be .* and below num_nodes, 5, got '5'"),
         ("0 1\n", {"columns": ("src", "time")}, ValueError, "columns must hold 'src', 'dst' and further names"),

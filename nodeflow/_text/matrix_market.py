@@ -1,0 +1,32 @@
+"""Sparse matrices in Matrix Market files, as edges."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from nodeflow._base.sizes import check_memory
+from nodeflow._base.types import Array
+from nodeflow._text.table import reading
+
+
+def read_matrix_market(path: Path) -> tuple[int, dict[str, Array]]:
+    """Return the size of the square matrix of a file, and its entries: ``src`` (rows), ``dst`` and ``weight``.
+
+    An entry of a symmetric matrix that is not on the diagonal is two edges, and a matrix of pattern has no weights.
+    Raises ValueError for a file that is damaged or holds another matrix.
+    """
+    import scipy.io
+
+    with reading(path, "a sparse matrix in Matrix Market format"):
+        rows, columns, entries, layout, numbers, _ = scipy.io.mminfo(path)
+    if layout != "coordinate" or numbers == "complex" or rows != columns:
+        hint = "a matrix that joins two kinds of nodes is no graph of one kind: give Graph.typed its rows and columns"
+        got = f"{layout} {numbers} [{rows}, {columns}]"
+        raise ValueError(f"{path} must hold a square sparse matrix of real numbers, got {got}; {hint}")
+    check_memory(12 * entries, f"{path}: {entries:,} entries", "check its third number, that of entries")
+    with reading(path, "a sparse matrix in Matrix Market format"):
+        matrix = scipy.io.mmread(path).tocoo()
+    edges = {"src": matrix.row.astype(np.int64), "dst": matrix.col.astype(np.int64)}
+    return rows, edges if numbers == "pattern" else {**edges, "weight": matrix.data}

@@ -1,0 +1,183 @@
+"""What a word is: an integer, a number, a time, or its own name. One rule for all readers of text."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime
+from decimal import Decimal
+from itertools import count
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from nodeflow._base.checks import Ints, first_true
+from nodeflow._base.types import Array
+
+Fault: TypeAlias = Callable[[int, str], ValueError]
+"""Makes the error for a word of a column, by its place there, of words that say what is wrong."""
+
+NUMBER, TRUTH, DATE, NAME = "numbers", "True or False", "dates", "names"
+
+_DIGITS = re.compile(r"[+-]?[0-9]+")
+_INTEGER = re.compile(r"0|-?[1-9][0-9]*")
+_PADDED = re.compile(r"[+-]?0[0-9]+")
+_WHOLE = re.compile(r"(-?[0-9]+)\.0+")
+_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}(?:[T ][0-9:.,]+(?:Z|[+-][0-9:]+)?)?")
+_TRUTH = {"true": True, "false": False}
+
+
+def is_integer(text: str) -> bool:
+    """Return whether ``text`` is what ``str(int(text))`` gives, of 64 bits; ``007`` and ``+7`` are names."""
+    return _INTEGER.fullmatch(text) is not None and is_kept(text)
+
+
+def is_number(text: str) -> bool:
+    """Return whether ``text`` is written as a number."""
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return "_" not in text  # Python's own separator of thousands, which no data file means
+
+
+def is_code(text: str) -> bool:
+    """Return whether a text of digits is another than its number: it has zeros in front, or a plus."""
+    return _DIGITS.fullmatch(text) is not None and _INTEGER.fullmatch(text) is None and text != "-0"
+
+
+def is_infinite(text: str) -> bool:
+    """Return whether a number is written as infinite, such as "-inf"; others become so where they are too large."""
+    return "inf" in text.lower()
+
+
+def is_kept(text: str) -> bool:
+    """Return whether a number can be kept as it is written: an integer in 64 bits, another in a float64 that rounds it.
+
+    An integer beyond 64 bits would lose digits, and a number beyond the largest float64 become infinite.
+    """
+    if _DIGITS.fullmatch(text):
+        # the length first: Python refuses to read thousands of digits
+        return len(text.lstrip("+-").lstrip("0")) <= 19 and -(2**63) <= int(text) < 2**63
+    return is_infinite(text) or not math.isinf(float(text))
+
+
+def short(text: str) -> str:
+    """Return a text in quotes for a message, without what is beyond 40 characters."""
+    return repr(text) if len(text) <= 40 else f"{text[:30]!r}... of {len(text):,} characters"
+
+
+def numbered(words: Iterable[str]) -> tuple[list[str], Ints]:
+    """Return the different words, in the order in which they first occur, and the number of each, int64 ``[n]``."""
+    number: defaultdict[str, int] = defaultdict(count().__next__)
+    codes = np.fromiter(map(number.__getitem__, words), np.int64)
+    return list(number), codes
+
+
+def whole_numbers(words: Collection[str], fault: Fault) -> list[int] | None:
+    """Return different words as integers, None where they are names: where one of them is no integer.
+
+    ``fault`` takes the place of a word among these. It is called where 2 stands beside 2.0, which data frames write for
+    2 in a column with a gap: they would be two names.
+    """
+    if all(map(is_integer, words)):
+        return list(map(int, words))
+    if all(map(is_number, words)):
+        present = set(words)
+        for at, word in enumerate(words):
+            if (match := _WHOLE.fullmatch(word)) is not None and match[1] in present:
+                hint = f"write both as {match[1]}, or put a letter before names"
+                raise fault(at, f"{word} and {match[1]} are one number but two words; {hint}")
+    return None
+
+
+def column_of(words: Sequence[str], fault: Fault) -> tuple[Array, tuple[str, ...] | None]:
+    """Return a column of values, or the numbers of its categories, int64, with their names.
+
+    Values are int64 if all words are integers, bool of True and False, times of dates in ISO 8601 (int64 seconds since
+    1970, of UTC where no zone is written; float64 where one is not whole), and else float64. Words of digits that are
+    other than their numbers, such as ``007``, are categories, but +1 and -1, where all have a sign, are numbers.
+    ``fault`` is called for a number too large to keep, and for a word beside dates that is none.
+    """
+    names, codes = numbered(words)
+    kinds = list(map(kind_of, names))
+
+    def fault_at(at: int, why: str) -> ValueError:
+        return fault(int((codes == at).argmax()), f"{short(names[at])} {why}")
+
+    if DATE in kinds and set(kinds) != {DATE}:
+        hint = "write all as 2021-03-01 or 2021-03-01T12:00:00Z, or leave the column out"
+        at = next(at for at, kind in enumerate(kinds) if kind != DATE)
+        raise fault_at(at, f"is no date, but the column holds dates; {hint}")
+    begins = {name[:1] for name in names}
+    if NAME in kinds or len(set(kinds)) > 1 or ("+" in begins and not begins.isdisjoint("123456789")):
+        return codes, tuple(names)
+    kind = kinds[0] if kinds else NUMBER
+    values = values_of(kind, names)
+    for at in np.flatnonzero(abs(values) >= 2.0**63).tolist() if values.dtype == np.float64 else ():
+        if not is_kept(names[at]):
+            raise fault_at(at, "is beyond 64 bits; write it as a decimal")
+    return values[codes], None
+
+
+def kind_of(word: str) -> str:
+    """Return what the values of a column are that begins with a word: ``NUMBER``, ``TRUTH``, ``DATE`` or ``NAME``."""
+    if is_number(word):
+        return NAME if _PADDED.fullmatch(word) else NUMBER
+    if word.lower() in _TRUTH:
+        return TRUTH
+    return NAME if _stamp(word) is None else DATE
+
+
+def values_of(kind: str, words: Sequence[str]) -> Array:
+    """Return words of one kind as int64, float64 or bool."""
+    if kind == TRUTH:
+        return np.array([_TRUTH[word.lower()] for word in words], np.bool_)
+    if kind == DATE:
+        return in_seconds(np.array(list(map(_stamp, words)), "datetime64[us]"))
+    if all(map(is_integer, words)):
+        return np.array(list(map(int, words)), np.int64)
+    return np.array(list(map(float, words)), np.float64)
+
+
+def _stamp(word: str) -> datetime | None:
+    """Return a date, in UTC without its zone; None for another word."""
+    if not _DATE.fullmatch(word):
+        return None
+    with suppress(ValueError, OverflowError):
+        stamp = datetime.fromisoformat(word)
+        return stamp if stamp.tzinfo is None else stamp.astimezone(UTC).replace(tzinfo=None)
+    return None
+
+
+def in_seconds(times: Array) -> Array:
+    """Return times, datetime64, as seconds since 1970: int64, or float64 where one is not whole."""
+    whole = times.astype("datetime64[s]")
+    seconds: Array = whole.astype(np.int64)
+    return seconds if (whole == times).all() else seconds + (times - whole) / np.timedelta64(1, "s")
+
+
+def as_names(values: Array, where: str, first: int = 0) -> list[Any]:
+    """Return names of nodes whose types are known: bytes as text, and floats that are whole as integers.
+
+    Raises ValueError, with ``where`` and the row from ``first`` on, for bytes that are no UTF-8, and for floats so
+    large that they do not tell integers apart.
+    """
+    if values.dtype.kind == "f":
+        too_large = abs(values) >= 2.0 ** (np.finfo(values.dtype).nmant + 1)
+        if (row := first_true(too_large)) is not None:
+            words = f"floats of {values.dtype} do not tell integers such as {values[row]} apart"
+            raise ValueError(f"{where}, row {first + row}: {words}; keep ids as integers or strings")
+    names: list[Any] = values.tolist()
+    for row, name in enumerate(names):
+        if isinstance(name, bytes):
+            try:
+                names[row] = name.decode()
+            except UnicodeDecodeError:
+                raise ValueError(f"{where}, row {first + row}: {name!r} is no text in UTF-8; decode it first") from None
+        elif isinstance(name, (float, Decimal)) and name % 1 == 0:
+            names[row] = int(name)
+    return names
