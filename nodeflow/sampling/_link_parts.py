@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from nodeflow._base.checks import Ints, as_array, check_one_of, check_range, describe, first_true, lasting
+from nodeflow._base.dates import as_moments
 from nodeflow._base.types import Array, Floats, NumbersLike
 from nodeflow._links.links import Links, LinksLike, as_links
 from nodeflow._rows.rows import whole_column
@@ -189,7 +190,7 @@ def _first_times(graph: Graph, column: str) -> Array:
 def seed_times(sampler: SamplerBase, times: NumbersLike, size: int) -> Array:
     """Return the checked times of seeds ``[size]``."""
     sampler.refuse(times)
-    when = as_array(times, "times")
+    when = as_moments(times, "times", "numbers or dates")
     if when.dtype.kind not in "iuf":
         raise TypeError(f"times must be numbers, got {describe(times)}")
     if when.shape != (size,):
