@@ -32,11 +32,11 @@ class TemporalNeighborSampler(RowSampler):
     """Every node draws among its past edges: those not later than the time of its seed.
 
     Called with a time per seed: ``sampler(seeds, times=times)``, numbers in the unit of the graph's times, or dates,
-    which become seconds since 1970 (of UTC, where they have no time zone). On every hop the limit is the time of the *seed*, so
-    nothing that happened after it can reach its output. Seeds of different times see different pasts: a layer may hold
-    a parent node once per time. ``layer.context`` numbers the distinct times of the batch in ascending order, and every
-    layer has a column "time" with the time of the seeds each row belongs to. Seeds of equal node and time collapse, and
-    ``seed_index`` restores them.
+    which become seconds since 1970 (of UTC, where they have no time zone). On every hop the limit is the time of the
+    *seed*, so nothing that happened after it can reach its output. Seeds of different times see different pasts: a
+    layer may hold a parent node once per time. ``layer.context`` numbers the distinct times of the batch in ascending
+    order, and every layer has a column "time" with the time of the seeds each row belongs to. Seeds of equal node and
+    time collapse, and ``seed_index`` restores them.
 
     ``strategy="uniform"`` draws as ``NeighborSampler`` does (Hamilton, Ying, Leskovec 2017, algorithm 2), with the past
     edges instead of all. Estimator weights: number of past edges / number drawn. With them the weighted sum over the
