@@ -20,7 +20,7 @@ def as_dates(array: Array) -> Array | None:
         return array
     if array.dtype.kind != "O" or not all(isinstance(value, date | np.datetime64) for value in array.flat):
         return None
-    return np.array([in_utc(value) for value in array.flat]).reshape(array.shape)
+    return np.array([in_utc(value) for value in array.flat], "M8").reshape(array.shape)
 
 
 def in_utc(value: Any) -> np.datetime64:
@@ -64,9 +64,13 @@ def exact_seconds(dates: Array, name: str) -> Array:
 def as_moments(value: object, name: str, what: str) -> Array:
     """Return times of seeds as an array: numbers as they are, dates as seconds since 1970.
 
-    The error for what makes no array says that ``name`` must be ``what``. Raises ValueError for a date with parts of a
-    microsecond.
+    The error for what makes no array says that ``name`` must be ``what``. Raises ValueError for a missing date, and one
+    with parts of a microsecond.
     """
     array = as_array(value, name, what)
     dates = as_dates(array)
-    return array if dates is None else exact_seconds(dates, name)
+    if dates is None:
+        return array
+    if (at := first_true(np.isnat(dates).ravel())) is not None:
+        raise ValueError(f"{name} must hold a time for every seed, but entry {at} is missing")
+    return exact_seconds(dates, name)

@@ -109,7 +109,7 @@ def _times_in(column: Tensor | Rows, name: str) -> Array:
     if array.ndim != 1 or array.dtype.kind not in "iuf":
         raise TypeError(f"time: the column {name!r} must hold an integer or a float per row, got {describe(array)}")
     none = np.isnan(array) if array.dtype.kind == "f" else np.zeros(len(array), np.bool_)
-    wrong, rule = _no_times(np.where(none, 0, array), integers=True)
+    wrong, rule = no_times(np.where(none, 0, array), integers=True)
     if (i := first_true(wrong)) is not None:
         raise ValueError(f"time: the column {name!r} must be {rule}, but row {i} has {array[i]}")
     return np.where(none, -np.inf, array) if array.dtype.kind == "f" else array.astype(np.int64)
@@ -120,7 +120,7 @@ def time_column(graph: Graph, name: str) -> Array:
     column = edge_column(graph, name, "time")
     if column.dtype.kind not in "iuf":
         raise TypeError(f"time: the edge column {name!r} must hold integers or floats, got dtype {column.dtype}")
-    wrong, rule = _no_times(column, integers=True)
+    wrong, rule = no_times(column, integers=True)
     check_edges(graph, column, wrong, f"time: the edge column {name!r} must be {rule}")
     return column.astype(np.float64 if column.dtype.kind == "f" else np.int64, copy=False)
 
@@ -135,7 +135,7 @@ def starts_of(limits: Array, since: float) -> Array:
     return np.where(limits >= first + since, limits - np.int64(since), first)
 
 
-def _no_times(numbers: Array, *, integers: bool) -> tuple[NDArray[np.bool_], str]:
+def no_times(numbers: Array, *, integers: bool) -> tuple[NDArray[np.bool_], str]:
     """A mask of numbers that are no times, and the rule for times; whole ones are compared as int64 if ``integers``."""
     if numbers.dtype.kind == "f":
         wrong = ~np.isfinite(numbers)
@@ -169,10 +169,10 @@ def as_times(value: NumbersLike | None, shape: tuple[int, ...], span: Span) -> A
     if len(array) and array.dtype.kind not in ("iu" if span.integers else "iuf"):
         # floats are not rounded here: a seed at 1.5 is neither at 1 nor at 2
         rule = "integers, as the time column does" if span.integers else _KINDS
-        hint = "; round these dates with .floor('s'), since the column has whole seconds" if dated else ""
+        hint = "; round them down first, dates with .floor('s')" if array.dtype.kind == "f" else ""
         raise TypeError(f"times must hold {rule}, got dtype {array.dtype}{hint}")
     array = array.reshape(-1) if array.shape == shape else np.repeat(array, shape[1])
-    wrong, rule = _no_times(array, integers=span.integers)
+    wrong, rule = no_times(array, integers=span.integers)
     if span.integers and not wrong.any():
         wrong, rule = array == NO_TIME["i"], "above -2**63, which stands for no time"
     if (i := first_true(wrong)) is not None:
@@ -194,5 +194,5 @@ def _check_unit(times: Array, span: Span, dated: bool) -> None:
         got = f"{times[i]}, the seconds of a date since 1970" if dated else f"{times[i]}"
         raise ValueError(
             f"times must be in the unit of the graph's times, {first} to {last}, but times[{i}] is {got}; convert "
-            "them, and for a time after all others pass 2**63 - 1"
+            f"them, and for a time after all others pass {'2**63 - 1' if span.integers else '1e300'}"
         )
