@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nodeflow._base.checks import Ints, describe, first_true
+from nodeflow._base.checks import Ints, as_array, describe, first_true
 from nodeflow._base.dates import in_utc
 from nodeflow._base.types import Array
 
@@ -30,7 +30,10 @@ def as_keys(values: Any, where: str) -> tuple[Array, Ints]:
     Raises ValueError for floats so large that they may stand for several integers, and for numbers that are not whole,
     TypeError for values that cannot be keys, such as lists; ``where`` names the column in errors.
     """
-    values = values.numpy(force=True) if isinstance(values, Tensor) else values
+    if isinstance(values, Tensor):
+        values = as_array(values, where, "keys")
+    elif hasattr(values, "to_pylist"):  # of Arrow
+        values = np.asarray(values)
     dtype = getattr(values, "dtype", None)
     digits = _digits(getattr(getattr(dtype, "categories", None), "dtype", dtype))
     if isinstance(dtype, np.dtype) and dtype.kind in "if":

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -147,7 +147,7 @@ class SeedTable(Frozen, metaclass=Explained):
 
 def _rows_of_keys(keys: Any, column: Tensor | Rows, node_type: str) -> Ints:
     """Return the ids within a type of nodes that are given by their primary keys."""
-    check_type(keys, "nodes", Collection, f"a column or a list of primary keys of {node_type!r}")
+    check_type(keys, "nodes", Iterable, f"a column or a list of primary keys of {node_type!r}")
     given, at = as_keys(keys, "nodes")
     if len(given) < len(keys):
         missing = np.setdiff1d(np.arange(len(keys)), at)[0]

@@ -242,7 +242,14 @@ def test_numbers_of_any_type_are_keys_by_their_value() -> None:
     graph, _ = from_tables({"users": users}, keys={"users": "id"})
     for dtype in ("int8", "uint64", "float16", "float64", "Int64", "Float32", object):
         assert SeedTable(graph, "users", pd.Series([5, 1]).astype(dtype)).seeds.tolist() == [2, 0]
-    assert SeedTable(graph, "users", torch.tensor([5.0, 1.0])).seeds.tolist() == [2, 0]
+    arrow, polars = pytest.importorskip("pyarrow"), pytest.importorskip("polars")
+    for column in (
+        arrow.array([5, 1]),
+        arrow.chunked_array([[5], [1]]),
+        polars.Series([5, 1]),
+        torch.tensor([5.0, 1.0]),
+    ):
+        assert SeedTable(graph, "users", column).seeds.tolist() == [2, 0]
     for wrong in (["5"], [True], [b"5"]):
         with pytest.raises(KeyError, match="no users has the primary key"):
             SeedTable(graph, "users", wrong)
