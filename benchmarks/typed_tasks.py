@@ -227,7 +227,7 @@ class Races:
     def batches(self, rows: dict[str, Any], end: Any, seed: int | None = None) -> NodeFlowLoader:
         """Return batches of rows of the task which see the tables up to ``end``; shuffled with a seed."""
         data = {"end": end, "lag": rows["time"] - end, "label": torch.from_numpy(rows["label"]).float()}
-        seeds = SeedTable(self.graph, "drivers", rows["driver"], time="end", data=data)
+        seeds = SeedTable(self.graph, "drivers", rows=rows["driver"], time="end", data=data)
         return NodeFlowLoader(
             self.sampler, seeds, 512, shuffle=seed is not None, seed=seed or 0, ndata={0: ["x", "time"]}
         )

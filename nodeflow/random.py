@@ -61,7 +61,7 @@ def hash_ids(ids: Ints) -> int:
     >>> hash_ids(first) == hash_ids(first.copy()), hash_ids(first) == hash_ids(second)
     (True, False)
     """
-    ids = as_ids(ids, "ids", LARGEST, "any", lower=-LARGEST - 1)
+    ids = as_ids(ids, "ids", LARGEST + 1, "any", lower=-LARGEST - 1)
     return hash_pieces([ids], len(ids))
 
 

@@ -1,11 +1,15 @@
-"""Types of numbers: those that columns have, those that become one of these, and their names in files."""
+"""Types of numbers: those that columns have, those that become one of these, their names in files, Python's floats."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Final
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
+import numpy as np
 import torch
+from torch import Tensor
+
+from nodeflow._base.types import Array
 
 COLUMN_TYPES: Final = frozenset(
     (torch.bool, torch.float16, torch.bfloat16, torch.float32, torch.float64)
@@ -24,3 +28,20 @@ DTYPES: Final[Mapping[str, torch.dtype]] = {
     str(kind).removeprefix("torch."): kind for kind in COLUMN_TYPES | WIDER.keys()
 }
 """The types of numbers that files may hold, by torch's word: no other name that a file holds is looked up."""
+
+
+def as_floats(numbers: Array) -> Array:
+    """Return numbers as float32, the type that torch gives Python's floats, or float64 where one is above 2**24.
+
+    As float32 such numbers lose digits: of seconds since 1970 a minute, and a later time may seem to be an earlier one.
+    """
+    large = (np.abs(numbers) > 2**24) & np.isfinite(numbers)
+    return numbers.astype(np.float64 if large.any() else np.float32, copy=False)
+
+
+def column_of_numbers(values: Sequence[Any]) -> Tensor:
+    """Return a column of Python's numbers, or of lists of them: bool, int64, or floats of the type of ``as_floats``."""
+    column = torch.tensor(values, device="cpu")
+    if column.dtype != torch.float32:
+        return column
+    return torch.from_numpy(as_floats(torch.tensor(values, dtype=torch.float64, device="cpu").numpy()))

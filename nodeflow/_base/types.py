@@ -19,6 +19,9 @@ Array: TypeAlias = NDArray[Any]
 IdsLike: TypeAlias = "Tensor | Array | Sequence[int] | range"
 """Ids of nodes or edges, checked by ``checks.as_ids``."""
 
+KeysLike: TypeAlias = "Tensor | Array | Sequence[Any]"
+"""Primary keys of rows: integers, words or dates, also as a column of a pandas data frame."""
+
 SeedsLike: TypeAlias = "IdsLike | Sequence[Sequence[int]] | Mapping[str, IdsLike | MaskLike]"
 """Seeds of a sampler: ids ``[B]``, or ``[B, m]`` such as pairs; a bool mask of all possible seeds; either by type."""
 

@@ -12,6 +12,7 @@ from torch import Tensor
 from nodeflow._base.arrays import of_objects
 from nodeflow._base.calls import checked
 from nodeflow._base.checks import Ints, _All, check_type, describe
+from nodeflow._base.dtypes import column_of_numbers
 from nodeflow._rows.columns import as_column
 from nodeflow._rows.rows import whole_column
 from nodeflow.convert._columns import check_one_type, chosen, library
@@ -42,7 +43,8 @@ def from_networkx(
         graph: any networkx graph; multigraphs keep their repeated edges.
         node_columns, edge_columns: attributes, numbers or lists of numbers, that become columns. A list of names, a
             dict from names to types, ``{"x": torch.float64}``, or ``nodeflow.ALL``. Without a type, Python's floats
-            become float32, whole numbers int64 and bools bool.
+            become float32, or float64 where one is above 2**24, as times are; whole numbers become int64 and bools
+            bool.
         keys_are_ids: whether the keys of a directed multigraph are the ids of its edges, as ``to_networkx`` writes
             them. networkx lists edges source by source, so their order is not that of the ids.
 
@@ -247,7 +249,7 @@ def _column(name: str, values: Sequence[Any], keys: Iterable[Any], what: str, dt
         if len(values) and isinstance(values[0], (np.ndarray, Tensor)):
             rows = _stacked([as_column(value, title).cpu() for value in values], title)
             return rows if dtype is None else rows.to(dtype)
-        return torch.tensor(values, dtype=dtype, device="cpu")
+        return column_of_numbers(values) if dtype is None else torch.tensor(values, dtype=dtype, device="cpu")
     except (TypeError, ValueError, RuntimeError) as error:
         words = f"{title} must hold numbers, or lists of numbers of one length"
         for key, value in zip(keys, values, strict=True):

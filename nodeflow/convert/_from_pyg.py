@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from nodeflow._base.checks import as_count, describe
+from nodeflow._base.dtypes import as_floats
 from nodeflow._base.frozen import Lazy
 from nodeflow._rows.rows import take_rows
 from nodeflow.convert._columns import by_destination, chosen
@@ -32,7 +33,8 @@ def from_pyg(
 
     Edge ids follow ``edge_index``. Tensors, arrays and lists of numbers with a row per node or per edge become columns
     under their own names (``x``, ``y``, ``edge_attr``, ...). Other attributes are left out: words, further lists of
-    node ids (``edge_label_index``), and those of a whole ``HeteroData``. The batch of a loader becomes a NodeFlow by
+    node ids (``edge_label_index``), and those of a whole ``HeteroData``. Lists of floats become float32, or float64
+    where one is above 2**24, as times are. The batch of a loader becomes a NodeFlow by
     ``from_pyg_batch``.
 
     Args:
@@ -231,7 +233,7 @@ def _columns_in(store: Any) -> dict[str, Any]:
                 array = np.asarray(value)
             except ValueError:  # rows of several lengths
                 continue
-            columns[name] = array.astype(np.float32) if array.dtype == np.float64 else array  # as torch.tensor does
+            columns[name] = as_floats(array) if array.dtype == np.float64 else array
     return columns
 
 

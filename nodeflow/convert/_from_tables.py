@@ -9,9 +9,12 @@ import numpy as np
 from torch import from_numpy
 
 from nodeflow._base.calls import checked
-from nodeflow._base.checks import Ints, as_count, check_one_of, check_type, describe
+from nodeflow._base.checks import Ints, as_count, check_one_of, check_type, describe, first_true
+from nodeflow._base.dates import seconds_of
+from nodeflow._base.keys import PRIMARY_KEY, as_keys, column_of_keys, first_repeated, rows_of
 from nodeflow._base.types import Array
 from nodeflow.convert._columns import chosen, library
+from nodeflow.convert._table_times import as_clock, to_dates
 from nodeflow.graph import Graph
 
 if TYPE_CHECKING:
@@ -46,7 +49,9 @@ def from_tables(
 
     Every table is a node type with a node per row, every foreign key a relation such as ("results", "driverId",
     "drivers"), with an edge from each row whose key is not missing. Each type has a column ``"x"``, float32 ``[rows,
-    width]``, and, where the table has a time, ``"time"``: int64 seconds since 1970, the smallest int64 where missing.
+    width]``. Where the table has a time, ``"time"`` has seconds since 1970: int64 if the times of all tables are whole
+    seconds, else float64 for all, which tells microseconds apart; the smallest int64, or NaN, where missing. Where it
+    has a primary key, ``"primary_key"`` keeps it, int64 or bytes of words, and ``SeedTable`` finds nodes by it.
     In ``"x"`` numbers become a column, minus the mean and divided by the deviation (0 where all are equal); dates, days
     in the same way, with sine and cosine of the place in the year and in the week; strings, bools and categories of
     pandas, a 0/1 column per value; strings of more than ``categories`` values, what ``text`` returns. A missing value,
@@ -55,11 +60,13 @@ def from_tables(
 
     Args:
         tables: pandas data frames by name, whose index is not read.
-        keys: the column with the primary key, of tables that others refer to.
+        keys: the column with the primary key, of tables that others refer to, or that have seeds: whole numbers of any
+            type, strings, dates or bytes.
         links: per table its foreign keys: the column, and the table that it refers to.
-        times: the column that says when a row became known: dates, of UTC where they have no time zone, or seconds.
-        cut: a time. Means, deviations, values and marks of missing ones are those of rows up to it, and of tables
-            without times. None: of all rows.
+        times: the column that says when a row became known: dates, of UTC where they have no time zone, or seconds
+            since 1970. ``pandas.to_datetime`` makes dates of milliseconds or of numbers such as 20240131.
+        cut: a time, such as a date. Means, deviations, values and marks of missing ones are those of rows up to it, and
+            of tables without times. None: of all rows.
         drop: per table columns that are not encoded, besides keys and times.
         categories: the largest number of values that get a column each.
         text: a function from k strings to an array ``[k, width]``, called with the distinct strings of a column.
@@ -74,8 +81,9 @@ def from_tables(
 
     Raises KeyError for tables and columns that are not there, TypeError for columns of other objects, such as lists,
     ImportError without pandas, ValueError for tables and columns that ``encodings`` lack, or that only they have,
-    ``cut`` beside them, primary keys that repeat or are missing, foreign keys without a row, or as floats from 2**53
-    on, a cut without times, times that are none, infinite numbers and too many values.
+    ``cut`` beside them, primary keys that repeat or are missing, foreign keys without a row, keys as floats from 2**53
+    on (2**24 as float32), a cut without times, times that are none, that are in another unit, as float32 from 2**24 on,
+    or dates finer than microseconds, infinite numbers and too many values.
 
     >>> import pandas
     >>> drivers = pandas.DataFrame({"id": [4, 7, 9], "country": ["FI", "FI", "GB"], "height": [None, 1.80, 1.74]})
@@ -101,14 +109,18 @@ def from_tables(
         _check_encoded(tables, encodings, "table")
         if cut is not None:
             raise ValueError("cut chooses the rows of means and values, which encodings have: leave one of the two out")
-    last = None if cut is None else _seconds(_pandas().Series([cut]), "cut")[0]
+    columns = {table: (tables[table][name], _where(table, name)) for table, name in times.items()}
+    clock, last = as_clock(columns, cut)
     if cut is not None and not times:
         raise ValueError("cut needs times=, the columns that say when rows became known; without, no row is later")
-    nodes, names, made = {}, {}, dict[str, dict[str, Any]]()
+    index = {table: _primary_keys(tables[table][key], _where(table, key)) for table, key in keys.items()}
+    nodes: dict[str, Any] = {}
+    names: dict[str, list[str]] = {}
+    made: dict[str, dict[str, Any]] = {}
     for table, frame in tables.items():
         key, time = keys.get(table), times.get(table)
-        seconds = None if time is None else _seconds(frame[time], _where(table, time))
-        fitted = np.ones(len(frame), bool) if last is None or seconds is None else seconds <= last
+        seconds = clock.get(table)
+        fitted = np.ones(len(frame), bool) if last is None or seconds is None else ~(seconds > last)
         left_out = {key, time, *links.get(table, ()), *drop.get(table, ())}
         wanted = {str(name): frame[name] for name in frame.columns if name not in left_out}
         if encodings is None:
@@ -125,7 +137,8 @@ def from_tables(
         names[table] = own or ["one"]
         x = np.hstack([np.ones((len(frame), 0 if own else 1), np.float32), *(rows for _, rows in encoded)])
         nodes[table] = {"x": from_numpy(x)} | ({} if seconds is None else {"time": from_numpy(seconds)})
-    index = {table: _index(tables[table][key], _where(table, key)) for table, key in keys.items()}
+        if key is not None:
+            nodes[table][PRIMARY_KEY] = column_of_keys(index[table])
     edges = {
         (table, column, other): _ends(tables[table][column], index[other], _where(table, column), other, dangling)
         for table, of_table in links.items()
@@ -258,54 +271,40 @@ def _text_rows(values: Any, where: str, text: Any) -> Array:
     return encoded
 
 
-def _seconds(values: Any, where: str) -> Ints:
-    """Return dates, or numbers of seconds, as int64 seconds; the smallest int64 where they are missing."""
-    unit = "s" if _pandas().api.types.is_numeric_dtype(values) else None
-    try:
-        stamps = _pandas().to_datetime(values, utc=True, unit=unit)
-    except (TypeError, ValueError, OverflowError) as error:
-        words = str(error).splitlines()[0]
-        raise ValueError(f"{where} must hold dates or seconds, convert it with pandas.to_datetime; {words}") from None
-    seconds: Ints = stamps.dt.tz_localize(None).to_numpy().astype("datetime64[s]").astype(np.int64)
-    return seconds
+def _seconds(values: Any, where: str) -> Array:
+    """Return dates as seconds since 1970, int64 or float64."""
+    return seconds_of(to_dates(values, where))
 
 
-def _index(column: Any, where: str) -> Any:
-    """Return the index of a primary key, which finds rows."""
-    if missing := int(column.isna().sum()):
+def _primary_keys(column: Any, where: str) -> Array:
+    """Return the keys of the rows of a table."""
+    keys, rows = as_keys(column, where)
+    if missing := len(column) - len(rows):
         raise ValueError(f"{where} is a primary key, but {missing} rows have none")
-    index = _pandas().Index(_wide(_plain(column)))
-    if not index.is_unique:
-        first = index[index.duplicated()].tolist()[0]
-        raise ValueError(f"{where} is a primary key, but {int((index == first).sum())} rows have {first!r}")
-    return index
+    if repeated := first_repeated(keys):
+        row, count = repeated
+        example = column.iloc[[row]].tolist()[0]
+        raise ValueError(f"{where} is a primary key, but {count} rows have {example!r}, such as row {row}")
+    return keys
 
 
-def _ends(column: Any, index: Any, where: str, other: str, dangling: str) -> tuple[Ints, Ints]:
+def _ends(column: Any, index: Array, where: str, other: str, dangling: str) -> tuple[Ints, Ints]:
     """Return the rows that have a foreign key, and the rows that they refer to."""
-    if column.dtype.kind == "f" and index.dtype.kind in "iu" and (column.abs() >= 2**53).any():
+    keys, rows = as_keys(column, where)
+    to = rows_of(keys, index)
+    if (first := first_true(to < 0)) is not None and dangling == "error":
+        example = column.iloc[rows[[first]]].tolist()[0]
+        kind = "int64" if index.dtype.kind == "i" else f"such as {index[0]}"
         raise ValueError(
-            f"{where} holds keys as floats, which tell no integers from 2**53 on apart; read it as integers that may "
-            "be missing, of type Int64"
+            f"{where} has {(to < 0).sum()} foreign keys that no row of table {other!r} has, the first {example!r} "
+            f"({column.dtype}, keys are {kind}); dangling='drop' leaves them out (the first is in row {rows[first]})"
         )
-    to = index.get_indexer(_pandas().Index(_wide(column)))
-    lost = (to < 0) & column.notna().to_numpy(bool)
-    if lost.any() and dangling == "error":
-        first, types = column[lost].tolist()[0], f"{column.dtype}, keys are {index.dtype}"
-        words = f"has {lost.sum()} foreign keys that no row of table {other!r} has, the first {first!r} ({types})"
-        raise ValueError(f"{where} {words}; dangling='drop' leaves them out")
-    rows = np.flatnonzero(to >= 0)
-    return rows, to[rows]
+    return rows[to >= 0], to[to >= 0]
 
 
 def _plain(values: Any) -> Any:
     """Return values, of which none is missing, as what their categories are."""
     return values.astype(values.cat.categories.dtype) if values.dtype == "category" else values
-
-
-def _wide(keys: Any) -> Any:
-    """Return keys as pandas can look them up: an index of float16 does not exist."""
-    return keys.astype("float32") if keys.dtype == "float16" else keys
 
 
 def _where(table: str, column: object) -> str:

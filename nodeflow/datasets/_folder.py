@@ -12,6 +12,7 @@ from torch import Tensor
 
 from nodeflow._base.calls import checked
 from nodeflow._base.checks import LARGEST, Ints, check_num_rows, first_true
+from nodeflow._base.dtypes import as_floats
 from nodeflow._base.files import is_file
 from nodeflow._base.types import FileLike
 from nodeflow._disk.arrays import map_array
@@ -84,7 +85,7 @@ def read_folder(path: FileLike, *, labels: bool = True) -> Dataset:
     - ``adjacency.mtx`` (or ``.mtx.gz``): a square sparse matrix in Matrix Market format, as in ``read_edge_list``.
     - ``adjacency.npz``: a square matrix from ``scipy.sparse.save_npz``; entry (i, j) is an edge i -> j. Edge ids follow
       the order in which the entries are stored (row by row in a CSR matrix). If any value is not 1 the values become
-      the edge column ``weight``, float32.
+      the edge column ``weight``, float32, or float64 where one is above 2**24.
     - ``edges.npz``: arrays ``src`` and ``dst``, integers ``[num_edges]``, from ``numpy.savez``; every other array has
       one row per edge and becomes an edge column under its name (``time``, ``relation``, ...); ``split`` holds 0 train,
       1 val and 2 test. Single numbers ``num_nodes`` and ``num_relations`` may be among them. Without ``num_nodes``,
@@ -287,7 +288,7 @@ def _from_matrix(path: Path) -> Edges:
     if matrix.shape[0] != matrix.shape[1]:
         raise ValueError(f"{path} must be a square matrix, nodes x nodes, got shape {matrix.shape}")
     entries = matrix.tocoo()  # keeps entries that repeat, which are parallel edges
-    columns = {} if (entries.data == 1).all() else {"weight": as_float32(entries.data, str(path))}
+    columns = {} if (entries.data == 1).all() else {"weight": as_floats(entries.data)}
     return Edges(int(matrix.shape[0]), entries.row.astype(np.int64), entries.col.astype(np.int64), columns)
 
 

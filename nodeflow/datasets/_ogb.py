@@ -10,6 +10,7 @@ import torch
 
 from nodeflow._base.calls import checked
 from nodeflow._base.checks import Ints, check_num_rows, first_true
+from nodeflow._base.dtypes import as_floats
 from nodeflow._base.files import is_file
 from nodeflow._base.types import Array, FileLike
 from nodeflow._text.table import Table
@@ -37,7 +38,8 @@ def read_ogb(path: FileLike, *, scheme: str | None = None, add_inverse_edge: boo
 
     The files, rows in the order of the nodes (edges) and without header:
 
-    - ``raw/edge.csv.gz``: source, destination. ``raw/edge-feat.csv.gz``, optional: edge column ``feat``, float32.
+    - ``raw/edge.csv.gz``: source, destination. ``raw/edge-feat.csv.gz``, optional: edge column ``feat``, float32, or
+      float64 where a number is above 2**24.
     - ``raw/node-feat.csv.gz``, optional: node column ``feat``, float32 ``[num_nodes, num_features]``.
     - ``raw/node-label.csv.gz``: node column ``label``; int64 ``[num_nodes]``, -1 where it says nan, from one column;
       float32 ``[num_nodes, num_classes]`` as written from several.
@@ -121,7 +123,7 @@ def _edges(raw: Path, num_nodes: int, add_inverse_edge: bool) -> tuple[Ints, Int
         )
     columns: dict[str, Array] = {}
     if _find(raw, "edge-feat") is not None:
-        columns["feat"] = _rows(_table(raw, "edge-feat"), np.float32, "numbers", len(edges), "edge")
+        columns["feat"] = as_floats(_rows(_table(raw, "edge-feat"), np.float64, "numbers", len(edges), "edge"))
     src, dst = np.ascontiguousarray(edges[:, 0]), np.ascontiguousarray(edges[:, 1])
     if add_inverse_edge:
         src, dst = np.concatenate([src, dst]), np.concatenate([dst, src])

@@ -10,7 +10,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nodeflow._base.checks import Ints, as_array, describe
+from nodeflow._base.checks import Ints, describe
+from nodeflow._base.dates import as_moments
 from nodeflow._base.types import ColumnsLike, NumbersLike, SeedsLike
 from nodeflow._rows.columns import as_column
 from nodeflow.flow import NodeFlow
@@ -105,11 +106,11 @@ def as_times(times: NumbersLike | None, sampler: SamplerBase, shape: torch.Size)
 
 
 def as_stamps(times: NumbersLike, name: str, shape: torch.Size) -> Tensor:
-    """Return times, one per seed or row of seeds, as a tensor of their own type."""
-    array = as_array(times, name, "numbers")
+    """Return times, one per seed or row of seeds, as a tensor of their own type; dates as seconds since 1970."""
+    array = as_moments(times, name, "numbers or dates")
     if array.dtype.kind not in "iuf":
-        hint = "; for seconds: times.astype('datetime64[s]').astype('int64')" if array.dtype.kind == "M" else ""
-        raise TypeError(f"{name} must be numbers, in the unit of the graph's times, got dtype {array.dtype}{hint}")
+        hint = "pandas.to_datetime makes dates of words"
+        raise TypeError(f"{name} must be numbers in the unit of the graph's times, or dates, got {array.dtype}; {hint}")
     if array.shape not in (shape, shape[:1]):
         raise ValueError(f"{name} must have one entry per seed ({shape[0]}), got shape {array.shape}")
     return as_column(array.copy(), name)

@@ -10,10 +10,11 @@ import torch
 from torch import Tensor
 
 from nodeflow._base.calls import Explained
-from nodeflow._base.checks import as_ids, check_type, describe, lasting, titles, with_article
+from nodeflow._base.checks import Ints, as_ids, check_type, describe, first_true, lasting, titles, with_article
 from nodeflow._base.frozen import Frozen
-from nodeflow._base.types import ColumnsLike, IdsLike, NumbersLike, SeedsLike
-from nodeflow._rows.rows import take_rows
+from nodeflow._base.keys import PRIMARY_KEY, as_keys, keys_of_column, rows_of
+from nodeflow._base.types import ColumnsLike, IdsLike, KeysLike, NumbersLike, SeedsLike
+from nodeflow._rows.rows import Rows, take_rows, whole_column
 from nodeflow._schema.schema import Schema
 from nodeflow.graph import Frame, Graph
 from nodeflow.loader._checks import all_or, as_seed_data, as_stamps, as_times
@@ -29,13 +30,16 @@ class SeedTable(Frozen, metaclass=Explained):
     Args:
         graph: the graph of the nodes.
         node_type: the type of all nodes, or None for ids of the graph, which may mix types.
-        nodes: ids within the type, ``[n]``.
-        time: a time for every row, ``[n]``, for samplers that take times; numbers in the unit of the graph's times.
+        nodes: primary keys of nodes of the type, ``[n]``, where the graph keeps them: in the node column
+            "primary_key" that ``convert.from_tables`` makes. Of other types ids within the type, from 0 on.
+        rows: ids within the type, ``[n]``, in place of ``nodes``: numbers of rows of its table, from 0 on.
+        time: a time for every row, ``[n]``, for samplers that take times: numbers in the unit of the graph's times, or
+            dates, which become seconds since 1970. Dates without a time zone are of UTC.
         split: the part of every row, strings ``[n]`` such as "train". ``table["train"]`` has the rows of a part.
         data: further columns of n rows by name, such as targets: a dict or a pandas data frame.
 
-    ``nodes``, ``time`` and ``split`` may also be names of columns of ``data``. All columns but those of nodes and split
-    come with a batch, also a ``time`` that is none of ``data``, as "time".
+    ``nodes``, ``rows``, ``time`` and ``split`` may also be names of columns of ``data``. All columns but those of nodes
+    and split come with a batch, also a ``time`` that is none of ``data``, as "time".
 
     Attributes:
         seeds: ids of the graph, int64 ``[n]``.
@@ -43,8 +47,8 @@ class SeedTable(Frozen, metaclass=Explained):
         data: the frame of the columns.
         splits: the number of rows of each part, by name.
 
-    Raises IndexError for an id out of the range of its type; KeyError for a type, column or part that is not there;
-    TypeError or ValueError for columns of other types or lengths.
+    Raises IndexError for an id out of the range of its type; KeyError for a key, type, column or part that is not
+    there; TypeError or ValueError for columns of other types or lengths, and for missing keys.
 
     >>> from nodeflow import Graph, NeighborSampler, NodeFlowLoader
     >>> graph = Graph.typed({"race": 9, "driver": 3}, {("race", "has", "driver"): ([0, 1, 2], [0, 1, 1])})
@@ -68,8 +72,9 @@ class SeedTable(Frozen, metaclass=Explained):
         self,
         graph: Graph,
         node_type: str | None,
-        nodes: IdsLike | str,
+        nodes: KeysLike | str | None = None,
         *,
+        rows: IdsLike | str | None = None,
         time: NumbersLike | str | None = None,
         split: Iterable[str] | str | None = None,
         data: ColumnsLike | None = None,
@@ -85,23 +90,30 @@ class SeedTable(Frozen, metaclass=Explained):
                 raise KeyError(f"{argument}: no column {value!r} in data; there are {names}")
             return lasting(columns[value] if isinstance(value, str) else value)
 
-        ids, when, parts = column(nodes, "nodes"), column(time, "time"), column(split, "split")
+        if (nodes is None) == (rows is None):
+            raise TypeError("pass either nodes, which are keys where the graph keeps them, or rows, their numbers")
+        named = "nodes" if rows is None else "rows"
+        ids, when, parts = column(rows if nodes is None else nodes, named), column(time, "time"), column(split, "split")
         within, what = range(graph.num_nodes), "node"
         if node_type is not None:
             within, what = graph.schema.ids(node_type), f"{node_type} node"
-        seeds = torch.from_numpy(as_ids(ids, "nodes", len(within), what) + within.start)
-        for name in (nodes, split):  # ids within a type and words are no columns of numbers
+            if rows is None and PRIMARY_KEY in graph.nodes[node_type].data:
+                ids = _rows_of_keys(ids, graph.nodes[node_type].data[PRIMARY_KEY], node_type)
+        seeds = torch.from_numpy(as_ids(ids, named, len(within), what) + within.start)
+        for name in (nodes, rows, split):  # keys, ids within a type and words are no columns of numbers
             if isinstance(name, str):
                 columns.pop(name, None)
         stamps = None if when is None else as_stamps(when, "time", seeds.shape)
-        if stamps is not None and not isinstance(time, str):
+        if isinstance(time, str):
+            columns[time] = stamps  # seconds, where they are dates
+        elif stamps is not None:
             columns.setdefault("time", stamps)
         words = np.array([] if parts is None else parts, str)
         if parts is not None and words.shape != seeds.shape:
             raise ValueError(f"split must have one name per row ({len(seeds)}), got shape {words.shape}")
         names, codes, sizes = np.unique(words, return_inverse=True, return_counts=True)
-        rows = torch.from_numpy(np.argsort(codes, kind="stable")).split(sizes.tolist())
-        self._set(schema=graph.schema, seeds=seeds, time=stamps, _parts=dict(zip(names.tolist(), rows, strict=True)))
+        members = torch.from_numpy(np.argsort(codes, kind="stable")).split(sizes.tolist())
+        self._set(schema=graph.schema, seeds=seeds, time=stamps, _parts=dict(zip(names.tolist(), members, strict=True)))
         self._set(data=as_seed_data(columns, len(seeds), "data"))
 
     @classmethod
@@ -131,6 +143,21 @@ class SeedTable(Frozen, metaclass=Explained):
         columns = f": {titles(self.data)}" if self.data else ""
         parts = f"; {', '.join(f'{name} {size:,}' for name, size in self.splits.items())}" if self._parts else ""
         return f"SeedTable({len(self):,} rows{columns}{parts})"
+
+
+def _rows_of_keys(keys: Any, column: Tensor | Rows, node_type: str) -> Ints:
+    """Return the ids within a type of nodes that are given by their primary keys."""
+    check_type(keys, "nodes", Iterable, f"a column or a list of primary keys of {node_type!r}")
+    given, at = as_keys(keys, "nodes")
+    if len(given) < len(keys):
+        missing = np.setdiff1d(np.arange(len(keys)), at)[0]
+        raise ValueError(f"nodes must hold a primary key of {node_type!r} in every row, but row {missing} has none")
+    ids = rows_of(given, keys_of_column(whole_column(column)))
+    if (row := first_true(ids < 0)) is not None:
+        raise KeyError(
+            f"nodes: no {node_type} has the primary key {given[row]} (row {row}); rows= takes numbers of rows instead"
+        )
+    return ids
 
 
 def as_table(

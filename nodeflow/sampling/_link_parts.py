@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from nodeflow._base.checks import Ints, as_array, check_one_of, check_range, describe, first_true, lasting
+from nodeflow._base.dates import as_moments
 from nodeflow._base.types import Array, Floats, NumbersLike
 from nodeflow._links.links import Links, LinksLike, as_links
 from nodeflow._rows.rows import whole_column
@@ -17,7 +18,7 @@ from nodeflow._schema.schema import Relation, Schema
 from nodeflow.flow import NodeFlow
 from nodeflow.graph import Graph
 from nodeflow.sampling._base import SamplerBase
-from nodeflow.sampling._times import NO_TIME, time_column, times_of_nodes
+from nodeflow.sampling._times import NO_TIME, no_times, time_column, times_of_nodes
 from nodeflow.sampling._whole import check_one_process
 
 LinksByName: TypeAlias = "Mapping[str, LinksLike] | Mapping[Relation, LinksLike]"
@@ -171,9 +172,12 @@ def birth_times(sampler: SamplerBase, value: object) -> Array:
         return of_nodes
     if isinstance(value, str):
         value = whole_column(graph.ndata[value])
-    array = as_array(value, "birth")
+    array = as_moments(value, "birth", "times of nodes")
     if array.dtype.kind not in "iuf" or array.shape != (graph.num_nodes,) or np.isnan(array).any():
         raise ValueError(f"birth must hold a time per node ({graph.num_nodes}), got {describe(array)}")
+    wrong, rule = no_times(np.where(np.isinf(array), 0, array), integers=True)
+    if (i := first_true(wrong)) is not None:
+        raise ValueError(f"birth must be {rule}, but node {i} has {array[i]}")
     return array.astype(np.float64 if array.dtype.kind == "f" else np.int64)
 
 
@@ -194,7 +198,7 @@ def _first_times(graph: Graph, column: str) -> Array:
 def seed_times(sampler: SamplerBase, times: NumbersLike, size: int) -> Array:
     """Return the checked times of seeds ``[size]``."""
     sampler.refuse(times)
-    when = as_array(times, "times")
+    when = as_moments(times, "times", "numbers or dates")
     if when.dtype.kind not in "iuf":
         raise TypeError(f"times must be numbers, got {describe(times)}")
     if when.shape != (size,):

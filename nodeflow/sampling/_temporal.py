@@ -24,18 +24,19 @@ from nodeflow.sampling._options import RowOptions
 from nodeflow.sampling._pps import Proportional
 from nodeflow.sampling._rows import DrawingRows, Drawn, RowSampler
 from nodeflow.sampling._sampler import Step
-from nodeflow.sampling._times import NO_TIME, as_times, starts_of, times_of_edges
+from nodeflow.sampling._times import NO_TIME, Span, as_times, starts_of, times_of_edges
 from nodeflow.sampling._uniform import PAST, Window
 
 
 class TemporalNeighborSampler(RowSampler):
     """Every node draws among its past edges: those not later than the time of its seed.
 
-    Called with a time per seed: ``sampler(seeds, times=times)``. On every hop the limit is the time of the *seed*, so
-    nothing that happened after it can reach its output. Seeds of different times see different pasts: a layer may hold
-    a parent node once per time. ``layer.context`` numbers the distinct times of the batch in ascending order, and every
-    layer has a column "time" with the time of the seeds each row belongs to. Seeds of equal node and time collapse, and
-    ``seed_index`` restores them.
+    Called with a time per seed: ``sampler(seeds, times=times)``, numbers in the unit of the graph's times, or dates,
+    which become seconds since 1970 (of UTC, where they have no time zone). On every hop the limit is the time of the
+    *seed*, so nothing that happened after it can reach its output. Seeds of different times see different pasts: a
+    layer may hold a parent node once per time. ``layer.context`` numbers the distinct times of the batch in ascending
+    order, and every layer has a column "time" with the time of the seeds each row belongs to. Seeds of equal node and
+    time collapse, and ``seed_index`` restores them.
 
     ``strategy="uniform"`` draws as ``NeighborSampler`` does (Hamilton, Ying, Leskovec 2017, algorithm 2), with the past
     edges instead of all. Estimator weights: number of past edges / number drawn. With them the weighted sum over the
@@ -76,7 +77,9 @@ class TemporalNeighborSampler(RowSampler):
     making one: a sort of all edges and 16 bytes per edge (8 where the edges of every node are in order already).
 
     Raises KeyError where neither edges nor nodes have the column, TypeError for one that does not hold numbers or where
-    some hold integers and others floats, ValueError for one that is not finite or not one-dimensional, for an unknown
+    some hold integers and others floats, ValueError for one that is not finite or not one-dimensional, or float32 from
+    2**24 on, which has been rounded; a call, for such times and for stamps in another unit than the column, which are
+    500 times later than its last, or earlier than its first (2**63 - 1 is after all times); ValueError for an unknown
     strategy, for "recent" with ``replace``, and for a ``since`` below 0; TypeError for a ``since`` that is no integer
     against integers.
 
@@ -133,17 +136,17 @@ class TemporalNeighborSampler(RowSampler):
             self.reader = self.reader._replace(edges=edges.sorted_by(stamps))
             stamps = stamps_of(self.reader.edges)
         self._stamps = Placed(np.array(stamps))  # whoever made the column may write to it later
-        self._integers, self._lowest = stamps.dtype.kind == "i", stamps.dtype.type(NO_TIME[stamps.dtype.kind])
+        self._span = Span.of(stamps)
+        self._lowest = stamps.dtype.type(NO_TIME[stamps.dtype.kind])
         self._longest = int(np.diff(edges.indptr).max(initial=0))
         self._prob = None if self.prob is None else edge_numbers(self.graph.near, self.prob, "prob", signed=False)
 
     def draw_batch(self, seeds: SeedsLike, call: Call) -> NodeFlow:
-        integers = self._integers
         with together(self.graph, "seeds of a batch"):
             ids, shape = self._seeds(seeds)
-            stamps = as_times(call.times, shape, integers)
+            stamps = as_times(call.times, shape, self._span)
         distinct, contexts = np.unique(stamps, return_inverse=True)
-        whole = stamps if call.step is None else as_times(call.step.times, self._seeds(call.step.ids)[1], integers)
+        whole = stamps if call.step is None else as_times(call.step.times, self._seeds(call.step.ids)[1], self._span)
         draw = self._draw_of(call, ids, hash_ids(whole.view(np.int64)))
         # the inputs of steps are the call, with the distinct times of the seeds, ascending: a context each
         if call.step is not None:
@@ -200,7 +203,7 @@ class TemporalNeighborSampler(RowSampler):
             number[torch.from_numpy(self._prob == 0)] = 0
         if time is not None:
             (stamps,) = self._stamps.at(COMPILED)
-            limit = as_times([time], (1,), self._integers)[0]
+            limit = as_times([time], (1,), self._span)[0]
             late = stamps >= limit if self.strict else stamps > limit
             edges, early = self.reader.edges.in_form(COMPILED), np.zeros(len(late), np.bool_)
             if self.since is not None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
 from nodeflow._base.checks import as_array, check_type, describe, first_true
+from nodeflow._base.dates import as_dates, as_moments
 from nodeflow._base.types import Array, NumbersLike
 from nodeflow._edges.columns import check_edges, columns_of_relations, edge_column
 from nodeflow._edges.edges import Edges
@@ -18,6 +20,30 @@ from nodeflow.graph import Graph
 _KINDS = "integers or floats"
 NO_TIME = {"i": np.iinfo(np.int64).min, "f": -np.inf}
 """What stands for no time, by the kind of numbers: it is before all times."""
+_FIRST_TIME = {"i": np.iinfo(np.int64).min + 1, "f": np.finfo(np.float64).min}
+"""The first number that is a time."""
+_STAMP = 10**8
+"""Times as large as this are stamps rather than counts: it is the year 1973 in seconds."""
+_END = 2**62
+"""Times from here on stand for the end of all times: stamps in nanoseconds are below."""
+_OTHER_UNIT = 500
+"""Stamps that differ by such a factor have different units."""
+
+
+class Span(NamedTuple):
+    """The kind of the times of a graph, whether they are integers, and the first and the last, if there are any."""
+
+    integers: bool
+    ends: tuple[float, float] | None
+
+    @classmethod
+    def of(cls, stamps: Array) -> Span:
+        """Return the span of times of edges, int64 or float64."""
+        kind = stamps.dtype.kind
+        last = stamps.max(initial=NO_TIME[kind])
+        timed = last > NO_TIME[kind]
+        first = stamps.min(initial=last, where=stamps > NO_TIME[kind])
+        return cls(kind == "i", (first.item(), last.item()) if timed else None)
 
 
 def times_of_edges(graph: Graph, name: str) -> Callable[[Edges], Array]:
@@ -83,8 +109,8 @@ def _times_in(column: Tensor | Rows, name: str) -> Array:
     if array.ndim != 1 or array.dtype.kind not in "iuf":
         raise TypeError(f"time: the column {name!r} must hold an integer or a float per row, got {describe(array)}")
     none = np.isnan(array) if array.dtype.kind == "f" else np.zeros(len(array), np.bool_)
-    wrong, rule = _no_times(array, integers=True)
-    if (i := first_true(wrong & ~none)) is not None:
+    wrong, rule = no_times(np.where(none, 0, array), integers=True)
+    if (i := first_true(wrong)) is not None:
         raise ValueError(f"time: the column {name!r} must be {rule}, but row {i} has {array[i]}")
     return np.where(none, -np.inf, array) if array.dtype.kind == "f" else array.astype(np.int64)
 
@@ -94,33 +120,39 @@ def time_column(graph: Graph, name: str) -> Array:
     column = edge_column(graph, name, "time")
     if column.dtype.kind not in "iuf":
         raise TypeError(f"time: the edge column {name!r} must hold integers or floats, got dtype {column.dtype}")
-    wrong, rule = _no_times(column, integers=True)
+    wrong, rule = no_times(column, integers=True)
     check_edges(graph, column, wrong, f"time: the edge column {name!r} must be {rule}")
     return column.astype(np.float64 if column.dtype.kind == "f" else np.int64, copy=False)
 
 
 def starts_of(limits: Array, since: float) -> Array:
-    """Start of the window before each limit, ``[n]``; integers saturate at the smallest int64."""
+    """Start of the window before each limit, ``[n]``; it is a time, so ``NO_TIME`` is before every window."""
+    first = _FIRST_TIME[limits.dtype.kind]
     if limits.dtype.kind == "f":
-        return limits - since
+        with np.errstate(over="ignore"):
+            return np.maximum(limits - since, first)
     # compare first: limits - since may wrap around, and those entries are replaced
-    smallest = np.iinfo(np.int64).min
-    return np.where(limits >= smallest + since, limits - np.int64(since), smallest)
+    return np.where(limits >= first + since, limits - np.int64(since), first)
 
 
-def _no_times(numbers: Array, *, integers: bool) -> tuple[NDArray[np.bool_], str]:
+def no_times(numbers: Array, *, integers: bool) -> tuple[NDArray[np.bool_], str]:
     """A mask of numbers that are no times, and the rule for times; whole ones are compared as int64 if ``integers``."""
     if numbers.dtype.kind == "f":
-        return ~np.isfinite(numbers), "finite"
+        wrong = ~np.isfinite(numbers)
+        digits = np.finfo(numbers.dtype).nmant + 1
+        if wrong.any() or numbers.dtype.itemsize == 8:
+            return wrong, "finite"
+        rule = f"below 2**{digits} as {numbers.dtype}, which has rounded larger ones (take float64 or int64)"
+        return np.abs(numbers) >= 2**digits, rule
     if integers:
         return numbers > np.iinfo(np.int64).max, "below 2**63"
     return (numbers > 2**53) | (numbers < -(2**53)), "integers that float64 can tell apart (up to 2**53)"
 
 
-def as_times(value: NumbersLike | None, shape: tuple[int, ...], integers: bool) -> Array:
-    """A time for each of the seeds of this shape, as int64 or float64: the kind of the column they are compared with.
+def as_times(value: NumbersLike | None, shape: tuple[int, ...], span: Span) -> Array:
+    """A time for each of the seeds of this shape, as int64 or float64: the kind of the times they are compared with.
 
-    A row of seeds may share one time.
+    A row of seeds may share one time. Dates become seconds since 1970.
     """
     if value is None:
         raise TypeError("times is missing: pass a time for every seed, as in sampler(seeds, times=times)")
@@ -129,16 +161,38 @@ def as_times(value: NumbersLike | None, shape: tuple[int, ...], integers: bool) 
             f"times must be a tensor, an array or a list with a time per seed {shape}, got {describe(value)}; for one "
             "time for all pass [time] * len(seeds)"
         )
-    array = as_array(value, "times", _KINDS)
+    given = as_array(value, "times", _KINDS)
+    array = as_moments(given, "times", _KINDS)
     if array.shape not in (shape, shape[:1]):
         raise ValueError(f"times must have an entry per seed or row of seeds {shape}, got shape {array.shape}")
-    if len(array) and array.dtype.kind not in ("iu" if integers else "iuf"):
-        # floats are not rounded here: float32 tells seconds since 1970 apart to two minutes only
-        rule = "integers, as the time column does" if integers else _KINDS
-        raise TypeError(f"times must hold {rule}, got dtype {array.dtype}")
+    dated = as_dates(given) is not None
+    if len(array) and array.dtype.kind not in ("iu" if span.integers else "iuf"):
+        # floats are not rounded here: a seed at 1.5 is neither at 1 nor at 2
+        rule = "integers, as the time column does" if span.integers else _KINDS
+        hint = "; round them down first, dates with .floor('s')" if array.dtype.kind == "f" else ""
+        raise TypeError(f"times must hold {rule}, got dtype {array.dtype}{hint}")
     array = array.reshape(-1) if array.shape == shape else np.repeat(array, shape[1])
-    wrong, rule = _no_times(array, integers=integers)
+    wrong, rule = no_times(array, integers=span.integers)
+    if span.integers and not wrong.any():
+        wrong, rule = array == NO_TIME["i"], "above -2**63, which stands for no time"
     if (i := first_true(wrong)) is not None:
         raise ValueError(f"times must be {rule}, but times[{i}] is {array[i]}")
     # adding 0 makes -0.0 and 0.0, which are one time, one number
-    return array.astype(np.int64 if integers else np.float64) + 0
+    times: Array = array.astype(np.int64 if span.integers else np.float64) + 0
+    _check_unit(times, span, dated)
+    return times
+
+
+def _check_unit(times: Array, span: Span, dated: bool) -> None:
+    """Raise ValueError for a time of a seed in another unit than the graph's: it would let every later edge in."""
+    if span.ends is None:
+        return
+    first, last = span.ends
+    late = (times >= _STAMP) & (times < _END) & (times // _OTHER_UNIT > max(last, 1))
+    early = (times > 0) & (times < first / _OTHER_UNIT) & (first >= _STAMP)
+    if (i := first_true(late | early)) is not None:
+        got = f"{times[i]}, the seconds of a date since 1970" if dated else f"{times[i]}"
+        raise ValueError(
+            f"times must be in the unit of the graph's times, {first} to {last}, but times[{i}] is {got}; convert "
+            f"them, and for a time after all others pass {'2**63 - 1' if span.integers else '1e300'}"
+        )

@@ -66,3 +66,9 @@ def test_igraph_mistakes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "igraph", None)
     with pytest.raises(ImportError, match=r"pip install igraph$"):
         to_igraph(graph)
+
+
+def test_floats_above_2_to_the_24_keep_their_digits() -> None:
+    made = igraph.Graph(2, [(0, 1)], directed=True, edge_attrs={"at": [1_700_000_060.5], "w": [0.1]})
+    graph = from_igraph(made, edge_columns=["at", "w"])
+    assert (graph.edata["at"].tolist(), graph.edata["w"].dtype) == ([1_700_000_060.5], torch.float32)

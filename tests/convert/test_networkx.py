@@ -163,3 +163,21 @@ def test_networkx_mistakes(graph: Graph, monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setitem(sys.modules, "networkx", None)
     with pytest.raises(ImportError, match=r"pip install networkx$"):
         to_networkx(graph)
+
+
+def test_floats_above_2_to_the_24_keep_their_digits() -> None:
+    graph = networkx.DiGraph()
+    graph.add_node("a", at=1.5, row=[0.5, 2.0])
+    graph.add_node("b", at=2.0**24, row=[1.0, 1.7e9 + 0.25])
+    graph.add_edge("b", "a", at=1_700_000_060.5, small=0.1, whole=1_700_000_060, wide=float("inf"))
+    made, _ = from_networkx(graph, node_columns=["at", "row"], edge_columns=["at", "small", "whole", "wide"])
+    kinds = {name: column.dtype for name, column in {**made.edata, **made.ndata, "of edges": made.edata["at"]}.items()}
+    assert kinds == {
+        "at": torch.float32, "row": torch.float64, "of edges": torch.float64, "small": torch.float32,
+        "whole": torch.int64, "wide": torch.float32,
+    }  # fmt: skip
+    assert made.edata["at"].tolist() == [1_700_000_060.5]
+    assert made.ndata["row"].tolist() == [[0.5, 2.0], [1.0, 1.7e9 + 0.25]]
+    del made.ndata["at"]
+    seen = TemporalNeighborSampler(made, [-1], time="at")([0, 0], times=[1_700_000_060.0, 1_700_000_060.5])
+    assert seen.flows[0].in_degrees.tolist() == [0, 1]

@@ -117,3 +117,9 @@ def test_arrays_and_lists_of_numbers_become_columns() -> None:
         from_pyg(data, node_columns=["names"])
     data.y = np.arange(6, dtype=">i4")[::-2]
     assert from_pyg(data).ndata["y"].tolist() == [5, 3, 1]
+
+
+def test_floats_above_2_to_the_24_keep_their_digits() -> None:
+    data = pyg.Data(edge_index=torch.tensor([[0], [1]]), num_nodes=2, edge_at=[1_700_000_060.5], w=[0.1, 0.2])
+    graph = from_pyg(data)
+    assert (graph.edata["edge_at"].tolist(), graph.ndata["w"].dtype) == ([1_700_000_060.5], torch.float32)

@@ -114,6 +114,10 @@ def test_weights(folder: Path) -> None:
     scipy.sparse.save_npz(folder / "adjacency.npz", matrix)
     weight = read_folder(folder).graph.edata["weight"]
     assert (weight.dtype, weight.tolist()) == (torch.float32, [0.5, 1.0])
+    times = [1_700_000_060.5, 1_700_000_061.0]  # float32 would lose a minute
+    scipy.sparse.save_npz(folder / "adjacency.npz", scipy.sparse.csr_matrix((times, ([0, 3], [1, 2])), shape=(8, 8)))
+    weight = read_folder(folder).graph.edata["weight"]
+    assert (weight.dtype, weight.tolist()) == (torch.float64, times)
 
 
 @pytest.mark.parametrize("form", ["csr", "csc", "coo"])

@@ -53,6 +53,12 @@ def test_everything_is_read(ogb: Path) -> None:
     assert data.test.tolist() == [3, 2]
 
 
+def test_times_of_edges_keep_their_digits(ogb: Path) -> None:
+    write(ogb, "raw/edge-feat", "1700000060.5\n1.5\n2.5\n")
+    feat = read_ogb(ogb).graph.edata["feat"]
+    assert torch.equal(feat, torch.tensor([[1700000060.5], [1.5], [2.5]], dtype=torch.float64))
+
+
 def test_optional_files(ogb: Path) -> None:
     for name in ("edge-feat", "node-feat", "node_year", "num-edge-list"):
         (ogb / "raw" / f"{name}.csv.gz").unlink()

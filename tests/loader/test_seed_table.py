@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ from nodeflow import (
     SeedTable,
     TemporalNeighborSampler,
 )
+from nodeflow.convert import from_tables
 
 GRAPH = Graph.typed(
     {"race": 6, "driver": {"age": torch.arange(4.0)}},
@@ -165,10 +167,13 @@ def test_mistakes() -> None:
             r"split must have one name per row \(1\), got shape",
         ),
         (
-            lambda: SeedTable(GRAPH, "race", [0], time=pd.to_datetime(["2020-01-01"])),
+            lambda: SeedTable(GRAPH, "race", [0], time=["2020"]),
             TypeError,
-            "for seconds: times.as",
+            "or dates, got <U4; pandas",
         ),
+        (lambda: SeedTable(GRAPH, "race"), TypeError, "pass either nodes, which are keys where .*, or rows"),
+        (lambda: SeedTable(GRAPH, "race", [0], rows=[0]), TypeError, "pass either nodes, .*, or rows, their numbers"),
+        (lambda: SeedTable(GRAPH, "race", rows=[9]), IndexError, r"rows\[0\] is 9, but race node ids go from 0 to"),
         (lambda: SeedTable(GRAPH, "race", [0.5]), TypeError, "nodes must hold integer race node ids"),
         (lambda: SeedTable(sampler, "race", [0]), TypeError, "graph must be a nodeflow.Graph"),
         (lambda: SeedTable(GRAPH, "race", [0], split=3), ValueError, r"one name per row \(1\), got shape \(\)"),
@@ -193,3 +198,68 @@ def test_two_times_are_refused() -> None:
     table = SeedTable(graph, "a", [0], time=[5])
     with pytest.raises(ValueError, match="the SeedTable has times already"):
         NodeFlowLoader(TemporalNeighborSampler(graph, [1], time="t"), table, times=[7])
+
+
+KEYS: dict[str, Any] = {
+    "integers": [3, 1, 2],
+    "large": [2**60 + 1, 2**60 + 2, 2**60 + 3],
+    "beyond": [2**63, 2**64 - 1, 2**63 + 1],
+    "words": ["ann", "Ünal", "ann\0"],
+    "bytes": [b"a", b"a\0", b""],
+    "dates": pd.to_datetime([0, 1, 10**18]),
+    "zones": pd.to_datetime(["2020-01-01", "2020-01-02", "2021-01-01"]).tz_localize("Asia/Tokyo"),
+    "mixed": pd.Series([7, "7", b"7"], dtype=object),
+}
+
+
+@pytest.mark.parametrize("kind", KEYS)
+def test_nodes_are_given_by_their_primary_keys(kind: str, tmp_path: Path) -> None:
+    users = pd.DataFrame({"id": KEYS[kind], "age": [10.0, 20.0, 30.0]})
+    buys = pd.DataFrame({"user": users["id"].iloc[[2, 0]].reset_index(drop=True), "amount": [5, 6]})
+    made, _ = from_tables({"users": users, "buys": buys}, keys={"users": "id"}, links={"buys": {"user": "users"}})
+    made.save(tmp_path / "shop")
+    data = pd.DataFrame({"user": users["id"].iloc[[1, 2, 1]].reset_index(drop=True), "y": [0.0, 1.0, 2.0]})
+    for graph in (made, Graph.open(tmp_path / "shop"), pickle.loads(pickle.dumps(made))):
+        table = SeedTable(graph, "users", "user", data=data)
+        assert graph.nodes["users"].to_local(table.seeds).tolist() == [1, 2, 1]
+        assert list(table.data) == ["y"]
+        assert SeedTable(graph, "users", data["user"].tolist()).seeds.equal(table.seeds)
+        assert SeedTable(graph, "users", rows=[1, 2, 1]).seeds.equal(table.seeds)
+        assert SeedTable(graph, "buys", [1]).seeds.tolist() == [4]  # without keys nodes are numbers of rows
+        assert SeedTable(graph, None, [2]).seeds.tolist() == [2]
+        for wrong, error, words in (
+            ([0], KeyError, r"nodes: no users has the primary key 0 \(row 0\); rows= takes numbers of rows"),
+            ([KEYS[kind][0], None], ValueError, "must hold a primary key of 'users' in every row, but row 1 has none"),
+            ([[1]], TypeError, "nodes must hold keys, such as integers or strings, but row 0 has list"),
+            (3, TypeError, "nodes must be a column or a list of primary keys of 'users', got int 3"),
+        ):
+            with pytest.raises(error, match=words):
+                SeedTable(graph, "users", wrong)
+
+
+def test_numbers_of_any_type_are_keys_by_their_value() -> None:
+    users = pd.DataFrame({"id": np.array([1, 2, 5], np.uint64)})
+    graph, _ = from_tables({"users": users}, keys={"users": "id"})
+    for dtype in ("int8", "uint64", "float16", "float64", "Int64", "Float32", object):
+        assert SeedTable(graph, "users", pd.Series([5, 1]).astype(dtype)).seeds.tolist() == [2, 0]
+    arrow, polars = pytest.importorskip("pyarrow"), pytest.importorskip("polars")
+    for column in (
+        arrow.array([5, 1]),
+        arrow.chunked_array([[5], [1]]),
+        polars.Series([5, 1]),
+        torch.tensor([5.0, 1.0]),
+    ):
+        assert SeedTable(graph, "users", column).seeds.tolist() == [2, 0]
+    for wrong in (["5"], [True], [b"5"]):
+        with pytest.raises(KeyError, match="no users has the primary key"):
+            SeedTable(graph, "users", wrong)
+    with pytest.raises(ValueError, match=r"must hold keys that are whole numbers, words or dates, but row 0 has 1\.5"):
+        SeedTable(graph, "users", [1.5])
+
+
+def test_dates_of_seeds_come_as_seconds() -> None:
+    frame = pd.DataFrame({"id": [0, 1], "at": pd.to_datetime(["2024-01-01", "2024-01-02"])})
+    table = SeedTable(GRAPH, "race", "id", time="at", data=frame)
+    assert table.time.tolist() == table.data["at"].tolist() == [1704067200, 1704153600]
+    table = SeedTable(GRAPH, "race", [0], time=[pd.Timestamp("2024-01-01 00:00:00.25")])
+    assert table.time.tolist() == table.data["time"].tolist() == [1704067200.25]

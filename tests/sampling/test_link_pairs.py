@@ -71,6 +71,11 @@ def test_births_of_the_users_own():
         assert_law(negatives_of(LinkSampler(sampler, birth=birth), [0] * MANY, times=[15] * MANY), np.arange(9) < 4)
     with pytest.raises(ValueError, match="no negative is left for edge 3: no node with a weight above 0 exists"):
         LinkSampler(sampler, birth=births)([3], times=[-1])
+    rounded = torch.full((9,), 2.0**24)
+    with pytest.raises(
+        ValueError, match=r"birth must be below 2\*\*24 as float32, which has rounded .*, but node 0 has"
+    ):
+        LinkSampler(sampler, birth=rounded)
     with pytest.raises(ValueError, match=r"birth must hold a time per node \(9\)"):
         LinkSampler(sampler, birth=births[:3])
     with pytest.raises(TypeError, match="birth is for negatives at times, but NeighborSampler takes no times"):

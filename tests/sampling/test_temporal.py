@@ -71,9 +71,8 @@ def reference(
 @st.composite
 def cases(draw: st.DrawFn):
     graph = draw(graphs(min_nodes=1))
-    stamp = draw(
-        st.sampled_from([st.integers(0, 4), st.integers(-(2**62), 2**62), st.sampled_from([-0.5, 0.0, 0.1, 7.0])])
-    )
+    ends = st.integers(2**62, 2**63 - 1) | st.integers(1 - 2**63, -(2**62))  # of int64, whose smallest is no time
+    stamp = draw(st.sampled_from([st.integers(0, 4), ends, st.sampled_from([-0.5, 0.0, 0.1, 7.0])]))
     column = draw(st.lists(stamp, min_size=graph.num_edges, max_size=graph.num_edges))
     seeds = draw(st.lists(st.integers(0, graph.num_nodes - 1), max_size=6))
     kind = np.array(draw(st.lists(stamp, min_size=1, max_size=1))).dtype
@@ -86,7 +85,9 @@ def cases(draw: st.DrawFn):
         "strategy": strategy,
         "replace": strategy == "uniform" and draw(st.booleans()),
         "strict": draw(st.booleans()),
-        "since": draw(st.none() | st.sampled_from([0, 1, 3, 2**62] if kind.kind == "i" else [0.0, 0.1, 0.5, 6.9, 7.1])),
+        "since": draw(
+            st.none() | st.sampled_from([0, 1, 3, 2**62, 2**63 - 1] if kind.kind == "i" else [0.0, 0.1, 0.5, 6.9, 7.1])
+        ),
         "direction": draw(st.sampled_from(["in", "out"])),
         "include_dst": include_dst,
         "reuse": include_dst and draw(st.booleans()),

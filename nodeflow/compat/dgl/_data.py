@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from nodeflow._base.checks import describe
+from nodeflow._base.dtypes import column_of_numbers
 from nodeflow._rows.rows import take_rows
 from nodeflow.convert import from_scipy
 from nodeflow.flow import written
@@ -135,7 +136,7 @@ def of_networkx(data: Any, node_attrs: Iterable[str] = (), edge_attrs: Iterable[
 
 
 def _column(values: list[Any]) -> Tensor:
-    return torch.stack(values) if values and isinstance(values[0], Tensor) else torch.tensor(values)
+    return torch.stack(values) if values and isinstance(values[0], Tensor) else column_of_numbers(values)
 
 
 def sorted_by_source(graph: Graph) -> Graph:

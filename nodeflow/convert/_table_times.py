@@ -1,0 +1,120 @@
+"""Times of the rows of tables: columns of dates or of seconds, as seconds since 1970 on one clock."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from nodeflow._base.checks import Ints, first_true
+from nodeflow._base.dates import exact_seconds
+from nodeflow._base.types import Array, Floats
+from nodeflow.convert._columns import library
+
+_MISSING = np.iinfo(np.int64).min
+_NUMBERS = ("integer", "floating", "mixed-integer-float", "decimal")
+"""What pandas calls values that are numbers."""
+_DATES = ("string", "date", "datetime", "datetime64", "empty")
+"""What it calls values that are dates."""
+_DAY = 86_400
+_YEAR = 365 * _DAY
+_YEAR_10000 = 253_402_300_800
+
+
+class _Times(NamedTuple):
+    """The times of those rows of a column that have one: int64 if all are whole seconds, else float64."""
+
+    where: str
+    seconds: Array
+    rows: Ints
+    as_numbers: bool
+
+
+def as_clock(columns: Mapping[str, tuple[Any, str]], cut: Any) -> tuple[dict[str, Array], Any]:
+    """Return the times of columns, each given with its name in errors, and that of the cut, None without one.
+
+    All are int64 if all are whole seconds, else all are float64, which tell microseconds apart. Missing ones are the
+    smallest int64, or NaN.
+    """
+    known = {table: _known(column, where) for table, (column, where) in columns.items()}
+    of_cut = [] if cut is None else [_known(library("pandas", "pandas").Series([cut]), "cut")]
+    _check_numbers_beside_dates([*known.values(), *of_cut])
+    if cut is not None and not len(of_cut[0].rows):
+        raise ValueError(f"cut must be a time, got {cut!r}; leave it out, and all rows count")
+    whole = all(times.seconds.dtype.kind == "i" for times in known.values())
+    clock = {}
+    for table, times in known.items():
+        clock[table] = np.full(len(columns[table][0]), _MISSING if whole else np.nan)
+        clock[table][times.rows] = times.seconds
+    return clock, of_cut[0].seconds[0] if of_cut else None
+
+
+def _known(column: Any, where: str) -> _Times:
+    rows = np.flatnonzero(column.notna().to_numpy(bool))
+    values = column.iloc[rows]
+    if hasattr(values, "cat"):
+        values = values.astype(values.cat.categories.dtype)
+    if _kind(values) in _NUMBERS:
+        numbers = _numbers(values, rows, where)
+        whole = (np.rint(numbers) == numbers).all()
+        return _Times(where, numbers.astype(np.int64) if whole else numbers, rows, True)
+    stamps = to_dates(values, where)
+    dates = np.full(len(column), "NaT", stamps.dtype)
+    dates[rows] = stamps
+    seconds = exact_seconds(dates, where)
+    there = np.flatnonzero(~np.isnat(dates))  # an empty string is a missing date
+    return _Times(where, seconds[there], there, False)
+
+
+def _kind(column: Any) -> str:
+    return str(library("pandas", "pandas").api.types.infer_dtype(column, skipna=True))
+
+
+def to_dates(values: Any, where: str) -> Array:
+    """Return dates, of UTC where they have no time zone, as datetime64; raises ValueError for what is none."""
+    pandas = library("pandas", "pandas")
+    words = f"got {_kind(values)} values"
+    if _kind(values) in _DATES:
+        try:
+            stamps = pandas.to_datetime(values, utc=True)
+        except (TypeError, ValueError, OverflowError) as error:
+            words = str(error).splitlines()[0]
+        else:
+            dates: Array = stamps.dt.tz_localize(None).to_numpy()
+            return dates
+    raise ValueError(f"{where} must hold dates or seconds, convert it with pandas.to_datetime; {words}")
+
+
+def _numbers(values: Any, rows: Array, where: str) -> Floats:
+    """Return numbers that can be seconds; all such numbers have a float64 of their own if they are whole."""
+    plain = values.to_numpy()
+    seconds: Floats = library("pandas", "pandas").to_numeric(values).to_numpy(np.float64)
+    words = f"{where} must hold dates or seconds since 1970"
+    if (at := first_true(~(np.abs(seconds) < _YEAR_10000))) is not None:
+        hint = "pandas.to_datetime(column, unit='ms'), or 'us' or 'ns', converts other units"
+        raise ValueError(f"{words} before the year 10000, but row {rows[at]} has {plain[at]}; {hint}")
+    if plain.dtype.kind == "f" and plain.dtype.itemsize < 8:
+        digits = np.finfo(plain.dtype).nmant + 1
+        if (at := first_true(np.abs(seconds) >= 2**digits)) is not None:
+            got = f"row {rows[at]} has {plain[at]} as {plain.dtype}, which has rounded numbers from 2**{digits} on"
+            raise ValueError(f"{words}, but {got}; read it as float64 or int64")
+    day, month = seconds % 100, seconds // 100 % 100
+    is_date = (seconds >= 19000101) & (seconds <= 21001231) & (day % 1 == 0)
+    if len(seconds) and (is_date & (day >= 1) & (day <= 31) & (month >= 1) & (month <= 12)).all():
+        hint = "pandas.to_datetime(column, format='%Y%m%d') makes dates of them"
+        raise ValueError(f"{words}, but looks like days such as {plain[0]}, which are seconds of 1970; {hint}")
+    return seconds
+
+
+def _check_numbers_beside_dates(columns: list[_Times]) -> None:
+    """Raise ValueError for numbers that fall into one day of 1970, beside dates of other years: what is their unit?"""
+    dates = [times.seconds for times in columns if not times.as_numbers]
+    if not any(((seconds < 0) | (seconds >= _YEAR)).any() for seconds in dates):
+        return
+    for where, numbers, _, as_numbers in columns:
+        if as_numbers and len(numbers) and numbers.min() >= 0 and numbers.max() < min(_YEAR, numbers.min() + _DAY):
+            raise ValueError(
+                f"{where} must hold dates or seconds since 1970, but all its numbers, such as {numbers[0]}, fall into "
+                "one day of 1970, and other times are dates; convert it with pandas.to_datetime(column, unit='D'), say"
+            )
