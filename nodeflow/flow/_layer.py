@@ -12,6 +12,7 @@ from torch import Tensor
 from nodeflow import _kernels as kernels
 from nodeflow._base.checks import LARGEST, as_count, as_ids, check_type
 from nodeflow._base.frozen import Frozen, Lazy
+from nodeflow._base.habits import taught
 from nodeflow._base.types import IdsLike
 from nodeflow._schema.schema import Schema, sizes
 from nodeflow.flow._pictures import layer_html
@@ -53,6 +54,7 @@ class LayerPart(Frozen):
         return f"LayerPart({len(self)} nodes{': ' if self.data else ''}{', '.join(self.data)})"
 
 
+@taught
 class Layer(Frozen):
     """One layer of a NodeFlow: its nodes, their frame, and which parent nodes they are.
 

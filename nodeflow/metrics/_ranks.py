@@ -201,9 +201,7 @@ def _both(scores: object, labels: object) -> tuple[Tensor, Tensor]:
     kinds = labels if isinstance(labels, Tensor) else torch.from_numpy(as_array(labels, "labels").copy())
     kinds = kinds.cpu()
     if kinds.shape != values.shape:
-        raise ValueError(
-            f"labels must have a row per score ({len(values)}), got shape {tuple(kinds.shape)}; {_ORDER}"
-        )
+        raise ValueError(f"labels must have a row per score ({len(values)}), got shape {tuple(kinds.shape)}; {_ORDER}")
     if (wrong := ((kinds != 0) & (kinds != 1)).nonzero()).numel():
         row = int(wrong[0])
         raise ValueError(f"labels[{row}] is {kinds[row].item()}, but labels are 0 or 1; {_ORDER}")
