@@ -24,9 +24,7 @@ GRAPH = Graph.from_edges(
     [0, 1, 2], [1, 2, 0], ndata=COLUMNS, edata={name: torch.ones(3) for name in ("w", "edge_attr", "edge_weight")}
 )
 SAMPLER = NeighborSampler(GRAPH, [1, 2])
-LOADER = NodeFlowLoader(
-    SAMPLER, [0, 1], ndata={0: ["x"], -1: ["y"]}, edata=["w"], seed_data={"index": torch.arange(2)}
-)
+LOADER = NodeFlowLoader(SAMPLER, [0, 1], ndata={0: ["x"], -1: ["y"]}, edata=["w"], seed_data={"index": torch.arange(2)})
 BATCH = next(iter(LOADER))
 OBJECTS = {
     "NodeFlow": BATCH, "Flow": BATCH.flows[0], "Layer": BATCH.layers[0], "Graph": GRAPH, "SamplerBase": SAMPLER,
@@ -72,7 +70,7 @@ def test_probes_find_none_of_these_attributes() -> None:
 def test_an_error_of_a_property_stays_and_other_names_are_as_always() -> None:
     with pytest.raises(AttributeError, match="only batches of a LinkSampler"):
         _ = BATCH.chunks
-    with pytest.raises(AttributeError, match="^'NodeFlow' object has no attribute 'nonsense'$") as caught:
+    with pytest.raises(AttributeError, match=r"^'NodeFlow' object has no attribute 'nonsense'$") as caught:
         _ = BATCH.nonsense  # type: ignore[attr-defined]
     assert caught.value.obj is BATCH
 
@@ -108,7 +106,7 @@ def test_a_name_of_another_library_is_explained_by_code_that_runs(module: str) -
 def test_other_missing_names_are_as_always() -> None:
     with pytest.raises(AttributeError, match=r"^module 'nodeflow.nn' has no attribute 'Nonsense'$"):
         _ = nodeflow.nn.Nonsense
-    with pytest.raises(ImportError, match="^cannot import name 'Nonsense' from 'nodeflow'"):
+    with pytest.raises(ImportError, match=r"^cannot import name 'Nonsense' from 'nodeflow'"):
         from nodeflow import Nonsense  # noqa: F401
 
 
