@@ -160,7 +160,7 @@ class NodeFlow(Frozen):
 
     @property
     def num_layers(self) -> int:
-        """Number of layers, L + 1."""
+        """Number of layers of nodes, L + 1; a model for this batch has ``num_layers=batch.num_flows``."""
         return len(self.layers)
 
     @property
