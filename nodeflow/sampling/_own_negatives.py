@@ -39,17 +39,17 @@ def own_nodes(own: OwnNegatives, seeds: Ints, links: Links, count: int, random: 
 
 def check_types(nodes: Ints, links: Links, graph: Graph, layout: LinkLayout) -> None:
     """Raise ValueError for negatives of another type than the ends that they take the place of."""
+    wanted = np.empty(nodes.shape, np.int64)
     for side in layout.sides:
-        columns = np.arange(nodes.shape[1])[layout.columns(side)]
-        types = graph.schema.types_of(nodes[:, columns].reshape(-1)).reshape(-1, len(columns))
-        wanted = graph.schema.types_of(links.ends(side)[1])[:, None]
-        if (at := first_true((types != wanted).reshape(-1))) is not None:
-            row, place = divmod(at, len(columns))
-            names = list(graph.schema.nodes)
-            raise ValueError(
-                f"negatives[{row}, {columns[place]}] is a {names[types[row, place]]}, but it takes the place of a "
-                f"{side}, a {names[wanted[row, 0]]}"
-            )
+        wanted[:, layout.columns(side)] = graph.schema.types_of(links.ends(side)[1])[:, None]
+    types = graph.schema.types_of(nodes.reshape(-1)).reshape(nodes.shape)
+    if (at := first_true((types != wanted).reshape(-1))) is not None:
+        row, column = divmod(at, nodes.shape[1])
+        names = list(graph.schema.nodes)
+        raise ValueError(
+            f"negatives[{row}, {column}] of the batch is of type {names[types[row, column]]!r}, but the "
+            f"{layout.sides[column % len(layout.sides)]} that it replaces is of type {names[wanted[row, column]]!r}"
+        )
 
 
 def _as_nodes(value: Any, shape: tuple[int, int], words: str, graph: Graph) -> Ints:

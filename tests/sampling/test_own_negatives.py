@@ -75,10 +75,19 @@ def test_sides_relations_and_marks() -> None:
     assert seen == [([1, 0], [0, 0], [5, 4])]
     pairs, _ = links.pairs_of(batch)
     assert batch.seeds[pairs[0]].tolist() == [[1, 5], [1, 4], [0, 5], [1, 6], [1, 5]]
-    with pytest.raises(ValueError, match=r"negatives\[0, 1\] is a user, but it takes the place of a source, a item"):
+    with pytest.raises(
+        ValueError, match=r"negatives\[0, 1\] .* 'user', but the source that it replaces is of type 'item'"
+    ):
         links([3])
     marked = LinkSampler(BASE, num_negatives=3, negatives=[[1, 2, 3]] * 6, filter_known="mark")([0, 1])
     assert marked.seed_data["known_negatives"].tolist() == [[True, False, False], [True, True, False]]  # 1 is itself
+
+
+@pytest.mark.parametrize("count", [0, 1])
+def test_sides_without_a_negative(count: int) -> None:
+    links = LinkSampler(BASE, num_negatives=count, corrupt="both", negatives=torch.full((6, count), 7))
+    assert chosen(links([2, 3])).tolist() == [[7] * count] * 2
+    assert chosen(links([])).shape == (0, count)
 
 
 def test_with_times() -> None:
