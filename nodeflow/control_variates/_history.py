@@ -185,8 +185,8 @@ class History(KeptRows):
                 any history. "mask" takes zeros too, and adds the bool column ``known_i``. "refuse" raises ValueError.
 
         Returns the mean age of the rows that were ever written, a scalar; NaN where there were none. All columns are
-        set, or none. Warns once, with RuntimeWarning, when 200 batches were pulled for training (with gradients
-        enabled) and none was committed.
+        set, or none. Warns once, with RuntimeWarning, when 200 batches of training (with gradients enabled) have read
+        rows that were never written, and none was committed.
         """
         layers = [i for i in self.widths if i < batch.num_flows]
         each, inputs = (6 if self.stored else 9), self._sums_of_inputs is not None and batch.num_flows > 0
@@ -212,20 +212,22 @@ class History(KeptRows):
             if self._sums_of_inputs is not None and batch.num_flows:
                 sums = self._fetch("sums of inputs", self._sums_of_inputs, self._ids(batch.layers[1].parent_nid))
                 columns.append((1, "agg_h_0", sums))
-            self._remind()
+            if sum(map(len, ages)) < sum(len(batch.layers[i]) for i in layers):
+                self._remind()
             # set last: an error above leaves the batch unchanged
             for i, name, column in columns:
                 batch.ldata[i][name] = column.to(batch.device)
             return torch.cat(ages).double().mean() if ages else torch.tensor(torch.nan, dtype=torch.float64)
 
     def _remind(self) -> None:
-        """Warn once where batches only read: without commits a model learns from its first rows for ever."""
+        """Warn once where batches read rows that are never written: control variates of zeros save no variance."""
         self._pulls += torch.is_grad_enabled()  # an evaluation commits nothing
-        filled_once = 1
-        if self._pulls == _MANY and not self.stored and int(self.step) <= filled_once:
-            words = "call history.commit(batch) after every step, or let an Updater renew the history"
+        if self._pulls == _MANY and not self.stored and int(self.step) <= 1:
+            words = "call history.commit(batch) after every step, or fill the history with an Updater"
             warnings.warn(
-                f"{_MANY} batches have read this history and none was committed: {words}", RuntimeWarning, stacklevel=3
+                f"{_MANY} batches have read rows that were never written, and none was committed: {words}",
+                RuntimeWarning,
+                stacklevel=3,
             )
 
     # ---- writing
