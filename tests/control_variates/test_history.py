@@ -13,7 +13,7 @@ import pytest
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from nodeflow import Graph, NeighborSampler, TemporalNeighborSampler, create_full_node_flow
+from nodeflow import Graph, NeighborSampler, NodeFlow, TemporalNeighborSampler, create_full_node_flow
 from nodeflow.control_variates import ControlVariateSampler, History, Updater
 from nodeflow.nn import VRGCN
 from nodeflow.transform import edge_norm
@@ -398,14 +398,15 @@ def test_an_updater_that_fails_leaves_the_old_history(ring: Graph) -> None:
 
 
 def test_a_loop_that_commits_nothing_is_told_so_once(ring: Graph) -> None:
-    batch, row = NeighborSampler(ring, [1, 1])([0]), torch.ones(1, 2)
+    batches = [NeighborSampler(ring, [1, 1])([seed]) for seed in (0, 1)]
+    row = torch.ones(1, 2)
 
-    def read(history: History, commits: int = 0) -> int:
+    def read(history: History, commits: int = 0, of: list[NodeFlow] = batches) -> int:
         """Read 450 batches, and return the number of warnings."""
         with warnings.catch_warnings(record=True) as told:
             warnings.simplefilter("always")
             for step in range(450):
-                history.pull(batch)
+                history.pull(of[step % len(of)])
                 if step < commits:
                     history.write(1, [0], row)
                     history.commit()
@@ -418,7 +419,8 @@ def test_a_loop_that_commits_nothing_is_told_so_once(ring: Graph) -> None:
     filled = History(ring, {1: 2})
     filled.write(1, range(ring.num_nodes), row.expand(ring.num_nodes, 2))
     filled.commit()  # as start_history does
-    assert read(filled) == 0, "experiments read one history very often"
+    assert read(filled) == 0
+    assert read(History(ring, {1: 2}), of=batches[:1]) == 0, "an experiment on one batch"
     assert read(History(ring, {1: 2}), commits=2) == 0
     assert read(History(ring, {1: 2}, aggregated="stored")) == 0
     with torch.no_grad():  # an evaluation
