@@ -253,7 +253,7 @@ class Races:
         model.eval()
         scores = torch.cat([model(batch) for batch in batches])
         labels = torch.cat([batch.seed_data["label"] for batch in batches])
-        return float(auroc(scores[labels == 1], scores[labels == 0]))
+        return float(auroc(scores, labels))
 
 
 if __name__ == "__main__":

@@ -1,9 +1,11 @@
 """nodeflow: layered computation graphs for sampled graph neural networks."""
 
+import sys
 from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING
 
+from nodeflow._base.habits import Package, unknown
 from nodeflow._base.version import __version__ as __version__
 
 if TYPE_CHECKING:
@@ -119,8 +121,11 @@ def __getattr__(name: str) -> ModuleType:
         return value
     if name in _ROOMS:
         return import_module(f"{__name__}.{name}")
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return unknown(__name__, name, depth=2)
 
 
 def __dir__() -> list[str]:
     return sorted([*__all__, "__version__", "random"])
+
+
+sys.modules[__name__].__class__ = Package

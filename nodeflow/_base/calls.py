@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Collection, Iterable
-from difflib import get_close_matches
+from collections.abc import Callable, Iterable
 from functools import cache, wraps
 from os import PathLike
 from typing import Any, Final, ParamSpec, TypeVar, get_type_hints
@@ -13,6 +12,7 @@ import numpy as np
 import torch
 
 from nodeflow._base.checks import as_device, describe
+from nodeflow._base.habits import hint_of, renamed
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -43,41 +43,6 @@ _WORDS_OF: Final = {
     "HeldGraph": "a nodeflow.Graph",
     "Graph": "a nodeflow.Graph",
 }
-
-_WIDTHS = {
-    **dict.fromkeys(("in_channels", "in_feats", "in_dim", "in_size"), ("in_features",)),
-    **dict.fromkeys(("out_channels", "out_feats", "out_dim", "out_size", "num_classes"), ("out_features",)),
-    **dict.fromkeys(("hidden_channels", "n_hidden", "hidden_feats", "hidden_dim", "h_feats"), ("hidden",)),
-}
-_SIZES = ("fanouts", "layer_sizes", "num_neighbors")
-_WORDS = {
-    **_WIDTHS,
-    **dict.fromkeys((*_SIZES, "fanout", "sizes", "num_samples", "num_neighbours", "nodes_per_layer"), _SIZES),
-    **dict.fromkeys(("random_state", "random_seed", "rng", "generator"), ("seed",)),
-    **dict.fromkeys(("probs", "weight_attr", "edge_weight"), ("prob", "weight")),
-    **dict.fromkeys(("layers", "num_hops", "hops", "num_layers", "num_steps"), ("num_flows", *_SIZES)),
-    **dict.fromkeys(("time_attr", "times"), ("time",)),
-    **dict.fromkeys(("neg_ratio", "num_negs", "num_neg_samples", "num_negative_samples"), ("num_negatives",)),
-    **dict.fromkeys(("input_nodes", "nids", "nid", "train_nid", "indices", "node_ids"), ("seeds",)),
-    **dict.fromkeys(("num_rels", "num_relation_types", "num_edge_types"), ("num_relations",)),
-    **dict.fromkeys(("aggregator_type", "aggr", "aggregation", "reduce"), ("aggregator", "reduce")),
-    **dict.fromkeys(("num_heads", "n_heads", "attention_heads"), ("heads",)),
-}
-"""Words of other libraries, and the arguments that they may stand for here."""
-
-
-def renamed(name: str, takes: Collection[str]) -> str:
-    """Return what a word of another library is called among the arguments ``takes``; empty where none is meant."""
-    return next((word for word in _WORDS.get(name, ()) if word in takes and word != name), "")
-
-
-def hint_of(name: str, takes: Collection[str]) -> str:
-    """Return what an unknown argument is called here, or what arguments there are."""
-    near = renamed(name, takes) or next(iter(get_close_matches(name, takes, 1)), "")
-    if not near:
-        return f"it takes {', '.join(takes)}"
-    order = ", one number per flow in flow order (the last is for the seeds)" if near in _SIZES else ""
-    return f"it is called {near}= here{order}"
 
 
 def checked(function: Callable[P, R]) -> Callable[P, R]:

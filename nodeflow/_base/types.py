@@ -34,6 +34,9 @@ PerFlow: TypeAlias = "Sequence[int] | Tensor | Array"
 Fanouts: TypeAlias = "PerFlow | Sequence[int | Mapping[Any, int]]"
 """One fanout per flow, in flow order; each may be a dict by relation, or by edge type."""
 
+NumNeighbors: TypeAlias = "PerFlow | Mapping[Any, PerFlow]"
+"""Fanouts in the order of PyTorch Geometric, the seeds' first, or such a list by relation."""
+
 MaskLike: TypeAlias = "Tensor | Array | Sequence[bool]"
 """One bool per edge."""
 

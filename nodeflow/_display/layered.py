@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 Point = tuple[float, float]
 _INPUT, _SEED = "tab:blue", "tab:orange"
+_MOST_ROWS = 24
+_ASIDE = 0.3  # from one column of a layer to the next; layers are 1 apart
 
 
 @dataclass(frozen=True)
@@ -52,10 +54,10 @@ class FlowSummary(NamedTuple):
 def draw_layered(ax: Axes | Figure | None, picture: Layered) -> Axes:
     """Draw every node as a dot, layers as columns, and every edge as an arrow; ``ax`` as in ``axes_for``."""
     sizes, skips = [len(names) for names in picture.names], any(j != i + 1 for i, j in picture.edges)
-    tallest, last = max(*sizes, 1), len(sizes) - 1
+    points, centers, (wide, tallest) = _places(sizes)
+    last = len(sizes) - 1
     margin = 1.2 if skips else 0.7  # above and below the nodes, in rows
-    axis = axes_for(ax, (1.5 * len(sizes), 0.36 * (tallest + 2 * margin) + 0.4))
-    points = [[(float(i), -row - (tallest - size) / 2) for row in range(size)] for i, size in enumerate(sizes)]
+    axis = axes_for(ax, (1.5 * wide, 0.36 * (tallest + 2 * margin) + 0.4))
     for i, rows in picture.same.items():
         for end, row in zip(points[i + 1], rows, strict=True):
             if row >= 0:
@@ -77,12 +79,33 @@ def draw_layered(ax: Axes | Figure | None, picture: Layered) -> Axes:
         write_names(axis, points[i], names, ["0.5" if hollow else ink_on(face) for face in faces[i]])
     if picture.colors is not None:
         axis.scatter([], [], s=330, facecolor="none", edgecolor=ink(axis), linewidth=2.5, label="seeds")
-    _layer_ticks(axis, len(sizes))
+    _layer_ticks(axis, centers)
     axis.xaxis.tick_top()  # the legend is below
     axis.set_yticks([])
-    axis.set(xlim=(-0.3, last + 0.3), ylim=(1 - tallest - margin, margin))
+    axis.set(xlim=(-0.3, wide - 0.7), ylim=(1 - tallest - margin, margin))
     legend_below(axis)
     return axis
+
+
+def _places(sizes: Sequence[int]) -> tuple[list[list[Point]], list[float], tuple[float, int]]:
+    """Return the points of the nodes and the middle of each layer, and how wide and tall all are together.
+
+    A layer of many nodes has several columns, so that a picture fits on a screen.
+    """
+    columns = [max(-(-size // _MOST_ROWS), 1) for size in sizes]
+    heights = [-(-size // count) for size, count in zip(sizes, columns, strict=True)]
+    tallest = max(*heights, 1)
+    points: list[list[Point]] = []
+    centers = []
+    left = 0.0
+    for size, count, height in zip(sizes, columns, heights, strict=True):
+        top = (tallest - height) / 2
+        places = [divmod(row, height) for row in range(size)]
+        points.append([(left + _ASIDE * column, -row - top) for column, row in places])
+        width = _ASIDE * (count - 1)
+        centers.append(left + width / 2)
+        left += width + 1
+    return points, centers, (left, tallest)
 
 
 def _faces(axis: Axes, picture: Layered) -> list[list[Any]]:
@@ -123,8 +146,8 @@ def write_names(axis: Axes, points: Sequence[Point], names: list[str], inks: lis
         axis.text(*point, name, ha="center", va="center", color=shade, fontsize=size, zorder=3, parse_math=False)
 
 
-def _layer_ticks(axis: Axes, count: int) -> None:
-    axis.set_xticks(range(count), [f"layer {i}" for i in range(count)], fontsize=9)
+def _layer_ticks(axis: Axes, places: Sequence[float]) -> None:
+    axis.set_xticks(places, [f"layer {i}" for i in range(len(places))], fontsize=9)
     axis.tick_params(axis="x", length=0)
     axis.spines[:].set_visible(False)
 
@@ -145,7 +168,7 @@ def draw_summary(axis: Axes, sizes: Sequence[int], flows: Sequence[FlowSummary])
     for i, flow in enumerate(flows):
         words = f"{flow.edges:,} edges\nin-degree {flow.mean_degree:.3g}\n(largest {flow.largest_degree:,})"
         axis.text(i + 0.5, 1.17 * most, words, ha="center", va="center", fontsize=7.5, linespacing=1.3)
-    _layer_ticks(axis, len(sizes))
+    _layer_ticks(axis, range(len(sizes)))
     axis.set(xlim=(-0.4, last + 0.4), ylim=(0, 1.32 * most), ylabel="nodes")
     axis.spines["left"].set_visible(True)
     axis.spines["left"].set_bounds(0, most)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TypedDict
@@ -28,6 +29,7 @@ from nodeflow.propagation import Propagation
 
 MISSING = ("zero", "mask", "refuse")
 _LAYOUT = 2  # of the arrays in a folder
+_MANY = 200  # batches that read a history before one is missed that writes
 
 
 class HistoryOptions(TypedDict, total=False):
@@ -133,6 +135,8 @@ class History(KeptRows):
             if inputs is not None and 0 in self.widths:
                 raise ValueError("layer 0 has a history of its own in widths; leave it out, or leave out inputs")
             self._staged: dict[int, tuple[Ints, Tensor]] = {}
+            self._pulls = 0
+            self._sum_of_seeds = -1
             self.has_inputs = inputs is not None
             self._sums_of_inputs = None if inputs is None else sums_of_inputs(self.propagation, inputs)
             if folder is None:
@@ -183,7 +187,8 @@ class History(KeptRows):
                 any history. "mask" takes zeros too, and adds the bool column ``known_i``. "refuse" raises ValueError.
 
         Returns the mean age of the rows that were ever written, a scalar; NaN where there were none. All columns are
-        set, or none.
+        set, or none. Warns once, with RuntimeWarning, when 200 batches of training (with gradients enabled, and each
+        for other seeds than the one before) have read rows that were never written, and none was committed.
         """
         layers = [i for i in self.widths if i < batch.num_flows]
         each, inputs = (6 if self.stored else 9), self._sums_of_inputs is not None and batch.num_flows > 0
@@ -209,10 +214,26 @@ class History(KeptRows):
             if self._sums_of_inputs is not None and batch.num_flows:
                 sums = self._fetch("sums of inputs", self._sums_of_inputs, self._ids(batch.layers[1].parent_nid))
                 columns.append((1, "agg_h_0", sums))
+            if sum(map(len, ages)) < sum(len(batch.layers[i]) for i in layers):
+                self._remind(batch)
             # set last: an error above leaves the batch unchanged
             for i, name, column in columns:
                 batch.ldata[i][name] = column.to(batch.device)
             return torch.cat(ages).double().mean() if ages else torch.tensor(torch.nan, dtype=torch.float64)
+
+    def _remind(self, batch: NodeFlow) -> None:
+        """Warn once where batches read rows that are never written: control variates of zeros save no variance."""
+        seeds = int(batch.seeds.sum())
+        # an evaluation commits nothing, nor does an experiment, which draws for the same seeds again and again
+        self._pulls += torch.is_grad_enabled() and seeds != self._sum_of_seeds
+        self._sum_of_seeds = seeds
+        if self._pulls == _MANY and not self.stored and int(self.step) <= 1:
+            words = "call history.commit(batch) after every step, or fill the history with an Updater"
+            warnings.warn(
+                f"{_MANY} batches have read rows that were never written, and none was committed: {words}",
+                RuntimeWarning,
+                stacklevel=3,
+            )
 
     # ---- writing
 

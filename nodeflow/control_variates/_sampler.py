@@ -7,8 +7,8 @@ from typing import Any, TypedDict, Unpack
 import numpy as np
 import torch
 
-from nodeflow._base.checks import check_one_of, check_type, first_true
-from nodeflow._base.types import Fanouts, PerFlow
+from nodeflow._base.checks import check_one_of, describe, first_true
+from nodeflow._base.types import Fanouts, NumNeighbors, PerFlow
 from nodeflow.control_variates._history import MISSING, History
 from nodeflow.flow import NodeFlow
 from nodeflow.graph import Graph
@@ -20,6 +20,7 @@ _PROPAGATION = ("weight", "direction", "edge_filter")
 class DrawOptions(TypedDict, total=False):
     """The options of ``NeighborSampler`` that the propagation of a history does not say."""
 
+    num_neighbors: PerFlow | None
     replace: bool
     prob: str | None
     include_dst: bool
@@ -44,6 +45,7 @@ class ControlVariateSampler(NeighborSampler):
         graph: the parent graph, that of the history.
         fanouts: one number per flow in flow order; one or two neighbours are enough. The first may be 0 where the
             history has ``inputs``, whose sums are exact: nothing is drawn there, and layer 0 has the nodes of layer 1.
+        num_neighbors: instead of ``fanouts``, the numbers with the seeds' first.
         history: see ``History``.
         missing: how to treat rows that were never written, see ``History.pull``.
         replace, prob, include_dst, reuse, seed: see ``NeighborSampler``. Every edge that counts in P must have a
@@ -68,13 +70,14 @@ class ControlVariateSampler(NeighborSampler):
     def __init__(
         self,
         graph: Graph,
-        fanouts: PerFlow,
-        history: History,
+        fanouts: PerFlow | None = None,
+        history: History | None = None,
         *,
         missing: str = "zero",
         **options: Unpack[DrawOptions],
     ) -> None:
-        check_type(history, "history", History, "a History")
+        if not isinstance(history, History):
+            raise TypeError(f"history must be a History, got {describe(history)}")
         if history.graph is not graph:
             raise ValueError("history must belong to the very graph that is sampled")
         check_one_of(missing, "missing", MISSING)
@@ -89,12 +92,14 @@ class ControlVariateSampler(NeighborSampler):
         history = {name: value for name, value in propagation.items() if value is not None}
         return {**super().settings, "history": {"widths": self.history.widths, **history}}
 
-    def _checked(self, fanouts: Fanouts, edge_type: str | None) -> tuple[Any, ...]:
+    def _checked(
+        self, fanouts: Fanouts | None, num_neighbors: NumNeighbors | None, edge_type: str | None
+    ) -> tuple[Any, ...]:
         if not isinstance(fanouts, (list, tuple)) or not fanouts or fanouts[0] != 0:
-            return super()._checked(fanouts, edge_type)
+            return super()._checked(fanouts, num_neighbors, edge_type)
         if not self.history.has_inputs:
             raise ValueError("fanouts[0] may be 0 only where the history has the inputs, whose sums are exact")
-        return (0, *super()._checked([-1, *fanouts[1:]], edge_type)[1:])
+        return (0, *super()._checked([-1, *fanouts[1:]], num_neighbors, edge_type)[1:])
 
     def bind(self) -> None:
         """Call ``read_graph``; where the graph lies on several processes, an error on one is one on all."""

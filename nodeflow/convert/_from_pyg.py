@@ -216,7 +216,7 @@ def _edge_index(data: Any, what: str = "data") -> Tensor:
     if hasattr(data, "node_types"):
         raise TypeError("a batch must have one type of nodes, got HeteroData; from_pyg takes a whole graph of several")
     if not hasattr(data, "is_edge_attr"):
-        raise TypeError(f"data must be a torch_geometric.data.Data, got {describe(data)}")
+        raise TypeError(f"data must be a torch_geometric.data.Data or HeteroData, got {describe(data)}")
     if getattr(data, "edge_index", None) is None:
         raise ValueError(f"{what} must have an edge_index, got {describe(data)}")
     index: Tensor = data.edge_index

@@ -10,6 +10,7 @@ from torch import Tensor
 from nodeflow import ops
 from nodeflow._base.checks import check_num_rows, check_type, titles
 from nodeflow._base.frozen import Frozen, Lazy
+from nodeflow._base.habits import taught
 from nodeflow._rows.rows import slice_rows, take_rows
 from nodeflow._schema.schema import Relation
 from nodeflow.flow import _matrices as matrices
@@ -24,6 +25,7 @@ from nodeflow.ops import Structure, rows_beside_own
 _PREFIX: Lazy[Tensor | None] = Lazy.of(None)
 
 
+@taught
 class Flow(Frozen):
     """The edges from one layer to a later one, grouped by destination, with their frame.
 

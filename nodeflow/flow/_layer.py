@@ -12,6 +12,7 @@ from torch import Tensor
 from nodeflow import _kernels as kernels
 from nodeflow._base.checks import LARGEST, as_count, as_ids, check_type, titles
 from nodeflow._base.frozen import Frozen, Lazy
+from nodeflow._base.habits import taught
 from nodeflow._base.types import IdsLike
 from nodeflow._schema.schema import Schema, sizes
 from nodeflow.flow._pictures import layer_html
@@ -53,6 +54,7 @@ class LayerPart(Frozen):
         return f"LayerPart({len(self)} nodes{': ' if self.data else ''}{titles(self.data)})"
 
 
+@taught
 class Layer(Frozen):
     """One layer of a NodeFlow: its nodes, their frame, and which parent nodes they are.
 
@@ -159,6 +161,22 @@ class Layer(Frozen):
         if node_type not in self._frames:
             self._frames[node_type] = self.data if len(schema.nodes) == 1 else Frame(len(rows))
         return LayerPart(rows, self.parent_nid[rows] - ids.start, self._frames[node_type])
+
+    def by_type(self, rows: Tensor) -> dict[str, Tensor]:
+        """Return rows of this layer's nodes, such as a model's outputs, as a dict from node type to its rows.
+
+        ``rows`` is ``[num_nodes, ...]``, and so are those of a type, in the order of ``of(name).rows``. Every type of
+        the parent graph is there. Raises ValueError for another number of rows, and for a layer without a parent graph.
+
+        >>> from nodeflow import Graph, NeighborSampler
+        >>> layer = NeighborSampler(Graph.typed({"author": 3, "paper": 2}, {}), [1])([4, 0, 3]).back
+        >>> layer.by_type(torch.tensor([1.0, 2.0, 3.0]))
+        {'author': tensor([2.]), 'paper': tensor([1., 3.])}
+        """
+        of_types = {name: self.of(name).rows for name in self.schema.nodes}
+        if len(rows) != self.num_nodes:
+            raise ValueError(f"rows must have one for each of {self.num_nodes} nodes of the layer, got {len(rows)}")
+        return {name: rows[of_type] for name, of_type in of_types.items()}
 
     @property
     def has_parent(self) -> bool:

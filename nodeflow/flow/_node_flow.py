@@ -11,6 +11,7 @@ from torch import Tensor
 from nodeflow._base.calls import checked
 from nodeflow._base.checks import as_ids, as_index, check_type, describe, pinned
 from nodeflow._base.frozen import Frozen
+from nodeflow._base.habits import taught
 from nodeflow.flow import _append, _as_graph, _validate
 from nodeflow.flow import _parent as parent_graph
 from nodeflow.flow._compute import run
@@ -39,6 +40,7 @@ class Belongs(TypedDict, total=False):
     seed_layout: SeedLayout | None
 
 
+@taught
 class NodeFlow(Frozen):
     """A layered computation graph: layers of nodes, and flows of edges from one layer to a later one.
 
@@ -158,7 +160,7 @@ class NodeFlow(Frozen):
 
     @property
     def num_layers(self) -> int:
-        """Number of layers, L + 1."""
+        """Number of layers of nodes, L + 1; a model for this batch has ``num_layers=batch.num_flows``."""
         return len(self.layers)
 
     @property

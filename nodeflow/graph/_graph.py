@@ -18,6 +18,7 @@ from nodeflow import _kernels as kernels
 from nodeflow._base.calls import checked
 from nodeflow._base.checks import ALL, Ints, _All, as_ids, check_indptr, check_pairs, check_range, lasting, titles
 from nodeflow._base.frozen import Lazy
+from nodeflow._base.habits import taught
 from nodeflow._base.types import ColumnsLike, FileLike, IdsLike
 from nodeflow._disk.folders import new_folder
 from nodeflow._display.columns import column_table
@@ -51,6 +52,7 @@ Arrays: TypeAlias = Sequence[Stored | None]
 """``indptr``, sources and edge ids of the in-edges."""
 
 
+@taught
 class Graph(OneProcess, Lookups):
     """An immutable directed graph; multi-edges and self-loops are allowed.
 

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from nodeflow._base.checks import as_count, as_device, as_flag, as_int, check_type, describe
+from nodeflow._base.habits import taught
 from nodeflow._base.types import Array, ColumnsLike, NumbersLike, SeedsLike
 from nodeflow._display.html import page, table
 from nodeflow._rows.rows import take_rows
@@ -40,6 +41,7 @@ from nodeflow.sampling.base import SamplerBase
 _DEFAULTS = {"share": "even", **dict.fromkeys(("times_hash", "weights_hash", "groups_hash", "mix"))}
 
 
+@taught
 class NodeFlowLoader(Epochs):
     """Iterates over the NodeFlows of batches of seeds; every iteration is one epoch.
 
@@ -125,6 +127,9 @@ class NodeFlowLoader(Epochs):
     >>> [batch.seeds.tolist() for batch in loader]
     [[0, 1], [2]]
     """
+
+    batch_sampler = None
+    """That of a torch ``DataLoader``, of which there is none: Lightning asks every loader with a ``sampler`` for it."""
 
     def __init__(
         self,

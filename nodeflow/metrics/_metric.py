@@ -196,7 +196,7 @@ def _f1_macro(outputs: Tensor, targets: Tensor) -> Tensor:
 def _over_labels(outputs: Tensor, targets: Tensor, value: Callable[[Tensor, Tensor], float]) -> Tensor:
     outputs, targets = _as_columns(outputs, targets)
     labels = _labels(outputs, targets)
-    values = [value(outputs[has, i], outputs[~has, i]) for i, has in enumerate(labels.T) if has.any() and not has.all()]
+    values = [value(outputs[:, i], has) for i, has in enumerate(labels.T) if has.any() and not has.all()]
     if not values:
         raise ValueError("no label has both ones and zeros among these targets, so there is nothing to order")
     return torch.tensor(values, dtype=torch.float64).mean()

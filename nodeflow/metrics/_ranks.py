@@ -146,36 +146,41 @@ def rank_among(positive: NumbersLike, negative: NumbersLike, *, ties: str = "rea
     return Ranks((1 + above + TIES[ties] * equal.double())[:, None], ("negatives",), None, ties)
 
 
-def auroc(positive: NumbersLike, negative: NumbersLike) -> float:
+def auroc(scores: NumbersLike, labels: NumbersLike) -> float:
     """Return the area under the ROC curve: how often a positive scores above a negative, ties count half.
 
     Args:
-        positive, negative: scores ``[n]`` and ``[k]``, of any range; higher is more likely.
+        scores: ``[n]``, of any range; higher is more likely.
+        labels: ``[n]``, 1 for a positive and 0 for a negative; also a tensor or array of bools.
 
-    Returns a number from 0 to 1; constant scores give 0.5. Raises what ``rank_among`` raises, and ValueError where
-    there is no positive or no negative.
+    The order is that of ``named("auroc")``, torchmetrics and OGB; scikit-learn's is the other. Scores of positives and
+    of negatives apart are ``auroc(torch.cat([positive, negative]), torch.arange(n + k) < n)``.
 
-    >>> auroc([0.9, 0.2], [0.1, 0.2])
+    Returns a number from 0 to 1; constant scores give 0.5. Raises TypeError or ValueError for scores of another type or
+    shape, for NaN, for labels other than 0 and 1, and where there is no positive or no negative.
+
+    >>> auroc([0.9, 0.2, 0.1, 0.2], [1, 1, 0, 0])
     0.875
     """
-    good, bad = _both(positive, negative)
+    good, bad = _both(scores, labels)
     below, upto = _counts(good, bad)
     return float((below + upto).double().mean()) / 2 / len(bad)
 
 
-def average_precision(positive: NumbersLike, negative: NumbersLike) -> float:
+def average_precision(scores: NumbersLike, labels: NumbersLike) -> float:
     """Return the mean, over the positives, of the precision among everything that scores at least as high.
 
     Args:
-        positive, negative: scores ``[n]`` and ``[k]``, of any range; higher is more likely.
+        scores: ``[n]``, of any range; higher is more likely.
+        labels: ``[n]``, 1 for a positive and 0 for a negative; also a tensor or array of bools.
 
-    Returns a number from 0 to 1; constant scores give n / (n + k). Raises what ``auroc`` raises. Without ties this is
-    the area under the precision-recall curve as a sum of rectangles.
+    Returns a number from 0 to 1; constant scores of n, of which p are positive, give p / n. Raises what ``auroc``
+    raises. Without ties this is the area under the precision-recall curve as a sum of rectangles.
 
-    >>> average_precision([0.9, 0.2], [0.1, 0.3])
+    >>> average_precision([0.9, 0.2, 0.1, 0.3], [1, 1, 0, 0])
     0.8333333333333333
     """
-    good, bad = _both(positive, negative)
+    good, bad = _both(scores, labels)
     hits = len(good) - _counts(good, good)[0]
     misses = len(bad) - _counts(good, bad)[0]
     return float((hits.double() / (hits + misses)).mean())
@@ -187,12 +192,24 @@ def _counts(scores: Tensor, others: Tensor) -> tuple[Tensor, Tensor]:
     return torch.searchsorted(ordered, scores), torch.searchsorted(ordered, scores, right=True)
 
 
-def _both(positive: NumbersLike, negative: NumbersLike) -> tuple[Tensor, Tensor]:
-    good, bad = _scores(positive, "positive", (1,)), _scores(negative, "negative", (1,))
-    for name, scores in (("positive", good), ("negative", bad)):
-        if not len(scores):
-            raise ValueError(f"{name} is empty: one score at least is needed on both sides")
-    return good, bad
+_ORDER = "the order is scores, labels; of scores apart: torch.cat([positive, negative]), torch.arange(n + k) < n"
+
+
+def _both(scores: object, labels: object) -> tuple[Tensor, Tensor]:
+    """Return the scores of positives and of negatives."""
+    values = _scores(scores, "scores", (1,))
+    kinds = labels if isinstance(labels, Tensor) else torch.from_numpy(as_array(labels, "labels").copy())
+    kinds = kinds.cpu()
+    if kinds.shape != values.shape:
+        raise ValueError(f"labels must have a row per score ({len(values)}), got shape {tuple(kinds.shape)}; {_ORDER}")
+    if (wrong := ((kinds != 0) & (kinds != 1)).nonzero()).numel():
+        row = int(wrong[0])
+        raise ValueError(f"labels[{row}] is {kinds[row].item()}, but labels are 0 or 1; {_ORDER}")
+    positive = kinds == 1
+    if positive.all() or not positive.any():
+        missing = 0 if len(positive) and positive.all() else 1
+        raise ValueError(f"no label is {missing}: one positive and one negative at least are needed")
+    return values[positive], values[~positive]
 
 
 def _scores(value: object, name: str, dims: tuple[int, ...]) -> Tensor:

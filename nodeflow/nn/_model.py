@@ -367,7 +367,10 @@ def check_batch(model: FlowModel, batch: object, h: object) -> None:
         raise TypeError(f"call {name} as model(batch, h) with a NodeFlow first, got {describe(batch)}{hint}")
     if batch.num_flows != len(model.convs):
         layers = len(model.convs)
-        raise ValueError(f"{name} has {layers} layers and needs batches of {layers} flows, got {batch!r}")
+        raise ValueError(
+            f"{name} has {layers} layers and needs batches of {layers} flows, got {batch!r}; num_layers of a batch "
+            "counts its layers of nodes, one more than its flows: num_layers of a model is batch.num_flows"
+        )
     skipping = [pair for pair in batch.flows.pairs() if pair[1] != pair[0] + 1]
     if skipping:
         raise ValueError(

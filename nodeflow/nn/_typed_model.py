@@ -15,7 +15,7 @@ from nodeflow.flow import Flow, Layer, LayerPart, NodeFlow
 from nodeflow.graph import Graph
 from nodeflow.nn._between import NORMS
 from nodeflow.nn._conv import linear_map
-from nodeflow.nn._model import FlowModel, InferenceOptions
+from nodeflow.nn._model import FlowModel, InferenceOptions, check_batch
 from nodeflow.nn._typed_conv import joined, module_name
 from nodeflow.ops import opaque, sparse_linear
 from nodeflow.propagation import Propagation
@@ -142,6 +142,8 @@ class TypedModel(FlowModel):
     >>> batch.copy_from_parent(["x"])
     >>> model(batch).shape, model.inference(graph).shape
     (torch.Size([1, 4]), torch.Size([5, 4]))
+    >>> batch.back.by_type(model.embed(batch))["paper"].shape  # the rows before the head, of the seeds of a type
+    torch.Size([1, 16])
     """
 
     def __init__(
@@ -167,6 +169,14 @@ class TypedModel(FlowModel):
     def forward(self, batch: NodeFlow, h: Tensor | None = None) -> Tensor:
         """Return the outputs of the seeds; ``h``: the rows of the inputs, None: those that the encoder makes."""
         return super().forward(batch, self._maker(batch) if h is None else h)
+
+    def embed(self, batch: NodeFlow, h: Tensor | None = None) -> Tensor:
+        """Return the rows of the seeds that enter the head, ``[layer_sizes[-1], width]``; ``h`` as for a call."""
+        rows = self._maker(batch) if h is None else h
+        check_batch(self, batch, rows)
+        for i, flow in enumerate(batch.flows):
+            rows = super().convolve(i, flow, self.step(i, rows))
+        return self.step(len(self.convs), rows)
 
     def convolve(self, i: int, flow: Flow, h: Tensor, *, dropout: float = 0.0) -> Tensor:
         out = super().convolve(i, flow, h, dropout=dropout)

@@ -141,7 +141,8 @@ def plot_inclusion(
     An estimator weight is the edge's number in the sum (``sampler.estimand()``, 1 as a rule) divided by the probability
     that the edge is drawn, or with replacement by the mean number of times. So number / weight is the stated
     probability. If it is correct, 95 % of the points lie within the grey band about the diagonal: 1.96 standard errors
-    of a share of ``draws`` independent draws on each side. With replacement this holds approximately.
+    of a share of ``draws`` independent draws on each side. Where an edge is drawn repeatedly the axes show mean numbers
+    of times, and the band is that of independent counts, a little too wide.
 
     Args:
         sampler: a sampler of edges of its graph.
@@ -168,21 +169,29 @@ def plot_inclusion(
     number = as_count(draws, "draws", 1)
     size = sampler.graph.num_edges
     times, stated, value = np.zeros(size), np.zeros(size), sampler.estimand().numpy()
+    most_times = 1
     for epoch in range(number):
         flow = sampler(seeds, **first_of_epoch(sampler, {"epoch": epoch, **call})).flows[-1]
         edges, weight = flow.parent_eid.numpy(), flow.weight.double().numpy()
         some = (edges >= 0) & (weight != 0)
-        times += np.bincount(edges[some], minlength=size)
+        counts = np.bincount(edges[some], minlength=size)
+        times += counts
+        most_times = max(most_times, int(counts.max(initial=0)))
         stated += np.bincount(edges[some], weights=value[edges[some]] / weight[some], minlength=size)
     seen = times > 0
     at = stated[seen] / times[seen]
     axis = axes_for(ax, (4, 3.6))
     most = max(float(at.max(initial=0)), float((times[seen] / number).max(initial=0)), 1e-9)
     line = np.linspace(0, 1.02 * most, 200)
-    spread = NormalDist().inv_cdf(0.975) * np.sqrt(np.clip(line * (1 - line), 0, None) / number)
+    repeated = most_times > 1
+    variance = line if repeated else np.clip(line * (1 - line), 0, None)
+    spread = NormalDist().inv_cdf(0.975) * np.sqrt(variance / number)
     axis.fill_between(line, line - spread, line + spread, color="0.5", alpha=0.25, linewidth=0, label="95 % band")
     axis.plot(line, line, color="0.5", linewidth=1)
     axis.scatter(at, times[seen] / number, s=12, zorder=3, label=f"{int(seen.sum()):,} edges")
-    axis.set(xlabel="stated probability", ylabel=f"share of {number:,} draws")
+    if repeated:
+        axis.set(xlabel="stated mean number of times", ylabel=f"mean number of times in {number:,} draws")
+    else:
+        axis.set(xlabel="stated probability", ylabel=f"share of {number:,} draws")
     small_legend(axis)
     return axis

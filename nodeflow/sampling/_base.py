@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from nodeflow._base.checks import Ints, as_array, as_count, as_ids, as_int, check_type, unmasked, with_article
+from nodeflow._base.habits import ATTRIBUTES, taught
 from nodeflow._base.types import NumbersLike, SeedsLike
 from nodeflow._display.html import page, table
 from nodeflow._edges.forms import COMPILED, Form
@@ -34,6 +35,7 @@ class _Missing:
         raise TypeError(f"the __init__ of {kind.__name__} must call super().__init__(graph, num_flows) first")
 
 
+@taught
 class SamplerBase(ABC):
     """Base of all samplers. To write one that chooses edges layer by layer, start from ``Sampler`` instead.
 
@@ -174,7 +176,7 @@ class SamplerBase(ABC):
             if callable(value):  # its text has an address, which differs between processes
                 values[name] = getattr(value, "__qualname__", type(value).__qualname__)
         # arguments of a base class that this one does not take mean nothing to it
-        elsewhere = names_of(type(self)) | self._from_graph | vars(SamplerBase).keys()
+        elsewhere = names_of(type(self)) | self._from_graph | (vars(SamplerBase).keys() - ATTRIBUTES["SamplerBase"])
         values |= {name: value for name, value in self.__dict__.items() if name not in elsewhere and name[0] != "_"}
         return {name: value for name, value in values.items() if is_plain(value)}
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from nodeflow import _kernels as kernels
 from nodeflow._base.checks import as_number
-from nodeflow._base.types import Fanouts
+from nodeflow._base.types import Fanouts, NumNeighbors
 from nodeflow._edges.edges import Edges
 from nodeflow.graph import Graph
 from nodeflow.sampling._kinds import by_kind, check_fanouts
@@ -32,6 +32,7 @@ class BernoulliSampler(RowSampler):
     Args:
         fanouts: k, one number per flow **in flow order**: ``fanouts[-1]`` belongs to the seeds, ``fanouts[0]`` to the
             inputs; -1 keeps all. Each may be a dict by relation or type, as in ``NeighborSampler``.
+        num_neighbors: instead of ``fanouts``, the same with the seeds' first, as in ``NeighborSampler``.
         rates: instead of ``fanouts``, p itself, one number above 0 and at most 1 per flow, or a dict of them, likewise.
         graph, edge_type, direction, include_dst, reuse, edge_filter, weight, seed: see ``RowSampler``. Edges that
             ``edge_filter`` or ``without_edges`` leaves out do not count in d.
@@ -58,17 +59,19 @@ class BernoulliSampler(RowSampler):
         graph: Graph,
         fanouts: Fanouts | None = None,
         *,
+        num_neighbors: NumNeighbors | None = None,
         rates: Sequence[float | Mapping[Any, float]] | None = None,
         **options: Unpack[RowOptions],
     ) -> None:
-        if (fanouts is None) == (rates is None):
-            number = "neither" if fanouts is None else "both"
+        sizes = fanouts if num_neighbors is None else num_neighbors
+        if (sizes is None) == (rates is None):
+            number = "neither" if sizes is None else "both"
             raise ValueError(
                 f"BernoulliSampler takes either fanouts, as in [10, 25], or rates, as in [0.1, 0.5]; got {number}"
             )
         name = options.get("edge_type")
         kind = "relation" if name is None else "edge type"
-        self.fanouts = None if fanouts is None else check_fanouts(fanouts, edge_type=name)
+        self.fanouts = None if sizes is None else check_fanouts(fanouts, num_neighbors, edge_type=name)
         self.rates = None if rates is None else by_kind(rates, "rates", _rate, "[0.1, 0.5]", kind)
         super().__init__(graph, len(self.fanouts or self.rates or ()), **options)
 

@@ -123,13 +123,38 @@ def of_kinds(
     return {key: check(number, f"{name}[{key!r}]", True) for key, number in zip(keys, value.values(), strict=True)}
 
 
-def check_fanouts(fanouts: Any, *, edge_type: str | None = None, repeated: bool = False) -> tuple[Fanout, ...]:
-    """Check fanouts (see ``by_kind``); ``repeated`` says whether they are numbers of draws with replacement."""
-    checked = by_kind(fanouts, "fanouts", as_fanout, "[10, 25]", "relation" if edge_type is None else "edge type")
+def check_fanouts(
+    fanouts: Any, num_neighbors: Any = None, *, edge_type: str | None = None, repeated: bool = False
+) -> tuple[Fanout, ...]:
+    """Check fanouts (see ``by_kind``), or ``num_neighbors``, and return them in flow order.
+
+    ``repeated`` says whether they are numbers of draws with replacement.
+    """
+    if (fanouts is None) == (num_neighbors is None):
+        raise TypeError(
+            "fanouts in flow order, the last for the seeds, are needed, or num_neighbors in the order of PyTorch "
+            f"Geometric, the first for the seeds; got {'neither' if fanouts is None else 'both'}"
+        )
+    kind = "relation" if edge_type is None else "edge type"
+    if num_neighbors is None:
+        checked = by_kind(fanouts, "fanouts", as_fanout, "[10, 25]", kind)
+    else:
+        checked = by_kind(_by_flow(num_neighbors), "num_neighbors", as_fanout, "[25, 10]", kind)[::-1]
     if repeated:
         largest = max(max(each.values(), default=0) if isinstance(each, dict) else each for each in checked)
         check_draws(largest, "fanouts with replacement")
     return checked
+
+
+def _by_flow(num_neighbors: Any) -> Any:
+    """Return a list per relation, as PyTorch Geometric has it, as a dict by relation per flow; others as they are."""
+    if not isinstance(num_neighbors, Mapping):
+        return num_neighbors
+    words = "one number per flow, as in [25, 10]"
+    lists = [as_list(numbers, f"num_neighbors[{kind!r}]", words) for kind, numbers in num_neighbors.items()]
+    if len(set(map(len, lists))) > 1:
+        raise ValueError(f"num_neighbors must have as many numbers for every relation, got {dict(num_neighbors)}")
+    return [dict(zip(num_neighbors, numbers, strict=True)) for numbers in zip(*lists, strict=True)]
 
 
 def as_fanout(value: object, name: str, of_kind: bool) -> int:

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from nodeflow import _kernels as kernels
 from nodeflow._base.checks import Ints, as_flag, as_int, check_one_of
-from nodeflow._base.types import Array, Fanouts, Floats
+from nodeflow._base.types import Array, Fanouts, Floats, NumNeighbors
 from nodeflow._edges.edges import NOTHING, Edges
 from nodeflow._edges.forms import Placed
 from nodeflow._edges.numbering import Numbering
@@ -61,6 +61,7 @@ class LaborSampler(RowSampler):
         fanouts: k, one number per flow **in flow order**: ``fanouts[-1]`` belongs to the seeds. It is the expected
             number of neighbours for ``iterations=0``; more iterations draw more edges to fewer nodes. -1 takes all.
             Each may be a dict by relation or type, as in ``NeighborSampler``; a source has one r_t for all of these.
+        num_neighbors: instead of ``fanouts``, the same with the seeds' first, as in ``NeighborSampler``.
         iterations: 0 is LABOR-0: all pi are 1, and an edge is drawn with probability ``min(1, k / d)``. i is LABOR-i: i
             times, every pi_t is multiplied by the largest c_s of its destinations and the c_s are solved for again,
             which lowers the expected number of sources. "converged" (or -1) is ``LABOR-*``: until that number falls by
@@ -110,8 +111,9 @@ class LaborSampler(RowSampler):
     def __init__(
         self,
         graph: Graph,
-        fanouts: Fanouts,
+        fanouts: Fanouts | None = None,
         *,
+        num_neighbors: NumNeighbors | None = None,
         iterations: int | str = 0,
         method: str = "poisson",
         estimator: str = "horvitz-thompson",
@@ -119,7 +121,7 @@ class LaborSampler(RowSampler):
         batch_dependency: int | None = 1,
         **options: Unpack[RowOptions],
     ) -> None:
-        self.fanouts = check_fanouts(fanouts, edge_type=options.get("edge_type"))
+        self.fanouts = check_fanouts(fanouts, num_neighbors, edge_type=options.get("edge_type"))
         self.iterations = _iterations(iterations)
         check_one_of(method, "method", ("poisson", "sequential"))
         check_one_of(estimator, "estimator", ("horvitz-thompson", "hajek"))

@@ -15,12 +15,13 @@ from nodeflow._links.links import SIDES, KnownLike, Links, LinksLike, as_known
 from nodeflow._peers.held import together
 from nodeflow._rows.rows import fetch_rows
 from nodeflow.flow import NodeFlow
-from nodeflow.random import derive_key, hash_ids
+from nodeflow.random import Random, derive_key, hash_ids
 from nodeflow.sampling import _link_parts as checks
 from nodeflow.sampling._base import SamplerBase
 from nodeflow.sampling._call import Call, Draw, StepSeeds
 from nodeflow.sampling._link_parts import MARKS, Exclude, LinkLayout, LinksByName, paired
 from nodeflow.sampling._negative import LAWS, Known, Negatives, Pairs, whole_weights
+from nodeflow.sampling._own_negatives import OwnNegatives, as_own, check_types, own_nodes
 from nodeflow.sampling._sampler import check_draws
 
 
@@ -49,7 +50,11 @@ class LinkSampler(SamplerBase):
         num_negatives: negatives per seed edge, K; 0 for none.
         negatives: "uniform" over all nodes; weights of nodes ``[num_nodes]``, or the name of a node column of them; or
             "degree": in proportion to in-degree ** ``power`` (so nodes without in-edges are never drawn; the in-degree
-            in the whole graph, of all relations, whatever the sampler's direction or filter).
+            in the whole graph, of all relations, whatever the sampler's direction or filter). Or your own: a matrix of
+            nodes ``[num_seeds, num_negatives]``, those of each seed; or a function ``(links, num_negatives, random)``
+            that returns them ``[B, num_negatives]`` for the links of a batch, or of a step of several processes:
+            tensors ``links.src``, ``links.relation`` (or None) and ``links.dst``, ids of the graph. It takes random
+            numbers from ``random``, a ``nodeflow.random.Random`` of this batch, so that its draws can be repeated.
         power: above 0; 0.75 is that of Mikolov et al. 2013, section 2.2. Without effect on "uniform".
         relation: name of the edge column with the relation of every edge, whole numbers from 0, and of the column of
             ``batch.seed_data``. None: the relations of ``graph.schema``, or none where it has only one. With relations
@@ -117,7 +122,7 @@ class LinkSampler(SamplerBase):
         relation: str | None = None,
         pairs: LinksLike | LinksByName | None = None,
         labels: NumbersLike | None = None,
-        negatives: str | NumbersLike = "uniform",
+        negatives: str | NumbersLike | OwnNegatives = "uniform",
         power: float = 0.75,
         chunk: int | None = None,
         exclude: Exclude = None,
@@ -137,14 +142,17 @@ class LinkSampler(SamplerBase):
             self.numbered, self.takes_times = sampler.numbered, sampler.takes_times
             self.num_negatives = as_count(num_negatives, "num_negatives")
             check_draws(self.num_negatives, "num_negatives")
-            self.negatives = negatives if isinstance(negatives, str) else "weights"
-            self._weights = None if self.negatives in LAWS else checks.node_weights(self.graph, negatives)
             check_one_of(corrupt, "corrupt", (*SIDES, "both"))
             self.corrupt = corrupt
             self.relation = relation
             self._pairs = None if pairs is None else checks.as_pairs(pairs, self.graph, relation)
             self._labels = checks.as_labels(labels, self._pairs)
-            timed, self._birth_given = sampler.takes_times and self.num_negatives > 0, birth is not None
+            self.negatives = negatives if isinstance(negatives, str) or callable(negatives) else "weights"
+            self._own = as_own(negatives, (self.num_seeds, self.num_negatives), self.graph)
+            drawn_evenly = self._own is not None or self.negatives in LAWS
+            self._weights = None if drawn_evenly else checks.node_weights(self.graph, negatives)
+            timed = sampler.takes_times and self.num_negatives > 0 and self._own is None
+            self._birth_given = birth is not None
             if self._birth_given and not timed:
                 raise TypeError(f"birth is for negatives at times, but {type(sampler).__name__} takes no times")
             self._birth = checks.birth_times(sampler, birth) if timed else None
@@ -153,6 +161,11 @@ class LinkSampler(SamplerBase):
             self.seeds_together = self.chunk or 1
             self.exclude = checks.as_exclude(exclude, sampler, edges=self._pairs is None)
             self.filter_known = checks.as_filter(filter_known, known, self.graph)
+            if self._own is not None and (self.seeds_together > 1 or self.filter_known is True):
+                raise ValueError(
+                    "negatives that are a matrix or a function are not drawn here, so they are neither shared by "
+                    "chunk= nor filtered; leave out chunk, and take filter_known='mark'"
+                )
             nodes, schema = self.graph.num_nodes, self.graph.schema
             # a relation that all edges have says nothing
             related = relation is not None or len(schema.relations) > 1
@@ -181,8 +194,10 @@ class LinkSampler(SamplerBase):
             known = None if links is None else Known.of(links, side, self.graph.num_nodes)
             if self.filter_known and plain and self._joined is not None:
                 known = self._joined.known(side)
-            if self._weights is None:
-                weights = LAWS[self.negatives](self.graph, side, self.power)
+            if self._own is not None:
+                weights = None
+            elif self._weights is None:
+                weights = LAWS[str(self.negatives)](self.graph, side, self.power)
             else:
                 weights = whole_weights(self._weights)
             filtered, bounds = self.filter_known is True, self.graph.schema.bounds()
@@ -202,14 +217,18 @@ class LinkSampler(SamplerBase):
     def settings(self) -> dict[str, Any]:
         """Everything that determines the draws, except the graph; ``sampler`` as its class and its settings."""
         settings = {**super().settings, "sampler": (type(self.sampler).__name__, self.sampler.settings)}
-        hashed = {"weights": self._weights, "birth": self._birth if self._birth_given else None}
+        matrix = None if callable(self._own) else self._own
+        hashed = {"negatives": matrix, "weights": self._weights, "birth": self._birth if self._birth_given else None}
         for name, links in (("pairs", self._pairs), ("known", self._known)):
             hashed[name] = None if links is None else np.stack([part for part in links if part is not None], 1)
         for name, array in hashed.items():
             if array is not None:
                 bits = np.ascontiguousarray(array).view(np.int64).reshape(-1)
                 settings[name] = f"{len(array)} rows, {hash_ids(bits):#018x}"
-        unused = {"power": self.negatives == "uniform", "corrupt": self.corrupt == "destination"}
+        unused = {
+            "power": self._own is not None or self.negatives == "uniform",
+            "corrupt": self.corrupt == "destination",
+        }
         unused["relation"] = self.relation is None
         return {name: value for name, value in settings.items() if not unused.get(name)}
 
@@ -280,6 +299,11 @@ class LinkSampler(SamplerBase):
     def _drawn(self, seeds: Ints, draw: Draw, times: Array | None) -> tuple[Links, Ints]:
         """The links of seeds, and their negatives ``[B, K]``."""
         links = self._links_of_edges(seeds) if self._pairs is None else self._pairs.at(seeds)
+        if self._own is not None:
+            random = Random(derive_key(draw.key, "negative"))
+            own = own_nodes(self._own, seeds, links, self.num_negatives, random, self.graph)
+            check_types(own, links, self.graph, self._layout)
+            return links, own
         drawn = np.empty((len(seeds), self.num_negatives), np.int64)
         for side, negatives in self._negatives.items():
             (ends, replaced), columns, schema = links.ends(side), self._layout.columns(side), self.graph.schema
@@ -297,7 +321,7 @@ class LinkSampler(SamplerBase):
         """The message for a seed, such as "edge 7", with the other end ``node``, which has no negative of a type."""
         direction = "in" if side == "destination" else "out"
         among = {"uniform": f"every other {kind}", "degree": f"every {kind} that has {direction}-edges"}
-        everything = among.get(self.negatives, f"every {kind} with a weight")
+        everything = among.get(str(self.negatives), f"every {kind} with a weight")
         if time is not None:
             everything += f" that exists at time {time}"
         if not self.filter_known:
@@ -344,7 +368,7 @@ class LinkSampler(SamplerBase):
         The order is that of ``Decoder.score_chunks``: per side that is replaced the B seeds; k negatives of the side
         that has most, where places that the other has not hold 0. For ``nn.softmax_loss(log_proposal=)``.
 
-        Raises TypeError for a sampler with times.
+        Raises TypeError for a sampler with times, and for negatives that are a matrix or a function.
 
         >>> from nodeflow import Graph, NeighborSampler
         >>> links = LinkSampler(NeighborSampler(Graph.from_edges([0, 1, 2, 3], [1, 2, 3, 0]), [1]), filter_known=True)
@@ -353,6 +377,10 @@ class LinkSampler(SamplerBase):
         """
         if self.takes_times:
             raise TypeError("log_proposal is not there for negatives at times, whose probabilities depend on the time")
+        if self._own is not None:
+            raise TypeError(
+                "log_proposal is not there for negatives of your own, whose probabilities are not known here"
+            )
         ends, size = batch.seeds[batch.seed_index[:, :2]].numpy(force=True), len(batch.seed_index)
         column = self._layout.relation
         relation = None if column is None else batch.seed_data[column].numpy(force=True)

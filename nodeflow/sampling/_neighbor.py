@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from nodeflow._base.checks import Ints, as_count, as_flag
-from nodeflow._base.types import Fanouts
+from nodeflow._base.types import Fanouts, NumNeighbors
 from nodeflow._edges.columns import edge_numbers
 from nodeflow._edges.edges import Edges
 from nodeflow._edges.numbering import distinct_in_order
@@ -41,6 +41,8 @@ class NeighborSampler(RowSampler):
             inputs; -1 takes all neighbours. In a graph of several relations (``Graph.typed``) every node draws for each
             relation on its own, and each number may be a dict from relations, by name or triple; with ``edge_type``,
             from edge types. What is not in the dict draws nothing; a number instead of a dict holds for each.
+        num_neighbors: instead of ``fanouts``, the same numbers in the order of PyTorch Geometric, **the seeds' first**;
+            also a dict from relations to such lists.
         replace: True: draw with replacement, so that a neighbour may be drawn repeatedly. False: without; then every
             subset of the neighbours is equally likely, unless there is ``prob``.
         prob: name of an edge column of numbers, finite and at least 0, that draws are proportional to. With
@@ -66,9 +68,10 @@ class NeighborSampler(RowSampler):
     edge, and float64 sums to about 1e-15 W (times the square root of the degree for hubs): an edge below 1e-13 W may
     never be drawn.
 
-    Raises TypeError for a bare int, ValueError for no fanouts, 0 or numbers below -1, an edge type that does not occur,
-    a relation's name that several have, or a ``prob`` column with a number that is negative, not finite, or (float64)
-    beyond 1e-280 to 1e280; KeyError for an unknown column or relation.
+    Raises TypeError for a bare int, and for neither or both of ``fanouts`` and ``num_neighbors``; ValueError for no
+    fanouts, 0 or numbers below -1, an edge type that does not occur, a relation's name that several have, or a ``prob``
+    column with a number that is negative, not finite, or (float64) beyond 1e-280 to 1e280; KeyError for an unknown
+    column or relation.
 
     >>> weights = torch.tensor([3.0, 1.0, 0.0, 2.0, 1.0])
     >>> graph = Graph.from_edges([0, 2, 0, 1, 3], [1, 1, 2, 2, 0], edata={"w": weights})
@@ -83,15 +86,16 @@ class NeighborSampler(RowSampler):
     def __init__(
         self,
         graph: Graph,
-        fanouts: Fanouts,
+        fanouts: Fanouts | None = None,
         *,
+        num_neighbors: NumNeighbors | None = None,
         replace: bool = False,
         prob: str | None = None,
         disjoint: bool = False,
         **options: Unpack[RowOptions],
     ) -> None:
         self.replace, self.disjoint = as_flag(replace, "replace"), as_flag(disjoint, "disjoint")
-        self.fanouts = self._checked(fanouts, options.get("edge_type"))
+        self.fanouts = self._checked(fanouts, num_neighbors, options.get("edge_type"))
         self.prob = prob
         super().__init__(graph, len(self.fanouts), **options)
 
@@ -110,9 +114,11 @@ class NeighborSampler(RowSampler):
             draw = draw._replace(contexts=distinct)
         return super()._sample(seeds, draw, inputs, contexts)
 
-    def _checked(self, fanouts: Fanouts, edge_type: str | None) -> tuple[Fanout, ...]:
+    def _checked(
+        self, fanouts: Fanouts | None, num_neighbors: NumNeighbors | None, edge_type: str | None
+    ) -> tuple[Fanout, ...]:
         """Return the checked fanouts; a subclass may allow other values."""
-        return check_fanouts(fanouts, edge_type=edge_type, repeated=self.replace)
+        return check_fanouts(fanouts, num_neighbors, edge_type=edge_type, repeated=self.replace)
 
     def _loops_only(self) -> str:
         if self.prob is None or self.replace:

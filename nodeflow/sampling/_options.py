@@ -12,8 +12,8 @@ from functools import cache
 from types import SimpleNamespace
 from typing import Any, TypedDict, get_args, get_type_hints
 
-from nodeflow._base.calls import hint_of
 from nodeflow._base.frozen import Frozen
+from nodeflow._base.habits import hint_of
 from nodeflow._base.types import EdgeFilter
 
 

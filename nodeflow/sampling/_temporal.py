@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from nodeflow._base.checks import as_count, as_flag, as_number, check_one_of
-from nodeflow._base.types import Fanouts, SeedsLike
+from nodeflow._base.types import Fanouts, NumNeighbors, SeedsLike
 from nodeflow._edges.columns import edge_numbers
 from nodeflow._edges.edges import Edges
 from nodeflow._edges.forms import COMPILED, Placed
@@ -51,6 +51,7 @@ class TemporalNeighborSampler(RowSampler):
     Args:
         fanouts: one number per flow **in flow order**: ``fanouts[-1]`` belongs to the seeds, ``fanouts[0]`` to the
             inputs; -1 takes the whole past. Each may be a dict by relation or type, as in ``NeighborSampler``.
+        num_neighbors: instead of ``fanouts``, the same with the seeds' first, as in ``NeighborSampler``.
         time: name of columns of times: integers (compared exactly, as int64) or floats (compared as float64). The time
             of an edge is the later of its own, in the column of all edges or of its relation, and that of the node that
             it leads to, in the column of all nodes or of their type. An edge without any of these is always in the
@@ -96,8 +97,9 @@ class TemporalNeighborSampler(RowSampler):
     def __init__(
         self,
         graph: Graph,
-        fanouts: Fanouts,
+        fanouts: Fanouts | None = None,
         *,
+        num_neighbors: NumNeighbors | None = None,
         time: str = "time",
         strategy: str = "uniform",
         replace: bool = False,
@@ -106,7 +108,8 @@ class TemporalNeighborSampler(RowSampler):
         since: float | None = None,
         **options: Unpack[RowOptions],
     ) -> None:
-        self.fanouts = check_fanouts(fanouts, edge_type=options.get("edge_type"), repeated=replace is True)
+        kind = options.get("edge_type")
+        self.fanouts = check_fanouts(fanouts, num_neighbors, edge_type=kind, repeated=replace is True)
         self.time = time
         check_one_of(strategy, "strategy", ("uniform", "recent"))
         self.strategy = strategy

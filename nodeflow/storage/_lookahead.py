@@ -45,6 +45,8 @@ class Reads:
     >>> reads = Reads(batches=2, rows=100, read=25, bytes=1600)
     >>> reads.hit_rate
     0.75
+    >>> reads
+    Reads(batches=2, rows=100, read=25, hit_rate=0.750, bytes=1600, packed=0)
     """
 
     batches: int = 0
@@ -57,6 +59,10 @@ class Reads:
     def hit_rate(self) -> float:
         """Share of the rows that were in memory; NaN before the first."""
         return 1 - self.read / self.rows if self.rows else float("nan")
+
+    def __repr__(self) -> str:
+        rows = f"rows={self.rows}, read={self.read}, hit_rate={self.hit_rate:.3f}"
+        return f"Reads(batches={self.batches}, {rows}, bytes={self.bytes}, packed={self.packed})"
 
 
 class Lookahead:

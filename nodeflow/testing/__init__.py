@@ -69,10 +69,6 @@ __all__ = [
 ]
 
 
-def __dir__() -> list[str]:
-    return sorted(__all__)
-
-
 def __getattr__(name: str) -> Any:
     """Import the strategies when one is first used: nothing else here needs hypothesis."""
     if name not in _STRATEGIES:

@@ -8,13 +8,13 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from difflib import get_close_matches
 from io import TextIOWrapper
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 import torch
 
+from nodeflow._base.habits import meant
 from nodeflow._base.version import __version__
 from nodeflow.building import WIDTHS
 from nodeflow.distributed import EDGES, PeerError
@@ -28,20 +28,6 @@ from nodeflow.training._result import Stopped
 from nodeflow.training._rules import where_read
 from nodeflow.training._settings import FIELDS, GROUPS
 from nodeflow.training._train_command import Command, Silent, train
-
-_WORDS = {
-    "--learning-rate": "--lr",
-    "--num-layers": "--fanouts (one number per layer)",
-    "--num-epochs": "--epochs",
-    "--n-epochs": "--epochs",
-    "--n-hidden": "--hidden",
-    "--num-hidden": "--hidden",
-    "--fan-out": "--fanouts",
-    "--wd": "--weight-decay",
-    "--gpu": "--device (cuda)",
-    "--num-workers": "--workers",
-}
-"""Options of other programs, and what is meant here."""
 
 if TYPE_CHECKING:
     from _typeshed import SupportsWrite
@@ -105,11 +91,12 @@ def _refuse(command: str, option: str) -> NoReturn:
     """End with the name that an unknown option has here."""
     one = _Parser(prog=f"nodeflow {command}")
     next(add for run, (_, add) in _COMMANDS.items() if run.__name__ == command)(one)
-    takes = [name for action in one._actions for name in action.option_strings]  # noqa: SLF001  it has no public name
-    meant = _WORDS.get(option.partition("=")[0]) or next(iter(get_close_matches(option, takes, 1, cutoff=0.75)), "")
-    exists = meant.partition(" ")[0] in takes
-    what = "option" if option.startswith("-") else "further argument"
-    one.error(f"there is no {what} {option}{f'; it is called {meant} here' if exists else ''}")
+    options = [name for action in one._actions for name in action.option_strings]  # noqa: SLF001  no public name
+    takes = {name.strip("-").replace("-", "_"): name for name in options}
+    if not option.startswith("-"):
+        one.error(f"there is no further argument {option}")
+    word = meant(option.partition("=")[0].strip("-").replace("-", "_"), takes)
+    one.error(f"there is no option {option}{f'; it is called {takes[word]} here' if word else ''}")
 
 
 class _Parser(argparse.ArgumentParser):

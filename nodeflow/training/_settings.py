@@ -5,7 +5,6 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from difflib import get_close_matches
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, get_type_hints
@@ -13,6 +12,7 @@ from typing import Any, get_type_hints
 from nodeflow._base.calls import checked
 from nodeflow._base.checks import as_int, check_type
 from nodeflow._base.files import is_file
+from nodeflow._base.habits import meant
 from nodeflow._base.sizes import as_bytes
 from nodeflow.distributed import HALO
 from nodeflow.partitions import ORDERS
@@ -313,8 +313,8 @@ def _current(values: Mapping[str, Any]) -> Mapping[str, Any]:
 def _known(name: str, value: object, names: Mapping[str, str], group: str) -> str:
     if name in names:
         return names[name]
-    close = get_close_matches(name, names, 1)
-    hint = f"; did you mean {group}{close[0]}?" if close else f"; the settings are {', '.join(names)}"
+    close = meant(name, names)
+    hint = f"; did you mean {group}{close}?" if close else f"; the settings are {', '.join(names)}"
     raise ValueError(f"there is no setting {f'{group}{name}'!r} (= {value!r}){hint}")
 
 

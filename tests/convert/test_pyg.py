@@ -64,7 +64,7 @@ def test_pyg_mistakes(monkeypatch: pytest.MonkeyPatch) -> None:
         from_pyg(pyg.Data(x=torch.ones(2)))
     with pytest.raises(ValueError, match="nodes must have a type at least"):
         from_pyg(pyg.HeteroData())
-    with pytest.raises(TypeError, match=r"must be a torch_geometric.data.Data, got list"):
+    with pytest.raises(TypeError, match=r"must be a torch_geometric.data.Data or HeteroData, got list"):
         from_pyg([])
     with pytest.raises(KeyError, match="node_columns: data has no attribute 'z'; it has"):
         from_pyg(data, node_columns=["z"])

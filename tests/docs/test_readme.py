@@ -77,7 +77,10 @@ def test_other_tools(tool: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     session["settings"] = Settings(fanouts=(2, 2), hidden=8, epochs=1)
     exec("".join(code), session)
     if tool == "lightning":
-        assert session["loader"].state_dict()["batch_number"] == 20
+        position = session["loader"].state_dict()
+        assert (position["epoch"], position["batch_number"]) == (1, 20)
+        assert session["val_loader"].batch_number == len(session["val_loader"])
+        assert session["accuracy"] > 0.1
     if tool == "optuna":
         assert len(session["study"].trials) == 3
 

@@ -391,3 +391,13 @@ def test_all_seeds_by_default_and_by_a_mask():
         NodeFlowLoader(links, "every")
     with pytest.raises(TypeError, match="SaintSampler has no last subgraph; pass range"):
         NodeFlowLoader(SaintSampler(graph, 1, kind="node", budget=2), batch_size=1)
+
+
+def test_what_lightning_asks_of_a_validation_loader():
+    """Every loader with a ``sampler``: for a batch sampler, a data set, arguments that it saved, an epoch to be set."""
+    loader = NodeFlowLoader(NeighborSampler(random_graph(), [2]), [0, 1], batch_size=1)
+    assert loader.batch_sampler is None
+    assert not isinstance(loader.sampler, torch.utils.data.RandomSampler)
+    assert not any(hasattr(loader, name) for name in ("dataset", "worker_init_fn", "__pl_saved_kwargs", "_iterator"))
+    assert not hasattr(loader.sampler, "set_epoch")
+    assert len(loader) == len(list(iter(loader))) == 2

@@ -43,14 +43,15 @@ def test_ranks_are_those_of_the_definition(positive: list[float], k: int, data: 
 @settings(max_examples=50, deadline=None)
 @given(st.lists(SCORES, min_size=1, max_size=8), st.lists(SCORES, min_size=1, max_size=8))
 def test_auc_and_average_precision_are_those_of_the_definition(positive: list[float], negative: list[float]) -> None:
+    scores, labels = np.array([*positive, *negative]), np.array([1] * len(positive) + [0] * len(negative))
     pairs = [(p > n) + (p == n) / 2 for p in positive for n in negative]
-    assert metrics.auroc(np.array(positive), np.array(negative)) == pytest.approx(sum(pairs) / len(pairs))
+    assert metrics.auroc(scores, labels) == pytest.approx(sum(pairs) / len(pairs))
     area, recall = 0.0, 0.0
     for bound in sorted({*positive, *negative}, reverse=True):
         hits, misses = sum(p >= bound for p in positive), sum(n >= bound for n in negative)
         area += (hits / len(positive) - recall) * hits / (hits + misses)
         recall = hits / len(positive)
-    assert metrics.average_precision(np.array(positive), np.array(negative)) == pytest.approx(area)
+    assert metrics.average_precision(scores, labels) == pytest.approx(area)
 
 
 @settings(max_examples=50, deadline=None)
@@ -79,8 +80,9 @@ def test_scores_of_two_types_compare_as_they_are(kind: torch.dtype) -> None:
 def test_constant_scores_never_look_good() -> None:
     same = np.zeros(50)
     assert metrics.rank_among(same, np.zeros(99)).mean_rank == 50.5
-    assert metrics.auroc(same, np.zeros(99)) == 0.5
-    assert metrics.average_precision(same, np.zeros(150)) == 0.25
+    labels = np.arange(50) % 5 == 0
+    assert metrics.auroc(same, labels) == 0.5
+    assert metrics.average_precision(same, labels) == 0.2
 
 
 @pytest.mark.parametrize(
@@ -99,14 +101,35 @@ def test_wrong_scores_are_named(positive: Any, negative: Any, error: type[Except
         metrics.rank_among(positive, negative)
 
 
+@pytest.mark.parametrize("kind", [torch.bool, torch.int64, torch.uint8, torch.float32])
+def test_a_metric_has_one_order_by_function_and_by_name(kind: torch.dtype) -> None:
+    """Scores first, then labels, whatever their type: 5 of 6 pairs of a positive and a negative are in order."""
+    scores, labels = torch.tensor([0.9, 0.3, 0.8, 0.1, 0.2]), torch.tensor([1, 0, 1, 0, 1]).to(kind)
+    assert metrics.auroc(scores, labels) == metrics.named("auroc")(scores, labels) == pytest.approx(5 / 6)
+    precision = (1 + 1 + 3 / 4) / 3
+    assert metrics.average_precision(scores, labels) == pytest.approx(precision)
+    assert metrics.named("average_precision")(scores, labels) == pytest.approx(precision)
+
+
 @pytest.mark.parametrize("metric", [metrics.auroc, metrics.average_precision])
-def test_nothing_has_no_area(metric: Any) -> None:
-    with pytest.raises(ValueError, match="negative is empty"):
-        metric([0.1], [])
-    with pytest.raises(ValueError, match="positive is empty"):
-        metric([], [0.1])
-    with pytest.raises(ValueError, match=r"negative must have shape \[n\]"):
-        metric([0.1], [[0.1]])
+@pytest.mark.parametrize(
+    ("scores", "labels", "message"),
+    [
+        ([0.9, 0.2], [0.1, 0.2], r"labels\[0\] is 0.1, but labels are 0 or 1; the order is scores, labels"),
+        ([0, 1, 1], [0.3, 0.2, 0.9], r"labels\[0\] is 0.3, but .* the order is scores, labels"),
+        ([0.9, 0.2], [0.1], r"a row per score \(2\), got shape \(1,\); the order .* torch.cat\(\[positive"),
+        ([0.9, 0.2], [1, -1], r"labels\[1\] is -1"),
+        ([0.9, 0.2], [1, math.nan], r"labels\[1\] is nan"),
+        ([0.9, 0.2], [1, 1], "no label is 0"),
+        ([0.9, 0.2], [0, 0], "no label is 1"),
+        ([], [], "no label is 1"),
+        ([[0.1]], [[1]], r"scores must have shape \[n\]"),
+        ([0.1, math.nan], [0, 1], r"scores\[1\] is NaN"),
+    ],
+)
+def test_wrong_labels_are_named(metric: Any, scores: Any, labels: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        metric(np.array(scores), np.array(labels))
 
 
 # ---- means of ranks, by side and by relation, and the table that shows them

@@ -188,3 +188,23 @@ def test_wrong_arguments() -> None:
     ]:
         with pytest.raises(error, match=words):
             call()
+
+
+@pytest.mark.parametrize("options", [{}, {"norm": "layer", "residual": True}, {"activation": None}], ids=str)
+def test_rows_before_the_head_and_by_type(options: dict[str, Any]) -> None:
+    graph = Graph.typed({"a": 5, "b": 3}, {("a", "to", "b"): ([0, 1, 2, 4], [0, 0, 1, 2])}, reverse=True)
+    convs = [nn.HGTConv(8, 8, graph.schema, heads=2) for _ in range(2)]
+    model = nn.TypedModel(8, convs, 3, dropout=0.5, **options).eval()
+    batch = NeighborSampler(graph, [3, 3])([6, 0, 5, 2])  # types are mixed
+    h = torch.rand(batch.layer_sizes[0], 8)
+    outputs, rows = model(batch, h), model.embed(batch, h)
+    torch.testing.assert_close(model.head(rows), outputs)
+    of_types = batch.back.by_type(outputs)
+    assert of_types["a"].equal(outputs[[1, 3]])
+    assert of_types["b"].equal(outputs[[0, 2]])
+    model.embed(batch, h).sum().backward()
+    assert model.head.weight.grad is None
+    with pytest.raises(ValueError, match="rows must have one for each of 4 nodes"):
+        batch.back.by_type(h)
+    with pytest.raises(ValueError, match=r"needs batches of 2 flows.* num_layers of a model is batch.num_flows"):
+        model.embed(NeighborSampler(graph, [3])([6]), h)

@@ -90,6 +90,10 @@ def test_shares_of_draws_lie_at_the_stated_probabilities(options: dict[str, Any]
     axis = plot_inclusion(NeighborSampler(graph, [3], **options), range(30), draws=400, ax=axes())
     stated, share = axis.collections[-1].get_offsets().T
     assert len(stated) > 100
+    several = "replace" in options  # then an edge may be drawn repeatedly, and its number is no probability
+    words = "stated mean number of times" if several else "stated probability"
+    assert axis.get_xlabel() == words
+    assert axis.get_ylabel().startswith("mean number of times" if several else "share")
     assert (np.abs(share - stated) < 4.5 * np.sqrt(stated * np.maximum(1 - stated, 0) / 400) + 0.06 * stated).all()
 
 

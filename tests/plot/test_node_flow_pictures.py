@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from nodeflow import FullSampler, Graph, NodeFlow, create_node_flow, flow_from_edges
@@ -183,3 +184,21 @@ def test_parts_are_bars(tmp_path: Path) -> None:
     assert size_of_png(tmp_path / "parts.png") == (960, 408)
     with pytest.raises(TypeError, match=r"report must be a PartsReport, as parts\.report\(\) gives it"):
         plot_parts([1, 2])  # type: ignore[arg-type]
+
+
+def test_a_tall_layer_has_several_columns() -> None:
+    """So that a picture fits on a screen; no node hides another, and the layers stay apart, each below its title."""
+    batch = FullSampler(Graph.from_edges(range(1, 61), [0] * 60), 1)([0])
+    figure = plot_node_flow(batch)
+    axis = figure.axes[0]
+    width, height = figure.get_size_inches()
+    assert height < 11
+    assert height < 2.5 * width
+    inputs, seeds = (dots.get_offsets() for dots in axis.collections)
+    gaps = np.abs(inputs[:, None] - inputs[None]) + 9 * np.eye(len(inputs))[..., None]
+    assert (np.maximum(gaps[..., 0] * 1.5, gaps[..., 1] * 0.36) > 0.3).all(), "inches between the middles of two dots"
+    assert inputs[:, 0].max() + 1 == seeds[0, 0]
+    titles = [float(tick) for tick in axis.get_xticks()]
+    assert titles == pytest.approx([inputs[:, 0].min() / 2 + inputs[:, 0].max() / 2, seeds[0, 0]])
+    assert axis.get_xlim()[0] < inputs[:, 0].min()
+    assert axis.get_xlim()[1] > seeds[0, 0]

@@ -174,7 +174,7 @@ def test_bad_seeds(seeds, error, words):
         (np.array(5), TypeError, "fanouts must be a list"),
         (torch.tensor(5), TypeError, "fanouts must be a list"),
         (True, TypeError, "fanouts must be a list"),
-        (None, TypeError, "fanouts must be a list"),
+        (None, TypeError, "fanouts in flow order, .* are needed, or num_neighbors .* got neither"),
         ("12", TypeError, "fanouts must be a list"),
         ({1: 2}, TypeError, "fanouts must be a list"),
         ({1, 2}, TypeError, "fanouts must be a list"),

@@ -14,6 +14,7 @@ from _support.sampler_reference import star
 
 import nodeflow
 from nodeflow import (
+    BernoulliSampler,
     FullSampler,
     Graph,
     LaborSampler,
@@ -22,6 +23,7 @@ from nodeflow import (
     NeighborSampler,
     RandomWalkSampler,
     Sampler,
+    TemporalNeighborSampler,
 )
 from nodeflow.control_variates import ControlVariateSampler, History
 from nodeflow.loader import NodeFlowLoader
@@ -171,7 +173,16 @@ SHARED = ["direction", "include_dst", "reuse", "edge_filter", "weight", "seed"]
 
 def test_signatures_have_all_options_once():
     parameters = inspect.signature(NeighborSampler).parameters
-    assert list(parameters) == ["graph", "fanouts", "replace", "prob", "disjoint", "edge_type", *SHARED]
+    assert list(parameters) == [
+        "graph",
+        "fanouts",
+        "num_neighbors",
+        "replace",
+        "prob",
+        "disjoint",
+        "edge_type",
+        *SHARED,
+    ]
     assert parameters["direction"].default == "in"
     assert list(inspect.signature(RandomWalkSampler).parameters)[-5:] == [s for s in SHARED if s != "weight"]
     assert next(iter(inspect.signature(NeighborSampler(star(2), [1])).parameters)) == "seeds"  # that of a call
@@ -180,7 +191,7 @@ def test_signatures_have_all_options_once():
 @pytest.mark.parametrize(
     ("kind", "name", "words"),
     [
-        (NeighborSampler, "num_neighbors", "called fanouts= here, one number per flow in flow order"),
+        (NeighborSampler, "num_samples", "called fanouts= here, one number per flow in flow order"),
         (LadiesSampler, "fanouts", "called layer_sizes= here"),
         (NeighborSampler, "random_state", "called seed= here"),
         (NeighborSampler, "includedst", "called include_dst= here"),
@@ -260,3 +271,48 @@ def test_what_a_base_class_takes_by_place_is_passed_on_by_name() -> None:
         assert list(parameters) == ["graph", "k", *SHARED]
         assert parameters["k"].kind.name == place
     assert Below(star(2), k=3).num_flows == 3
+
+
+TYPED = Graph.typed(
+    {"a": 4, "b": 3}, {("a", "to", "b"): ([0, 1, 2, 3], [0, 0, 1, 1]), ("b", "of", "a"): ([0, 2], [1, 1])}
+)
+
+
+@pytest.mark.parametrize("kind", [NeighborSampler, LaborSampler, TemporalNeighborSampler, BernoulliSampler])
+def test_num_neighbors_are_fanouts_from_the_seeds_on(kind):
+    sampler, same = kind(GRAPH, num_neighbors=[5, 2, -1]), kind(GRAPH, [-1, 2, 5])
+    assert sampler.fanouts == same.fanouts == (-1, 2, 5)
+    assert repr(sampler) == repr(same)
+    assert sampler.settings == same.settings
+    assert "num_neighbors" not in sampler.settings
+
+
+def test_num_neighbors_by_relation():
+    by_list = NeighborSampler(TYPED, num_neighbors={("a", "to", "b"): [3, 1], "of": [0, 2]})
+    assert by_list.fanouts == ({("a", "to", "b"): 1, "of": 2}, {("a", "to", "b"): 3, "of": 0})
+    assert by_list.fanouts == NeighborSampler(TYPED, num_neighbors=list(by_list.fanouts[::-1])).fanouts
+    assert by_list([4]).flow_sizes[1] == 2
+
+
+def test_num_neighbors_of_control_variates():
+    sampler = ControlVariateSampler(GRAPH, history=History(GRAPH, {1: 3}, weight="w"), num_neighbors=[4, 1])
+    assert sampler.fanouts == (1, 4)
+    with pytest.raises(TypeError, match="history must be a History, got None"):
+        ControlVariateSampler(GRAPH, num_neighbors=[4, 1])
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "words"),
+    [
+        ({}, TypeError, "the last for the seeds, are needed, or num_neighbors .* got neither"),
+        ({"fanouts": [1], "num_neighbors": [1]}, TypeError, "got both"),
+        ({"num_neighbors": [4, 0]}, ValueError, r"num_neighbors\[1\] must be -1 .* got 0"),
+        ({"num_neighbors": 4}, TypeError, "num_neighbors must be a list"),
+        ({"num_neighbors": {"to": [1, 2], "of": [1]}}, ValueError, "as many numbers for every relation"),
+        ({"num_neighbors": {"to": 3}}, TypeError, r"num_neighbors\['to'\] must be a list"),
+        ({"num_neighbors": {"at": [3]}}, KeyError, "'at'"),
+    ],
+)
+def test_wrong_num_neighbors_are_named(options, error, words):
+    with pytest.raises(error, match=words):
+        NeighborSampler(TYPED, **options)
