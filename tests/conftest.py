@@ -6,9 +6,10 @@ import gc
 import os
 import threading
 import warnings
+from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
-from random import Random
+from random import Random, SystemRandom
 
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # threads that wait would keep busy what other tests need
 
@@ -33,24 +34,63 @@ settings.register_profile(
 settings.load_profile("nodeflow")
 
 
+MOST_CASES = 4
+"""Of a test with more cases, a quick run draws so many; slow tests run all of them."""
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--shuffle", type=int, metavar="SEED", help="run the files, and the tests of each, in random order"
     )
+    parser.addoption(
+        "--cases",
+        metavar="SEED",
+        help=f"draw the cases of tests that have more than {MOST_CASES} by this seed, or 'all' of them",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Draw the seed of cases in the first process, which hands its options to the others."""
+    if config.option.cases is None:
+        config.option.cases = str(SystemRandom().randrange(10**6))
 
 
 def pytest_report_header(config: pytest.Config) -> str:
-    return f"order of tests: --shuffle {config.getoption('shuffle')}"
+    return f"order of tests: --shuffle {config.option.shuffle}; cases of tests: --cases {config.option.cases}"
 
 
+@pytest.hookimpl(tryfirst=True)  # before tests that are slow are left out
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave further cases to the slow tests, and shuffle."""
+    by_name = config.option.keyword or any("::" in word for word in config.args)
+    if config.option.cases != "all" and not by_name:
+        leave_further_cases(items, config.option.cases, all_are_slow=config.option.markexpr == "slow")
+    if config.option.shuffle is not None:
+        shuffle(items, config.option.shuffle)
+
+
+def leave_further_cases(items: list[pytest.Item], seed: str, *, all_are_slow: bool) -> None:
+    """Mark as slow what a test has beyond ``MOST_CASES`` cases, or all its cases; those left are drawn by ``seed``."""
+    cases = defaultdict[str, list[pytest.Item]](list)
+    for item in items:
+        if not any(item.iter_markers("slow")) and not any(item.iter_markers("gpu")):
+            cases[item.nodeid.partition("[")[0]].append(item)
+    for test, of_test in cases.items():
+        if len(of_test) > MOST_CASES:
+            drawn = Random(f"{seed} {test}").sample(of_test, 0 if all_are_slow else MOST_CASES)
+            for item in of_test:
+                if item not in drawn:
+                    item.add_marker(pytest.mark.slow)
+
+
+def shuffle(items: list[pytest.Item], seed: int) -> None:
     """Shuffle tests, the same in all processes; those of a file stay together, so that its fixtures are made once."""
-    if (seed := config.getoption("shuffle")) is not None:
-        random, files = Random(seed), list(dict.fromkeys(item.path for item in items))
-        random.shuffle(files)
-        random.shuffle(items)
-        place = {file: number for number, file in enumerate(files)}
-        items.sort(key=lambda item: place[item.path])
+    random = Random(seed)
+    files = list(dict.fromkeys(item.path for item in items))
+    random.shuffle(files)
+    random.shuffle(items)
+    place = {file: number for number, file in enumerate(files)}
+    items.sort(key=lambda item: place[item.path])
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:

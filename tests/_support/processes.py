@@ -6,8 +6,11 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
+
+import pytest
 
 START = """
 import atexit
@@ -15,7 +18,9 @@ import sys
 import torch
 import torch.distributed as dist
 import torch.distributed.nn.functional  # before there is a group, which it would keep
+from _support.compile_once import share_compilation
 
+share_compilation()
 torch.set_num_threads(1)
 rank, size, file = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
 dist.init_process_group("gloo", init_method=f"file://{file}", rank=rank, world_size=size)
@@ -60,6 +65,12 @@ def run_processes(script: str, size: int, folder: Path, *words: object, limit: f
             process.kill()
         told = [process.communicate() for process in running]
     return [Ended(process.returncode, *words) for process, words in zip(running, told, strict=True)]
+
+
+def cases_that_run(request: pytest.FixtureRequest, test: Callable[..., None]) -> list[str]:
+    """Return the names, its only parameter, for which a test runs in this session: a quick one draws some of them."""
+    items = [item for item in request.session.items if isinstance(item, pytest.Function)]
+    return [item.callspec.params["name"] for item in items if item.function is test]
 
 
 def environment() -> dict[str, str]:

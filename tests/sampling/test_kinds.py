@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from _support.effort import few_or_many_draws
 from hypothesis import given
 from hypothesis import strategies as st
 from test_relations import RELATIONS, typed_graph
@@ -47,24 +48,26 @@ def relations_of(graph: Graph, flow: Any) -> np.ndarray[Any, Any]:
     return graph.schema.relations_of(flow.parent_eid.numpy())
 
 
+@few_or_many_draws
 @pytest.mark.parametrize("direction", ["in", *(pytest.param(each, marks=pytest.mark.slow) for each in ("out", "both"))])
 @pytest.mark.parametrize("name", MAKE)
-def test_sums_of_the_relations_that_are_drawn_are_unbiased(name: str, direction: str) -> None:
+def test_sums_of_the_relations_that_are_drawn_are_unbiased(name: str, direction: str, draws: int) -> None:
     graph = typed_graph(3, edges=25)
     sampler = MAKE[name](graph, seed=5, direction=direction)
-    assert_unbiased(sampler, SEEDS)
+    assert_unbiased(sampler, SEEDS, draws=draws)
     assert_reproducible(sampler, SEEDS)
     names = {i for i, relation in enumerate(RELATIONS) if relation[1] in ("x", "w", "z", "y")}
     assert set(np.unique(relations_of(graph, sampler(SEEDS).flows[-1]))) <= names
 
 
+@few_or_many_draws
 @pytest.mark.parametrize("name", MAKE)
-def test_edges_left_out_are_left_out_of_their_relation(name: str) -> None:
+def test_edges_left_out_are_left_out_of_their_relation(name: str, draws: int) -> None:
     graph = typed_graph(4, edges=25)
     sampler = MAKE[name](graph, seed=5)
     left_out = torch.arange(0, graph.num_edges, 3)
     assert not np.isin(sampler.without_edges(left_out)(SEEDS).flows[-1].parent_eid, left_out).any()
-    assert_unbiased(sampler.without_edges(left_out), SEEDS)
+    assert_unbiased(sampler.without_edges(left_out), SEEDS, draws=draws)
 
 
 @pytest.mark.parametrize("method", ["poisson", "sequential"])
@@ -158,12 +161,12 @@ def _check_counts(
             assert (graph.schema.relations_of(drawn) == i).sum() == most
 
 
+@few_or_many_draws
 @pytest.mark.parametrize("options", [{}, {"replace": True}, {"since": 8}])
-def test_sums_over_the_past_are_unbiased(options: dict[str, Any]) -> None:
+def test_sums_over_the_past_are_unbiased(options: dict[str, Any], draws: int) -> None:
     graph, _ = timed(1, of_nodes=True)
-    assert_unbiased(
-        TemporalNeighborSampler(graph, [{"w": 1, ("c", "y", "c"): 2}], time="t", **options), SEEDS, times=[12] * 8
-    )
+    sampler = TemporalNeighborSampler(graph, [{"w": 1, ("c", "y", "c"): 2}], time="t", **options)
+    assert_unbiased(sampler, SEEDS, times=[12] * 8, draws=draws)
 
 
 def test_a_node_without_a_time_is_always_there() -> None:
@@ -202,11 +205,12 @@ def test_scopes_grow_by_relation() -> None:
         ShadowSampler(graph, 2, depth=1, fanout={"w": 2.5})
 
 
-def test_sums_with_history_are_unbiased_on_relations() -> None:
+@few_or_many_draws
+def test_sums_with_history_are_unbiased_on_relations(draws: int) -> None:
     graph = typed_graph(3, edges=25)
     history = History(graph, {1: 2})
     sampler = ControlVariateSampler(graph, [2, 1], history)
-    assert_unbiased(sampler, SEEDS)
+    assert_unbiased(sampler, SEEDS, draws=draws)
     assert sampler(SEEDS).ldata[1]["h_1"].shape[1] == 2
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from _support.effort import few_or_many_draws
 from test_relations import TYPES, typed_graph
 
 from nodeflow import FastGCNSampler, Graph, LadiesSampler, LayerSampler, RandomWalkSampler
@@ -28,6 +29,7 @@ def drawn_by_type(graph: Graph, flow: Any) -> dict[str, int]:
     return {name: int(((nodes >= ids.start) & (nodes < ids.stop)).sum()) for name, ids in graph.schema.nodes.items()}
 
 
+@few_or_many_draws
 @pytest.mark.parametrize(
     ("sizes", "name", "draw", "options"),
     [  # every pair of name, draw and options; all together are slow
@@ -45,11 +47,13 @@ def drawn_by_type(graph: Graph, flow: Any) -> dict[str, int]:
         for k in range(3)
     ],
 )
-def test_sums_over_the_types_that_are_drawn_are_unbiased(sizes: Any, name: str, draw: str, options: Any) -> None:
+def test_sums_over_the_types_that_are_drawn_are_unbiased(
+    sizes: Any, name: str, draw: str, options: Any, draws: int
+) -> None:
     graph = typed_graph(2, edges=20)
     sampler = KINDS[name](graph, sizes, draw=draw, seed=4, **options)
     assert_reproducible(sampler, SEEDS)
-    assert_unbiased(sampler, SEEDS)
+    assert_unbiased(sampler, SEEDS, draws=draws)
 
 
 @pytest.mark.parametrize("draw", ["replacement", "systematic"])

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from _support.effort import few_or_many_draws
 from _support.sampler_reference import draw, picked_positions, rows_drawn
 from _support.weighted_reference import draw_weighted
 
@@ -79,13 +80,14 @@ def test_equals_pure_python(fanouts: Any, prob: str | None, direction: str, repl
         assert picked_positions(batch) == expected(graph, fanouts, ids, epoch=number, **options)
 
 
+@few_or_many_draws
 @pytest.mark.parametrize("options", [{}, {"replace": True}, {"prob": "w"}, {"direction": "both"}, {"disjoint": True}])
-def test_sums_are_unbiased_for_every_relation(options: dict[str, Any]) -> None:
+def test_sums_are_unbiased_for_every_relation(options: dict[str, Any], draws: int) -> None:
     graph = typed_graph(3, edges=25)
     fanouts = [{("a", "x", "c"): 2, "w": 1, ("c", "y", "c"): 3}, {("a", "x", "c"): 1, "w": 2, ("c", "y", "c"): -1}]
     sampler = NeighborSampler(graph, fanouts, seed=5, **options)
     seeds = [*range(0, 20, 3), 7]
-    assert_unbiased(sampler, seeds)
+    assert_unbiased(sampler, seeds, draws=draws)
     assert_reproducible(sampler, seeds)
 
 

@@ -35,7 +35,9 @@ def test_a_full_disk_behind_standard_output_is_named(data: Path) -> None:
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
-@pytest.mark.parametrize("options", ["--help", "--version", "train --help"])
+@pytest.mark.parametrize(
+    "options", ["--version", *(pytest.param(words, marks=pytest.mark.slow) for words in ("--help", "train --help"))]
+)
 def test_help_that_cannot_be_printed_says_so(options: str, tmp_path: Path) -> None:
     command = f"exec {sys.executable} -m nodeflow {options} > /dev/full"
     done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=False, env=environment())

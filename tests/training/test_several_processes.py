@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import torch
 from _support.cli_tools import status
-from _support.processes import run_processes
+from _support.processes import cases_that_run, run_processes
 from _support.training_tools import FAST, planted, stop_after, stopped_at, with_columns
 
 from nodeflow._peers.present import present
@@ -99,26 +99,30 @@ def outcome(settings: Settings, dataset: Dataset | None = None, state: Any = Non
 
 PROCESSES = """
 import json
-sys.path[:0] = sys.argv[5:]
-from test_several_processes import ON_PARTS, RUNS, failing, means, outcome, outcome_on_parts, refusals, stopping
+sys.path[:0] = [sys.argv[5]]
+from test_several_processes import RUNS, failing, means, outcome, outcome_on_parts, refusals, stopping
 
-found = {name: outcome(RUNS[name]) for name in sys.argv[4].split(",")}
-on_parts = {name: outcome_on_parts(name, file) for name in ON_PARTS}
+runs, parts = json.loads(sys.argv[4])
+found = {name: outcome(RUNS[name]) for name in runs}
+on_parts = {name: outcome_on_parts(name, file) for name in parts}
 with open(f"{file}-{rank}.json", "w") as out:
     json.dump([found, refusals(), stopping(rank), on_parts, means(rank), failing(rank)], out)
 """
 
 
 @pytest.fixture(scope="module")
-def found(tmp_path_factory: pytest.TempPathFactory) -> list[Any]:
-    """What each of two processes found."""
+def found(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> list[Any]:
+    """What each of two processes found, of the runs whose tests take part."""
+    runs = cases_that_run(request, test_two_processes_train_what_one_trains_with_twice_the_batch)
+    parts = cases_that_run(request, test_parts_train_what_the_whole_does)
     folder = tmp_path_factory.mktemp("processes")
-    for name, settings in ON_PARTS.items():
+    for name in parts:
+        settings = ON_PARTS[name]
         data("auto", sparse=name.startswith("sparse")).save(folder / "data", overwrite=True)
         links = ["--links", "--edge-type", settings.graph.edge_type] if settings.run.task == "link" else []
         cut = ["partition", str(folder / "data"), "--for", "processes", "--parts", "2", "--method", "hash", *links]
         assert status([*cut, "--direction", settings.graph.direction, "--output", parts_of(folder, name)]) == 0
-    ended = run_processes(PROCESSES, 2, folder, ",".join(RUNS), Path(__file__).parent)
+    ended = run_processes(PROCESSES, 2, folder, json.dumps([runs, parts]), Path(__file__).parent)
     assert not any(one.status for one in ended), "\n".join(one.errors for one in ended)
     return [json.loads((folder / f"group-{rank}.json").read_text()) for rank in range(2)]
 

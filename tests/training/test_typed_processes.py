@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import torch
 from _support.cli_tools import status
-from _support.processes import run_processes
+from _support.processes import cases_that_run, run_processes
 from _support.ranks import Parts
 from test_several_processes import outcome
 from test_typed_links import SHORT as SHORT_LINKS
@@ -44,9 +44,9 @@ ONLY_PARTS = {"share", "storage", "memory"}
 PROCESSES = """
 import json
 sys.path[:0] = [sys.argv[4]]
-from test_typed_processes import LINKS, RUNS, on_parts, on_whole
+from test_typed_processes import on_parts, on_whole
 
-found = {name: [on_parts(name, file), on_whole(name, file)] for name in [*RUNS, *LINKS]}
+found = {name: [on_parts(name, file), on_whole(name, file)] for name in json.loads(sys.argv[5])}
 with open(f"{file}-{rank}.json", "w") as out:
     json.dump(found, out)
 """
@@ -74,7 +74,9 @@ def on_whole(name: str, file: str, **changes: Any) -> Any:
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Data, parts of them, and what two processes give of the runs whose tests take part."""
+    names = cases_that_run(request, test_two_processes_train_what_one_trains_with_twice_the_batch)
     folder = tmp_path_factory.mktemp("processes")
     papers().save(folder / "data")
     papers_with_links(reverse=True, split="own").save(folder / "links")
@@ -83,7 +85,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for data, name, words in cuts:
         cut = ["partition", str(folder / data), "--for", "processes", "--parts", "2", "--method", "hash", *words]
         assert status([*cut, "--direction", name.partition("-")[0], "--output", str(folder / name)]) == 0
-    ended = run_processes(PROCESSES, 2, folder, Path(__file__).parent)
+    ended = run_processes(PROCESSES, 2, folder, Path(__file__).parent, json.dumps(names))
     assert not any(one.status for one in ended), "\n".join(one.errors for one in ended)
     return folder
 
