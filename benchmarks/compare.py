@@ -78,15 +78,19 @@ class Contestant:
     worker: Worker
     work: Work
     rounds: list[dict[str, Any]] = field(default_factory=list)
+    batches: int = BATCHES
 
-    def run(self) -> None:
+    def question(self) -> dict[str, Any]:
         usual = asdict(Work())  # the worker of another version need not know what is as always
         asked = {name: value for name, value in asdict(self.work).items() if value != usual[name]}
-        self.rounds.append(self.worker.ask(json.dumps({**asked, "fanouts_from_seeds": self.work.fanouts_from_seeds})))
+        return {**asked, "fanouts_from_seeds": self.work.fanouts_from_seeds}
+
+    def run(self) -> None:
+        self.rounds.append(self.worker.ask(json.dumps(self.question())))
 
     @property
     def seconds(self) -> list[float]:
-        return [answer["seconds"] / BATCHES for answer in self.rounds]
+        return [answer["seconds"] / self.batches for answer in self.rounds]
 
 
 def main() -> None:

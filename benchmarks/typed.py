@@ -42,13 +42,12 @@ def main() -> None:
     if options.pyg:
         workers["pyg"] = Worker(options.pyg, "typed_pyg", [str(options.scale)], 1)
     answers: dict[tuple[str, str], list[tuple[float, float]]] = {}
-    for number in range(options.rounds + 1):
+    for number in range(options.rounds):
         for job in options.jobs:
             for name, worker in workers.items():
                 asked = {"job": job if name == "nodeflow" else JOBS[job], "round": number}
                 answer = worker.ask(json.dumps(asked))
-                if number > 0:  # the first round compiles loops and fills caches
-                    answers.setdefault((job, name), []).append((answer["seconds"], answer["edges"]))
+                answers.setdefault((job, name), []).append((answer["seconds"], answer["edges"]))
     print(f"one thread, {options.rounds} rounds in turn of {BATCHES} batches, medians\n")
     print("| | ms per batch | edges per batch | M edges/s | time ratio | edge rate ratio |")
     print("|---|---|---|---|---|---|")

@@ -16,6 +16,7 @@ from typing import Any
 warnings.filterwarnings("ignore")
 answers, sys.stdout = sys.stdout, sys.stderr  # the import prints to standard output, which carries the answers
 os.environ.setdefault("DGLBACKEND", "pytorch")
+import dgl  # noqa: E402
 import dgl.graphbolt as gb  # noqa: E402
 import torch  # noqa: E402
 from dgl.nn import SAGEConv  # noqa: E402
@@ -87,4 +88,4 @@ def prepare(folder: str) -> Callable[[Work], Callable[[int], dict[str, Any]]]:
 
 
 if __name__ == "__main__":
-    serve(prepare)
+    serve(prepare, f"GraphBolt of DGL {dgl.__version__}")

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from work import Work, data, load, seeds, serve, wait_for
 
-from nodeflow import BernoulliSampler, Graph, LaborSampler, NeighborSampler, NodeFlowLoader, storage
+from nodeflow import BernoulliSampler, Graph, LaborSampler, NeighborSampler, NodeFlowLoader, __version__, storage
 from nodeflow.nn import GraphSAGE
 
 SAMPLERS: dict[str, Callable[[Graph, Any], Any]] = {
@@ -147,4 +147,4 @@ def floor(graph: Graph, work: Work) -> Callable[[int], dict[str, Any]]:
 
 
 if __name__ == "__main__":
-    serve(prepare)
+    serve(prepare, f"nodeflow {__version__}")

@@ -11,11 +11,14 @@ from typing import Any
 
 warnings.filterwarnings("ignore")
 import torch  # noqa: E402
+import torch_geometric  # noqa: E402
 import torch_geometric.typing  # noqa: E402
 from torch_geometric.data import Data  # noqa: E402
 from torch_geometric.loader import NeighborLoader  # noqa: E402
 from torch_geometric.nn import SAGEConv  # noqa: E402
 from work import Work, data, load, seeds, serve  # noqa: E402
+
+BACKEND = "pyg-lib" if torch_geometric.typing.WITH_PYG_LIB else "torch-sparse"
 
 
 class Net(torch.nn.Module):
@@ -36,7 +39,6 @@ def prepare(folder: str) -> Callable[[Work], Callable[[int], dict[str, Any]]]:
     indptr, indices = load(folder)
     num_nodes = len(indptr) - 1
     edges = torch.stack([indices, torch.repeat_interleave(torch.arange(num_nodes), indptr.diff())])
-    backend = "pyg-lib" if torch_geometric.typing.WITH_PYG_LIB else "torch-sparse"
 
     def make(work: Work) -> Callable[[int], dict[str, Any]]:
         x, y = data(work, num_nodes) if work.job == "step" else (None, None)
@@ -46,7 +48,7 @@ def prepare(folder: str) -> Callable[[Work], Callable[[int], dict[str, Any]]]:
         if work.job == "sample":
 
             def sample(_: int) -> dict[str, Any]:
-                return {"edges": sum(batch.edge_index.shape[1] for batch in loader), "note": backend}
+                return {"edges": sum(batch.edge_index.shape[1] for batch in loader), "note": BACKEND}
 
             return sample
         net = Net(work)
@@ -61,7 +63,7 @@ def prepare(folder: str) -> Callable[[Work], Callable[[int], dict[str, Any]]]:
                 loss.backward()
                 optimizer.step()
                 edges += batch.edge_index.shape[1]
-            return {"edges": edges, "note": backend}
+            return {"edges": edges, "note": BACKEND}
 
         return step
 
@@ -69,4 +71,4 @@ def prepare(folder: str) -> Callable[[Work], Callable[[int], dict[str, Any]]]:
 
 
 if __name__ == "__main__":
-    serve(prepare)
+    serve(prepare, f"PyTorch Geometric {torch_geometric.__version__} with {BACKEND}")

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from typed_work import CLASSES, JOBS, SEED_TIME, WIDTH, Ids, make_edges, make_times, serve, sizes_of
 
-from nodeflow import Graph, NeighborSampler, NodeFlow, TemporalNeighborSampler
+from nodeflow import Graph, NeighborSampler, NodeFlow, TemporalNeighborSampler, __version__
 from nodeflow.nn import SAGEConv, TypedConv
 
 torch.set_num_threads(1)
@@ -70,4 +70,4 @@ def prepare(scale: float) -> Callable[[str, Ids], int]:
 
 
 if __name__ == "__main__":
-    serve(prepare)
+    serve(prepare, f"nodeflow {__version__}")

@@ -10,8 +10,9 @@ from collections.abc import Callable
 
 warnings.filterwarnings("ignore")
 import numpy as np  # noqa: E402
-import pyg_lib  # noqa: E402, F401
+import pyg_lib  # noqa: E402
 import torch  # noqa: E402
+import torch_geometric  # noqa: E402
 from torch_geometric.nn import HeteroConv, SAGEConv  # noqa: E402
 from typed_work import CLASSES, JOBS, SEED_TIME, WIDTH, Ids, make_edges, make_times, serve, sizes_of  # noqa: E402
 
@@ -72,4 +73,4 @@ def prepare(scale: float) -> Callable[[str, Ids], int]:
 
 
 if __name__ == "__main__":
-    serve(prepare)
+    serve(prepare, f"PyTorch Geometric {torch_geometric.__version__} with pyg-lib {pyg_lib.__version__}")

@@ -64,16 +64,17 @@ def wait_for(device: str) -> None:
         torch.cuda.synchronize(device)
 
 
-def serve(prepare: Callable[[str], Callable[[Work], Callable[[int], dict[str, Any]]]]) -> None:
+def serve(prepare: Callable[[str], Callable[[Work], Callable[[int], dict[str, Any]]]], version: str) -> None:
     """Answer each line on standard input, a Work as JSON, with the seconds that a round of it took and what it tells.
 
     ``prepare(folder)`` loads the graph and returns a function that gets a Work ready: that returns its round, a
     function of the round's number. The first round of a work is for caches, compilation and memory pools.
+    ``version`` names the library and its version.
     """
     folder, threads = sys.argv[1:3]
     torch.set_num_threads(int(threads))
     make, rounds = prepare(folder), {}
-    print(json.dumps({"ready": True}), flush=True)
+    print(json.dumps({"version": version}), flush=True)
     for number, line in enumerate(sys.stdin, 1):
         asked = json.loads(line)
         work = Work(**{**asked, "fanouts_from_seeds": tuple(asked["fanouts_from_seeds"])})

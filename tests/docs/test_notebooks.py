@@ -114,7 +114,7 @@ def test_a_stored_notebook_keeps_the_rules(path: Path) -> None:
 def test_a_notebook_runs_and_prints_what_is_stored(path: Path, tmp_path: Path) -> None:
     missing = [name for name in ("nbclient", "nbformat", "ipykernel", "PIL") if importlib.util.find_spec(name) is None]
     if missing:
-        pytest.skip(f"needs {', '.join(missing)}; install with: pip install 'nodeflow[notebook]'")
+        pytest.skip(f"needs {', '.join(missing)}; install with: pip install 'nodeflow-gnn[notebook]'")
     # a process of its own: a kernel leaves threads and sockets behind, of which Python warns
     run(ROOT / "scripts" / "run_notebooks.py", "--into", tmp_path, path, cwd=tmp_path)
     before, after = code_cells(read(path)), code_cells(read(tmp_path / path.name))
