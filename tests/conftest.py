@@ -16,26 +16,28 @@ os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # threads that wait would k
 import pytest
 import torch
 from _support.compile_once import share_compilation
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, is_hypothesis_test, settings
 
 from nodeflow import Graph
 
 share_compilation()
 with warnings.catch_warnings(action="ignore"):
     torch.eye(1).to_sparse_csr()  # torch warns once in a process that these are in beta, in whichever test is first
-settings.register_profile(
-    "nodeflow",
-    deadline=None,  # a first call compiles kernels
-    print_blob=True,
-    max_examples=25,
-    derandomize=bool(os.environ.get("CI")),
-    suppress_health_check=[HealthCheck.too_slow],  # compiled kernels again: time says nothing about a strategy
-)
-settings.load_profile("nodeflow")
+EXAMPLES = {"quick": 10, "slow": 50}
+"""Of a property. Slow tests are all properties too."""
+for effort, examples in EXAMPLES.items():
+    settings.register_profile(
+        effort,
+        deadline=None,  # a first call compiles kernels
+        print_blob=True,
+        max_examples=examples,
+        derandomize=bool(os.environ.get("CI")),
+        suppress_health_check=[HealthCheck.too_slow],  # compiled kernels again: time says nothing about a strategy
+    )
 
 
 MOST_CASES = 4
-"""Of a test with more cases, a quick run draws so many; slow tests run all of them."""
+"""Of a test with more cases a quick run draws so many, or as many as ``pytest.mark.cases`` says; slow tests run all."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -51,6 +53,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Draw the seed of cases in the first process, which hands its options to the others."""
+    settings.load_profile("slow" if config.option.markexpr == "slow" else "quick")
     if config.option.cases is None:
         config.option.cases = str(SystemRandom().randrange(10**6))
 
@@ -63,21 +66,28 @@ def pytest_report_header(config: pytest.Config) -> str:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave further cases to the slow tests, and shuffle."""
     by_name = config.option.keyword or any("::" in word for word in config.args)
+    all_are_slow = config.option.markexpr == "slow"
+    if all_are_slow:
+        for item in items:
+            if is_hypothesis_test(getattr(item, "obj", None)):
+                item.add_marker(pytest.mark.slow)
     if config.option.cases != "all" and not by_name:
-        leave_further_cases(items, config.option.cases, all_are_slow=config.option.markexpr == "slow")
+        leave_further_cases(items, config.option.cases, all_are_slow=all_are_slow)
     if config.option.shuffle is not None:
         shuffle(items, config.option.shuffle)
 
 
 def leave_further_cases(items: list[pytest.Item], seed: str, *, all_are_slow: bool) -> None:
-    """Mark as slow what a test has beyond ``MOST_CASES`` cases, or all its cases; those left are drawn by ``seed``."""
+    """Mark as slow what a test has beyond its most cases, or all its cases; those left are drawn by ``seed``."""
     cases = defaultdict[str, list[pytest.Item]](list)
     for item in items:
         if not any(item.iter_markers("slow")) and not any(item.iter_markers("gpu")):
             cases[item.nodeid.partition("[")[0]].append(item)
     for test, of_test in cases.items():
-        if len(of_test) > MOST_CASES:
-            drawn = Random(f"{seed} {test}").sample(of_test, 0 if all_are_slow else MOST_CASES)
+        number = of_test[0].get_closest_marker("cases")
+        most = MOST_CASES if number is None else number.args[0]
+        if len(of_test) > most:
+            drawn = Random(f"{seed} {test}").sample(of_test, 0 if all_are_slow else most)
             for item in of_test:
                 if item not in drawn:
                     item.add_marker(pytest.mark.slow)

@@ -163,7 +163,7 @@ def _same(rows: CodedTensor, to: object) -> CodedTensor | None:
 
 _FACTS = {
     *(getattr(Tensor, name).__get__ for name in ("device", "dtype", "grad_fn", "is_leaf", "is_sparse", "layout")),
-    *(getattr(Tensor, name).__get__ for name in ("ndim", "requires_grad", "shape", "is_cuda", "is_meta")),
+    *(getattr(Tensor, name).__get__ for name in ("ndim", "requires_grad", "shape", "is_cuda", "is_meta", "is_nested")),
     *(Tensor.dim, Tensor.size, Tensor.numel, Tensor.__len__, Tensor.is_complex, Tensor.is_floating_point),
 }
 """Questions that need no row."""

@@ -166,7 +166,7 @@ def test_a_run_is_saved_resumed_and_replaced(tmp_path: Path, windows: None) -> N
     data, run = two_communities(tmp_path / "data"), tmp_path / "run"
     assert train(data, run, "--checkpoint-every", "1", "--no-plot") == 0
     assert status(["train", "--resume", str(run), "--epochs", "4"]) == 0
-    assert train(data, run, "--checkpoint-every", "1", "--no-plot") == 0
+    assert train(data, run, "--checkpoint-every", "1", "--no-plot", "--overwrite") == 0
     assert status(["evaluate", str(run)]) == 0
 
 

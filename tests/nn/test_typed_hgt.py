@@ -176,12 +176,13 @@ def test_order_empty_types_and_gradients() -> None:
     assert all(bool(p.grad.isfinite().all()) for p in conv.parameters() if p.grad is not None)
 
 
-def test_gradcheck() -> None:
+@pytest.mark.parametrize("fast_mode", [True, pytest.param(False, marks=pytest.mark.slow)])
+def test_gradcheck(fast_mode: bool) -> None:
     flow = NeighborSampler(typed_graph(), [2], seed=2)([8, 1]).flows[0]
     conv = layer(4, 2, edge_time="age")
     h, age = torch.randn(flow.num_src, 8, dtype=torch.float64, requires_grad=True), torch.rand(flow.num_edges)
     values = list(conv.parameters())
-    torch.autograd.gradcheck(lambda h, *rest: conv(flow, h, age), (h, *values))
+    torch.autograd.gradcheck(lambda h, *rest: conv(flow, h, age), (h, *values), fast_mode=fast_mode)
 
 
 def test_check_layer() -> None:

@@ -180,6 +180,7 @@ assert len(list(opened)) == 2
 """
 
 
+@pytest.mark.cases(1)
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system starts no processes by fork")
 @pytest.mark.parametrize(
     ("workers", "words"), [(0, "2\n"), (1, "the threads .* were made in another process, .* make")]

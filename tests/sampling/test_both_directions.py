@@ -59,6 +59,7 @@ def test_draws_are_those_of_the_graph_with_reverses(name: str) -> None:
         assert_same(induced(batch, sampler), induced(wanted, reference), edge)
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("kind", ["node", "edge"])
 def test_probabilities_of_subgraphs(kind: str) -> None:
     graph, doubled, _ = both_ways()
@@ -69,6 +70,7 @@ def test_probabilities_of_subgraphs(kind: str) -> None:
     assert_unbiased(sampler, range(200), nodes=[1, 2, 3], batch_size=1)
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("name", ["neighbor, prob", "labor, 1", "ladies"])
 def test_sums_are_unbiased_for_those_over_edges_both_ways(name: str) -> None:
     assert_unbiased(LAYERED[name](graph_of_all(), direction="both", weight="w"), [5, 11], draws=1500)

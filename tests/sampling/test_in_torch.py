@@ -230,6 +230,7 @@ def test_edges_left_out(hubs, options):
         assert fingerprint(other([0, 1, 5])) == fingerprint(compiled.without_edges(left_out)([0, 1, 5]))
 
 
+@pytest.mark.cases(2)
 @pytest.mark.parametrize("name", WITH_FORM)
 def test_contracts(name):
     seeds, more = call_of(name)

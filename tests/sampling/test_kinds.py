@@ -60,6 +60,7 @@ def test_sums_of_the_relations_that_are_drawn_are_unbiased(name: str, direction:
     assert set(np.unique(relations_of(graph, sampler(SEEDS).flows[-1]))) <= names
 
 
+@pytest.mark.cases(2)
 @few_or_many_draws
 @pytest.mark.parametrize("name", MAKE)
 def test_edges_left_out_are_left_out_of_their_relation(name: str, draws: int) -> None:

@@ -316,6 +316,7 @@ def test_a_loader_keeps_times_exact():
     assert batch.back.data["time"].tolist() == [1254192988.5]
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("options", [{}, {"replace": True}, {"strict": True, "since": 60}, {"weight": "a"}])
 def test_draws_in_proportion_to_a_column(options: dict[str, Any]):
     rng = np.random.default_rng(4)

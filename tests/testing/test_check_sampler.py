@@ -72,6 +72,7 @@ def test_no_false_alarm_of_quick_checks(name: str) -> None:
 
 
 # with seed 18, ten draws at a hub have equal sums by chance; with 843 two edges are never drawn together in 100 draws
+@pytest.mark.cases(2)
 @pytest.mark.parametrize(
     ("name", "seed"),
     [("neighbor", 3), ("ladies", 4), ("labor", 5), ("neighbor, types", 18), ("bernoulli", 843), ("bernoulli", 933)],
@@ -281,6 +282,7 @@ AGAIN = {
 }
 
 
+@pytest.mark.cases(2)
 @pytest.mark.parametrize("name", AGAIN)
 def test_a_sampler_is_made_again_by_the_arguments_that_its_call_passed(
     name: str, monkeypatch: pytest.MonkeyPatch
@@ -400,7 +402,7 @@ class Either(Sampler):
 def test_edges_that_are_never_drawn_together_are_found() -> None:
     sampler = Either(Graph.from_edges([0, 1], [2, 2]), 1)
     with pytest.raises(CheckError, match="at a rate of 0, which should be 1"):
-        check_sampler(sampler, [2], checks=["pairs"], pairs="independent")
+        check_sampler(sampler, [2], checks=["pairs"], pairs="independent", budget=0)
 
 
 class Broken(ClusterSampler):

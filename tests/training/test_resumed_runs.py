@@ -39,6 +39,7 @@ RUNS = {
 }  # fmt: skip
 
 
+@pytest.mark.cases(2)
 @pytest.mark.parametrize("name", RUNS)
 def test_a_run_goes_on_from_any_step(name: str, tmp_path: Path) -> None:
     run = RUNS[name].replace(epochs=3)

@@ -146,6 +146,7 @@ def outcome_on_parts(name: str, file: str) -> Any:
     return outcome(run.settings, dataset, state)
 
 
+@pytest.mark.cases(2)
 @pytest.mark.parametrize("name", ON_PARTS)
 def test_parts_train_what_the_whole_does(name: str, found: list[Any]) -> None:
     first, second = (one[3][name] for one in found)
@@ -167,6 +168,7 @@ def close(one: Any, other: Any, tolerance: float = 2e-5) -> bool:
     return math.isclose(one, other, rel_tol=tolerance, abs_tol=tolerance)
 
 
+@pytest.mark.cases(2)
 @pytest.mark.parametrize("name", RUNS)
 def test_two_processes_train_what_one_trains_with_twice_the_batch(name: str, found: list[Any]) -> None:
     first, second = (one[0][name] for one in found)

@@ -135,6 +135,7 @@ def test_ranks_are_among_nodes_of_the_type(model: str) -> None:
         trainer.top_links([70])
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("model", MODELS)
 def test_it_learns_the_links_of_a_relation(model: str) -> None:
     run = SHORT.replace(model=model, epochs=30, lr=0.01, hidden=32, embedding=16)
@@ -157,6 +158,7 @@ def test_the_softmax_corrects_for_the_number_of_nodes_of_the_type(corrupt: str) 
         assert chance.item() == pytest.approx(wanted[corrupt][0])
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("model", MODELS)
 def test_a_run_goes_on_from_any_step(model: str, tmp_path: Path) -> None:
     data = Dataset("p", papers(reverse=True, split="own"))

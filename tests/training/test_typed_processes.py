@@ -90,6 +90,7 @@ def folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     return folder
 
 
+@pytest.mark.cases(2)
 @pytest.mark.parametrize("name", [*RUNS, *LINKS])
 def test_two_processes_train_what_one_trains_with_twice_the_batch(name: str, folder: Path) -> None:
     first, second = (json.loads((folder / f"group-{rank}.json").read_text())[name] for rank in range(2))

@@ -100,6 +100,7 @@ def test_features_in_files_give_the_same_run(tmp_path: Path) -> None:
         assert isinstance(trainer.batches, Lookahead) == (storage == "lookahead")
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("model", ["hgt", "rgcn", "typed", pytest.param("sage", marks=pytest.mark.slow)])
 def test_it_trains_on_partitions(model: str, tmp_path: Path, cli: Cli) -> None:
     graph = papers()
