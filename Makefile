@@ -34,7 +34,7 @@ train: $(VENV)/.run
 	$(BIN)/nodeflow train --output runs/debian --overwrite
 
 test: $(VENV)/.dev
-	$(BIN)/python -m pytest -n auto --maxprocesses 4 $(SHUFFLE:%=--shuffle %)
+	$(BIN)/python -m pytest -n auto --maxprocesses 4 $(SHUFFLE:%=--shuffle %) $(CASES:%=--cases %)
 
 test-slow: $(VENV)/.dev
 	$(BIN)/python -m pytest -n auto --maxprocesses 4 -m slow $(SHUFFLE:%=--shuffle %)
@@ -46,16 +46,17 @@ test-tools: $(VENV)/.dev
 # compiled again in a folder of their own, because the checks are part of the code
 test-bounds: $(VENV)/.dev
 	NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=$(CURDIR)/build/bounds $(BIN)/python -m pytest -n auto --maxprocesses 4 \
-		--ignore tests/docs tests
+		--cases all --ignore tests/docs tests
 
 # loops run as Python with NUMBA_DISABLE_JIT, see _kernels/in_python.py
 test-python: $(VENV)/.dev
-	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -n auto --maxprocesses 4 tests/kernels tests/ops tests/edges tests/sampling
+	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -n auto --maxprocesses 4 --cases all \
+		tests/kernels tests/ops tests/edges tests/sampling
 
 # but for one test: an interrupt within the tracer leaves its lock taken
 coverage: $(VENV)/.dev
 	rm -rf build/coverage
-	-$(BIN)/coverage run -m pytest -n auto --maxprocesses 4 -p no:randomly -p trials.contexts \
+	-$(BIN)/coverage run -m pytest -n auto --maxprocesses 4 --cases all -p no:randomly -p trials.contexts \
 		--deselect tests/runtime/test_interrupts.py::test_every_interrupt_ends_in_keyboard_interrupt
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report --format markdown --skip-covered --show-missing
@@ -85,7 +86,7 @@ alarms: $(VENV)/.dev
 test-cpus: $(VENV)/.dev
 	for cpu in haswell generic; do \
 		ONEDNN_MAX_CPU_ISA=AVX2 NUMBA_CPU_NAME=$$cpu NUMBA_CPU_FEATURES= NUMBA_CACHE_DIR=$(CURDIR)/build/cpu-$$cpu $(BIN)/python -m pytest \
-			-n auto --maxprocesses 4 tests/kernels tests/ops tests/sampling || exit 1; \
+			-n auto --maxprocesses 4 --cases all tests/kernels tests/ops tests/sampling || exit 1; \
 	done
 
 versions: $(BIN)/python

@@ -53,7 +53,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Draw the seed of cases in the first process, which hands its options to the others."""
-    settings.load_profile("slow" if config.option.markexpr == "slow" else "quick")
+    is_long = config.option.markexpr == "slow" or config.option.cases == "all"
+    settings.load_profile("slow" if is_long else "quick")
     if config.option.cases is None:
         config.option.cases = str(SystemRandom().randrange(10**6))
 
