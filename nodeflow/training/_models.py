@@ -47,6 +47,7 @@ class Kind:
 
 # rows of several types differ in size, and a layer normalisation makes them alike
 _TYPED = {"hidden": 128, "dropout": 0.5, "norm": "layer", "lr": 0.001}
+_RGCN = {"hidden": 64, "dropout": 0.6, "norm": "layer"}
 
 
 def _of_schema(make: Callable[..., nn.Module]) -> Kind:
@@ -69,7 +70,7 @@ MODELS = {
     "gin": Kind(layers.GIN, sparse=False),
     "gat": Kind(layers.GAT),
     "gatv2": Kind(layers.GATv2),
-    "rgcn": Kind(layers.RGCN, typed=True, defaults=_TYPED),
+    "rgcn": Kind(layers.RGCN, typed=True, defaults=_RGCN),
     "hgt": _of_schema(lambda width, schema, **options: layers.HGTConv(width, width, schema, **options)),
     "typed": _of_schema(_sage_by_relation),
     "none": Kind(nn.Identity, sparse=False),

