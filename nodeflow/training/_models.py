@@ -30,6 +30,7 @@ class Kind:
         pieces: whether its products are those of ``ops.linear_sum``, which every processor makes of bfloat16 in no more
             time than of float32.
         own: whether it is a factory of the user's.
+        defaults: values of settings for labels in graphs of several node types, where they are not the usual ones.
     """
 
     make: Callable[..., nn.Module]
@@ -41,6 +42,12 @@ class Kind:
     by_schema: bool = False
     pieces: bool = False
     own: bool = False
+    defaults: Mapping[str, Any] = field(default_factory=dict)
+
+
+# rows of several types differ in size, and a layer normalisation makes them alike
+_TYPED = {"hidden": 128, "dropout": 0.5, "norm": "layer", "lr": 0.001}
+_RGCN = {"hidden": 64, "dropout": 0.6, "norm": "layer"}
 
 
 def _of_schema(make: Callable[..., nn.Module]) -> Kind:
@@ -50,7 +57,7 @@ def _of_schema(make: Callable[..., nn.Module]) -> Kind:
         between = {name: options.pop(name) for name in ("dropout", "norm", "residual") if name in options}
         return layers.TypedModel(width, [make(width, schema, **options) for _ in range(num_layers)], out, **between)
 
-    return Kind(model, sparse=False, by_schema=True)
+    return Kind(model, sparse=False, by_schema=True, defaults=_TYPED)
 
 
 def _sage_by_relation(width: int, schema: Schema, *, reduce: str = "sum", **options: Any) -> nn.Module:
@@ -63,7 +70,7 @@ MODELS = {
     "gin": Kind(layers.GIN, sparse=False),
     "gat": Kind(layers.GAT),
     "gatv2": Kind(layers.GATv2),
-    "rgcn": Kind(layers.RGCN, typed=True),
+    "rgcn": Kind(layers.RGCN, typed=True, defaults=_RGCN),
     "hgt": _of_schema(lambda width, schema, **options: layers.HGTConv(width, width, schema, **options)),
     "typed": _of_schema(_sage_by_relation),
     "none": Kind(nn.Identity, sparse=False),

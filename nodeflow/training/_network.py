@@ -21,6 +21,15 @@ from nodeflow.training._graph import Beside, check_features
 from nodeflow.training._models import ModelSettings, kind_of
 
 
+def _learned_rows(count: int, width: int) -> nn.Embedding:
+    """Return rows that begin as those of a linear map of one-hot features (Glorot, Bengio 2010).
+
+    Rows of variance 1 would tell the nodes apart before anything is learned, and labels would be learned by heart.
+    """
+    rows = nn.init.xavier_uniform_(torch.empty(count, width))
+    return nn.Embedding(count, width, _weight=rows)
+
+
 class Inputs(nn.Module):
     """The input rows of a model: features of the nodes, a learned row per node, or both concatenated.
 
@@ -51,9 +60,7 @@ class Inputs(nn.Module):
         self.features, self.width = features, features + embedding
         self.dense = dense or bool(features and embedding)
         self.learns = embedding > 0
-        self.table = nn.Parameter(torch.empty(num_nodes, embedding)) if embedding else None
-        if self.table is not None:
-            nn.init.xavier_uniform_(self.table)
+        self.table = _learned_rows(num_nodes, embedding).weight if embedding else None
 
     def rows_of_nodes(self) -> dict[str, str]:
         """Return the weights that have a row per node, by name, and the type of these nodes; "" for all nodes."""
@@ -89,7 +96,7 @@ class TypedInputs(nn.Module):
     Args:
         sizes: number of nodes of each type, by name.
         features: width of the column "feat" of each type that has one; the rows of the others are learned.
-        embedding: width of the learned rows.
+        embedding: width of the learned rows, which begin as those of ``Inputs``.
         width: of the rows that enter the model.
 
     >>> from nodeflow import Graph, NeighborSampler
@@ -114,7 +121,7 @@ class TypedInputs(nn.Module):
             size, rows[name] = as_count(number, f"sizes[{name!r}]"), features.get(name, 0)
             if not rows[name]:
                 check_memory(4 * size * embedding, f"{size:,} learned rows of {name!r}", "take narrower rows")
-                rows[name] = nn.Sequential(nn.Embedding(size, embedding), nn.Linear(embedding, width))
+                rows[name] = nn.Sequential(_learned_rows(size, embedding), nn.Linear(embedding, width))
         self.learns = bool(self._bare)
         self.encoder = TypedLinear(rows, width, column="feat")
 

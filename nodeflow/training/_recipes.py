@@ -1,12 +1,49 @@
-"""Recipes: values for what a user leaves open, where a task needs others than the usual defaults."""
+"""Recipes: values for what a user leaves open, where a model or a task needs others than the usual defaults."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from nodeflow.training._rules import COLUMN, FEW_NODES, LINK, MANY_NODES, NO_FEATURES, OWN, Condition, Others, holds
-from nodeflow.training._settings import Settings
+from nodeflow._peers.present import peers_of
+from nodeflow.datasets import Dataset
+from nodeflow.training._data import CutLinks
+from nodeflow.training._models import MODELS
+from nodeflow.training._rules import (
+    COLUMN,
+    LINK,
+    NO_FEATURES,
+    NODES,
+    OWN,
+    SEVERAL_TYPES,
+    Condition,
+    Others,
+    holds,
+    unread,
+)
+from nodeflow.training._settings import FIELDS, Settings
+
+
+class Sizes(NamedTuple):
+    """Sizes that values of recipes depend on.
+
+    Attributes:
+        nodes: of the graph.
+        edges: of all parts of the split.
+        steps: batches of training nodes in an epoch, at least 1.
+    """
+
+    nodes: int
+    edges: int
+    steps: int
+
+
+def sizes_of(dataset: Dataset, settings: Settings) -> Sizes:
+    """Return the sizes of a data set, with batches of the settings, which all processes make together."""
+    links = dataset.links if isinstance(dataset, CutLinks) else None
+    edges = dataset.graph.num_edges if links is None else sum(map(len, links.triples.values()))
+    steps = -(-len(dataset.train) // (settings.sampler.batch_size * peers_of(dataset.graph).size))
+    return Sizes(dataset.graph.num_nodes, edges, max(steps, 1))
 
 
 class Recipe(NamedTuple):
@@ -16,51 +53,69 @@ class Recipe(NamedTuple):
         name: what a run says that it takes, and where it was published.
         condition: values of settings, and facts of the data.
         core: values by name without which it is another recipe.
-        rest: further values by name.
+        others: further values by name, from the sizes of the data.
     """
 
     name: str
     condition: Condition
     core: Mapping[str, object]
-    rest: Mapping[str, object]
+    others: Callable[[Sizes], Mapping[str, object]]
 
 
-OWN_PARTS = ("model", "optimizer", "schedule")  # a recipe has its own
-_COMPLEX_N3 = "ComplEx-N3 (Lacroix, Usunier, Obozinski 2018), since edges have relations and nodes no features"
-_KNOWLEDGE: Condition = {
-    "task": LINK,
-    "features": (NO_FEATURES,),
-    "relations": (COLUMN,),
-    **dict.fromkeys(OWN_PARTS, Others(OWN)),
-}
-_COMPLEX = {"model": "none", "decoder": "complex", "link_loss": "one-vs-all"}
-_TRAINING = {
-    "inverse": True,
-    "optimizer": "adagrad",
-    "lr": 0.1,
-    "schedule": "linear",
-    "patience": 9,
-    "validate_every": 3,
-}
+def _knowledge(sizes: Sizes) -> Mapping[str, object]:
+    """Return values for links of a knowledge graph, which change smoothly with its size.
+
+    Few entities, or many triples of each, need less regularisation; few triples need smaller batches and more epochs.
+    The rate falls to 0 over the epochs, so a score on the way says little about the last one, and no run stops early.
+    """
+    edges = max(sizes.edges, 1)
+    n3 = min(0.05, 0.0215 * sizes.nodes**0.75 / edges**0.5)
+    epochs = round(20 * (93_000 / edges) ** (1 / 3))
+    return {
+        "inverse": True,
+        "optimizer": "adagrad",
+        "lr": 0.1,
+        "schedule": "linear",
+        "patience": 0,
+        "validate_every": 3,
+        "embedding": 768,
+        "n3": float(f"{n3:.2g}"),
+        "batch_size": min(512, max(round(1.68 * edges**0.5), 1)),
+        "epochs": min(50, max(20, epochs)),
+    }
+
+
+def _few_labels(sizes: Sizes) -> Mapping[str, object]:
+    """Return epochs for at least 90 steps, and patience for at least 30: a score of one step ago is noise."""
+    return {"epochs": max(30, -(-90 // sizes.steps)), "patience": max(6, -(-30 // sizes.steps))}
+
+
+def _of_model(name: str) -> Recipe:
+    """Return the recipe of a model that has defaults of its own, for labels of nodes."""
+    own = MODELS[name].defaults
+    condition: Condition = {"task": NODES, "model": (name,), "types": (SEVERAL_TYPES,)}
+    return Recipe(f"defaults of model {name!r}", condition, {}, lambda sizes: {**own, **_few_labels(sizes)})
+
+
+OWN_PARTS = ("model", "optimizer", "schedule")  # the recipe of links has its own
 RECIPES = (
     Recipe(
-        _COMPLEX_N3,
-        {**_KNOWLEDGE, "size": (MANY_NODES,)},
-        _COMPLEX,
-        {**_TRAINING, "embedding": 768, "n3": 0.05, "batch_size": 512, "epochs": 20},
+        "ComplEx-N3 (Lacroix, Usunier, Obozinski 2018), since edges have relations and nodes no features",
+        {
+            "task": LINK,
+            "features": (NO_FEATURES,),
+            "relations": (COLUMN,),
+            **dict.fromkeys(OWN_PARTS, Others(OWN)),
+        },
+        {"model": "none", "decoder": "complex", "link_loss": "one-vs-all"},
+        _knowledge,
     ),
-    # UMLS and Kinships: test MRR 0.95 and 0.88; with the weight and the batches above 0.87 and 0.71
-    Recipe(
-        f"{_COMPLEX_N3}, of few nodes",
-        {**_KNOWLEDGE, "size": (FEW_NODES,)},
-        _COMPLEX,
-        {**_TRAINING, "embedding": 512, "n3": 0.01, "batch_size": 128, "epochs": 50},
-    ),
+    *(_of_model(name) for name, kind in MODELS.items() if kind.defaults),
 )
 """A run takes the first one that goes with all that was chosen."""
 
 
-def completed(settings: Settings, facts: Mapping[str, object]) -> tuple[Settings, str]:
+def completed(settings: Settings, facts: Mapping[str, object], sizes: Sizes) -> tuple[Settings, str]:
     """Return settings with the values of a recipe for what was not chosen, and its name; "" where nothing changes.
 
     ``facts`` are those of ``_rules.FACTS``. A recipe is left out where a chosen setting is another than in its core,
@@ -71,8 +126,11 @@ def completed(settings: Settings, facts: Mapping[str, object]) -> tuple[Settings
             continue
         if any(settings.chosen.get(name, value) != value for name, value in recipe.core.items()):
             continue
+        values = {**recipe.core, **recipe.others(sizes)}
+        # an optimiser of the user's own takes the place of a rate
+        read = {name: value for name, value in values.items() if not unread(name, FIELDS[name][0], facts)}
         try:
-            whole = Settings({**recipe.core, **recipe.rest}, **settings.chosen)
+            whole = Settings(read, **settings.chosen)
         except ValueError:
             continue
         return whole, recipe.name if whole.chosen != settings.chosen else ""

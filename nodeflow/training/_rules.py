@@ -27,12 +27,11 @@ FEATURES, NO_FEATURES = "a data set with features", "a data set without features
 SOME_FEATURES = "a data set with features of some node types"
 ONE_TYPE = "one type of nodes and edges"
 SEVERAL_RELATIONS, SEVERAL_TYPES = "several relations", "several node types"
-FEW_NODES, MANY_NODES = "fewer than 1,000 nodes", "at least 1,000 nodes"
 WHOLE, PARTS = "the whole graph in every process", "a part of the graph in every process"
 COLUMN, NO_COLUMN = "a column of relations", "no column of relations"
 ONE, SEVERAL = "one process", "several processes"
 OWN, LOSS, OWN_LOSS = "of your own", "the loss of the settings", "a loss of your own"
-FACTS = ("features", "types", "size", "relations", "graph", "processes", "loss")
+FACTS = ("features", "types", "relations", "graph", "processes", "loss")
 """Facts of a run that are not settings. They, and the meaning of ``task`` "auto", are known when the run begins."""
 
 LINK = ("link",)
@@ -158,15 +157,11 @@ EXCLUDED: tuple[tuple[Condition, str], ...] = (
 
 
 def facts_of_graph(graph: Graph) -> dict[str, str]:
-    """Return which facts hold of the columns, the schema and the size of a graph."""
+    """Return which facts hold of the columns and the schema of a graph."""
     columns, nodes = features_of(graph), len(graph.schema.nodes)
     features = FEATURES if len(columns) == nodes else SOME_FEATURES if columns else NO_FEATURES
     relations = SEVERAL_RELATIONS if len(graph.schema.relations) > 1 else ONE_TYPE
-    return {
-        "features": features,
-        "types": SEVERAL_TYPES if nodes > 1 else relations,
-        "size": FEW_NODES if graph.num_nodes < 1000 else MANY_NODES,
-    }
+    return {"features": features, "types": SEVERAL_TYPES if nodes > 1 else relations}
 
 
 def where_read(name: str, group: str = "") -> str:

@@ -30,7 +30,7 @@ from nodeflow.training._links import LinkTask, TopLinkOptions
 from nodeflow.training._nodes import Loss, NodeTask
 from nodeflow.training._processes import OwnRandom, find_device
 from nodeflow.training._progress import Progress
-from nodeflow.training._recipes import completed
+from nodeflow.training._recipes import completed, sizes_of
 from nodeflow.training._result import EpochRecord, Result, Stopped, counts_of, record_of
 from nodeflow.training._settings import Settings, as_read
 from nodeflow.training._task import OwnParts, Task, facts_of
@@ -96,7 +96,7 @@ class Trainer:
         self._own_parts = own.names()
         with self._random.inside(), self.peers.together("a trainer"):
             facts: Any = facts_of(dataset, settings, self._own_parts)
-            settings, self.recipe = completed(settings, facts)
+            settings, self.recipe = completed(settings, facts, sizes_of(dataset, settings))
             self.settings = settings
             settings.check(**facts)
             kind = LinkTask if settings.run.task == "link" else NodeTask
