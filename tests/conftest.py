@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 from random import Random, SystemRandom
+from typing import Any
 
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # threads that wait would keep busy what other tests need
 
@@ -52,11 +53,18 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Draw the seed of cases in the first process, which hands its options to the others."""
+    """Draw the seed of cases, in the first process; the others get it from there."""
+    if config.option.cases is None:
+        given = getattr(config, "workerinput", {})
+        config.option.cases = given.get("cases", str(SystemRandom().randrange(10**6)))
     is_long = config.option.markexpr == "slow" or config.option.cases == "all"
     settings.load_profile("slow" if is_long else "quick")
-    if config.option.cases is None:
-        config.option.cases = str(SystemRandom().randrange(10**6))
+
+
+@pytest.hookimpl(optionalhook=True)  # of pytest-xdist
+def pytest_configure_node(node: Any) -> None:
+    """Hand the seed of cases to a process that runs tests."""
+    node.workerinput["cases"] = node.config.option.cases
 
 
 def pytest_report_header(config: pytest.Config) -> str:
