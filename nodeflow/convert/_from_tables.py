@@ -243,7 +243,7 @@ def _encoded(column: Any, way: Mapping[str, Any], name: str, where: str, text: A
 def _as_numbers(values: Any, where: str, kind: str) -> Array:
     """Return numbers as they are, dates as days, float64."""
     if kind == "date":
-        return _seconds(values, where) / 86400
+        return seconds_of(to_dates(values, where)) / 86400
     numbers: Array = _pandas().to_numeric(values).to_numpy(np.float64)
     return numbers
 
@@ -269,11 +269,6 @@ def _text_rows(values: Any, where: str, text: Any) -> Array:
         raise ValueError(f"text must return [{len(strings)}, width] for strings of {where}, got {list(rows.shape)}")
     encoded: Array = rows[codes]
     return encoded
-
-
-def _seconds(values: Any, where: str) -> Array:
-    """Return dates as seconds since 1970, int64 or float64."""
-    return seconds_of(to_dates(values, where))
 
 
 def _primary_keys(column: Any, where: str) -> Array:
