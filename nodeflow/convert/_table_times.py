@@ -52,9 +52,7 @@ def as_clock(columns: Mapping[str, tuple[Any, str]], cut: Any) -> tuple[dict[str
 
 def _known(column: Any, where: str) -> _Times:
     rows = np.flatnonzero(column.notna().to_numpy(bool))
-    values = column.iloc[rows]
-    if hasattr(values, "cat"):
-        values = values.astype(values.cat.categories.dtype)
+    values = plain(column.iloc[rows])
     if _kind(values) in _NUMBERS:
         numbers = _numbers(values, rows, where)
         whole = (np.rint(numbers) == numbers).all()
@@ -65,6 +63,11 @@ def _known(column: Any, where: str) -> _Times:
     seconds = exact_seconds(dates, where)
     there = np.flatnonzero(~np.isnat(dates))  # an empty string is a missing date
     return _Times(where, seconds[there], there, False)
+
+
+def plain(values: Any) -> Any:
+    """Return values, of which none is missing, as what their categories are."""
+    return values.astype(values.cat.categories.dtype) if values.dtype == "category" else values
 
 
 def _kind(column: Any) -> str:
