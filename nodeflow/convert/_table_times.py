@@ -77,16 +77,15 @@ def _kind(column: Any) -> str:
 def to_dates(values: Any, where: str) -> Array:
     """Return dates, of UTC where they have no time zone, as datetime64; raises ValueError for what is none."""
     pandas = library("pandas", "pandas")
-    words = f"got {_kind(values)} values"
-    if _kind(values) in _DATES:
-        try:
-            stamps = pandas.to_datetime(values, utc=True)
-        except (TypeError, ValueError, OverflowError) as error:
-            words = str(error).splitlines()[0]
-        else:
-            dates: Array = stamps.dt.tz_localize(None).to_numpy()
-            return dates
-    raise ValueError(f"{where} must hold dates or seconds, convert it with pandas.to_datetime; {words}")
+    words = f"{where} must hold dates or seconds, convert it with pandas.to_datetime"
+    if _kind(values) not in _DATES:
+        raise ValueError(f"{words}; got {_kind(values)} values")
+    try:
+        stamps = pandas.to_datetime(values, utc=True)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise ValueError(f"{words}; {str(error).splitlines()[0]}") from None
+    dates: Array = stamps.dt.tz_localize(None).to_numpy()
+    return dates
 
 
 def _numbers(values: Any, rows: Array, where: str) -> Floats:
