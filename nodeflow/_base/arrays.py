@@ -98,9 +98,8 @@ def _of_python(items: Any, name: str) -> NDArray[Any]:
     except (TypeError, ValueError) as error:  # numbers that numpy does not know, lists of several lengths
         raise TypeError(f"{name} must hold numbers, or lists of numbers of one length; numpy says: {error}") from None
     if isinstance(items, (list, tuple)) and array.dtype.kind in "fc":
-        for value in np.asarray(items, object).flat:
-            if isinstance(value, (int, np.integer)):
-                check_exact(name, int(value))
+        values = np.asarray(items, object).flat
+        check_exact(name, *(int(value) for value in values if isinstance(value, (int, np.integer))))
     return array
 
 

@@ -61,16 +61,21 @@ def exact_seconds(dates: Array, name: str) -> Array:
     return numbers
 
 
-def as_moments(value: object, name: str, what: str) -> Array:
-    """Return times of seeds as an array: numbers as they are, dates as seconds since 1970.
+def as_moments(value: object, name: str, of: str, *shapes: tuple[int, ...]) -> Array:
+    """Return times, of one of some shapes, as an array: numbers as they are, dates as seconds since 1970.
 
-    The error for what makes no array says that ``name`` must be ``what``. Raises ValueError for a missing date, and one
-    with parts of a microsecond.
+    Raises TypeError for what are neither, ValueError for another shape, which says that there must be one entry per
+    ``of``, for a missing date, and for one with parts of a microsecond.
     """
-    array = as_array(value, name, what)
+    array = as_array(value, name, "integers or floats")
     dates = as_dates(array)
-    if dates is None:
-        return array
-    if (at := first_true(np.isnat(dates).ravel())) is not None:
-        raise ValueError(f"{name} must hold a time for every seed, but entry {at} is missing")
-    return exact_seconds(dates, name)
+    if dates is not None:
+        if (at := first_true(np.isnat(dates).ravel())) is not None:
+            raise ValueError(f"{name} must hold a time for every seed, but entry {at} is missing")
+        array = exact_seconds(dates, name)
+    if array.shape not in shapes:
+        raise ValueError(f"{name} must have one entry per {of}, got shape {array.shape}")
+    if array.size and array.dtype.kind not in "iuf":
+        hint = "pandas.to_datetime makes dates of words"
+        raise TypeError(f"{name} must be numbers in the unit of the graph's times, or dates, got {array.dtype}; {hint}")
+    return array

@@ -7,7 +7,7 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import suppress
-from datetime import UTC, datetime
+from datetime import datetime
 from decimal import Decimal
 from itertools import count
 from typing import Any, TypeAlias
@@ -15,6 +15,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from nodeflow._base.checks import Ints, first_true
+from nodeflow._base.dates import in_utc, seconds_of
 from nodeflow._base.types import Array
 
 Fault: TypeAlias = Callable[[int, str], ValueError]
@@ -137,27 +138,19 @@ def values_of(kind: str, words: Sequence[str]) -> Array:
     if kind == TRUTH:
         return np.array([_TRUTH[word.lower()] for word in words], np.bool_)
     if kind == DATE:
-        return in_seconds(np.array(list(map(_stamp, words)), "datetime64[us]"))
+        return seconds_of(np.array(list(map(_stamp, words)), "M8[us]"))
     if all(map(is_integer, words)):
         return np.array(list(map(int, words)), np.int64)
     return np.array(list(map(float, words)), np.float64)
 
 
-def _stamp(word: str) -> datetime | None:
-    """Return a date, in UTC without its zone; None for another word."""
+def _stamp(word: str) -> np.datetime64 | None:
+    """Return a date, of UTC; None for another word."""
     if not _DATE.fullmatch(word):
         return None
     with suppress(ValueError, OverflowError):
-        stamp = datetime.fromisoformat(word)
-        return stamp if stamp.tzinfo is None else stamp.astimezone(UTC).replace(tzinfo=None)
+        return in_utc(datetime.fromisoformat(word))
     return None
-
-
-def in_seconds(times: Array) -> Array:
-    """Return times, datetime64, as seconds since 1970: int64, or float64 where one is not whole."""
-    whole = times.astype("datetime64[s]")
-    seconds: Array = whole.astype(np.int64)
-    return seconds if (whole == times).all() else seconds + (times - whole) / np.timedelta64(1, "s")
 
 
 def as_names(values: Array, where: str, first: int = 0) -> list[Any]:

@@ -58,7 +58,8 @@ def build_graph(
         edges: a file, or several: ``.csv``, ``.tsv``, ``.txt``, ``.dat`` or ``.mtx`` (which is held in memory), as
             ``datasets.read_edge_list`` reads them, also packed (``.csv.gz``); ``.parquet``; ``.npy``, integers
             ``[edges, 2]``, or a pair ``(src.npy, dst.npy)``. Further columns become columns of ``edata``; timestamps of
-            Parquet are seconds since 1970, words and lists are refused. All files have the same ones.
+            Parquet are seconds since 1970; finer ones than microseconds, words and lists are refused. All files have
+            the same ones.
         folder: where the graph goes; see ``Graph.save``.
         num_nodes: number of nodes; None takes the rows of the node columns, or without any the largest id plus one.
         named: nodes have names, in CSV or TSV (as ``datasets.read_folder`` reads them) or Parquet. They are numbered

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from nodeflow._base.checks import LARGEST, Ints, describe, first_true
+from nodeflow._base.dates import exact_seconds
 from nodeflow._base.files import is_file
 from nodeflow._base.types import Array, FileLike
 from nodeflow._disk.arrays import read_header
@@ -20,7 +21,7 @@ from nodeflow._text.edges import EdgeTable, TextOptions, checked_rows, column_na
 from nodeflow._text.matrix_market import read_matrix_market
 from nodeflow._text.table import Table, reading, rows_of_words
 from nodeflow._text.titles import ENDS, places_of_ends, titled_columns
-from nodeflow._text.words import as_names, in_seconds, values_of
+from nodeflow._text.words import as_names, values_of
 
 _ROWS = 2**15  # rows read at a time
 
@@ -207,7 +208,7 @@ def _parquet_column(path: Path, name: str, values: Any, first: int, *, named: bo
     if (at := first_true(is_missing)) is not None:
         raise ValueError(f"{path}, row {first + at}: column {name!r} has no entry")
     if array.dtype.kind == "M" and name not in ENDS:
-        array = in_seconds(array)
+        array = exact_seconds(array, f"{path}: column {name!r}")
     if named or (name in ENDS and array.dtype.kind == "f"):
         names = as_names(array, f"{path}: column {name!r}", first)
         if named:

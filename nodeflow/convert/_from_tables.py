@@ -14,7 +14,7 @@ from nodeflow._base.dates import seconds_of
 from nodeflow._base.keys import PRIMARY_KEY, as_keys, column_of_keys, first_repeated, rows_of
 from nodeflow._base.types import Array
 from nodeflow.convert._columns import chosen, library
-from nodeflow.convert._table_times import as_clock, to_dates
+from nodeflow.convert._table_times import as_clock, plain, to_dates
 from nodeflow.graph import Graph
 
 if TYPE_CHECKING:
@@ -198,7 +198,7 @@ def _encoding(column: Any, fitted: Array, where: str, most: int, text: Any) -> d
     seen, kind = column[present & fitted], _KINDS[inferred]
     way: dict[str, Any] = {"kind": kind, "missing": not present[fitted].all()}
     if kind == "category":
-        distinct = _plain(seen).unique()
+        distinct = plain(seen).unique()
         if len(distinct) <= most:
             return {**way, "values": sorted({str(value) for value in distinct})}
         if text is None or not isinstance(distinct[0], str):
@@ -224,10 +224,10 @@ def _encoded(column: Any, way: Mapping[str, Any], name: str, where: str, text: A
         raise TypeError(f"{where} holds {inferred} values such as {describe(values.iloc[0])}, its encoding is a {kind}")
     if kind == "category":
         names = [f"{name}={value}" for value in way["values"]]
-        codes = _pandas().Index(way["values"], dtype=object).get_indexer(_plain(values).map(str))
+        codes = _pandas().Index(way["values"], dtype=object).get_indexer(plain(values).map(str))
         rows = codes[:, None] == np.arange(len(names))
     elif kind == "text":
-        rows = _text_rows(_plain(values), where, text)
+        rows = _text_rows(plain(values), where, text)
         names = [f"{name}[{i}]" for i in range(rows.shape[1])]
     else:
         names, rows = _numbers(_as_numbers(values, where, kind), way, name)
@@ -243,7 +243,7 @@ def _encoded(column: Any, way: Mapping[str, Any], name: str, where: str, text: A
 def _as_numbers(values: Any, where: str, kind: str) -> Array:
     """Return numbers as they are, dates as days, float64."""
     if kind == "date":
-        return _seconds(values, where) / 86400
+        return seconds_of(to_dates(values, where)) / 86400
     numbers: Array = _pandas().to_numeric(values).to_numpy(np.float64)
     return numbers
 
@@ -271,11 +271,6 @@ def _text_rows(values: Any, where: str, text: Any) -> Array:
     return encoded
 
 
-def _seconds(values: Any, where: str) -> Array:
-    """Return dates as seconds since 1970, int64 or float64."""
-    return seconds_of(to_dates(values, where))
-
-
 def _primary_keys(column: Any, where: str) -> Array:
     """Return the keys of the rows of a table."""
     keys, rows = as_keys(column, where)
@@ -300,11 +295,6 @@ def _ends(column: Any, index: Array, where: str, other: str, dangling: str) -> t
             f"({column.dtype}, keys are {kind}); dangling='drop' leaves them out (the first is in row {rows[first]})"
         )
     return rows[to >= 0], to[to >= 0]
-
-
-def _plain(values: Any) -> Any:
-    """Return values, of which none is missing, as what their categories are."""
-    return values.astype(values.cat.categories.dtype) if values.dtype == "category" else values
 
 
 def _where(table: str, column: object) -> str:

@@ -52,9 +52,7 @@ def as_clock(columns: Mapping[str, tuple[Any, str]], cut: Any) -> tuple[dict[str
 
 def _known(column: Any, where: str) -> _Times:
     rows = np.flatnonzero(column.notna().to_numpy(bool))
-    values = column.iloc[rows]
-    if hasattr(values, "cat"):
-        values = values.astype(values.cat.categories.dtype)
+    values = plain(column.iloc[rows])
     if _kind(values) in _NUMBERS:
         numbers = _numbers(values, rows, where)
         whole = (np.rint(numbers) == numbers).all()
@@ -67,6 +65,11 @@ def _known(column: Any, where: str) -> _Times:
     return _Times(where, seconds[there], there, False)
 
 
+def plain(values: Any) -> Any:
+    """Return values, of which none is missing, as what their categories are."""
+    return values.astype(values.cat.categories.dtype) if values.dtype == "category" else values
+
+
 def _kind(column: Any) -> str:
     return str(library("pandas", "pandas").api.types.infer_dtype(column, skipna=True))
 
@@ -74,16 +77,15 @@ def _kind(column: Any) -> str:
 def to_dates(values: Any, where: str) -> Array:
     """Return dates, of UTC where they have no time zone, as datetime64; raises ValueError for what is none."""
     pandas = library("pandas", "pandas")
-    words = f"got {_kind(values)} values"
-    if _kind(values) in _DATES:
-        try:
-            stamps = pandas.to_datetime(values, utc=True)
-        except (TypeError, ValueError, OverflowError) as error:
-            words = str(error).splitlines()[0]
-        else:
-            dates: Array = stamps.dt.tz_localize(None).to_numpy()
-            return dates
-    raise ValueError(f"{where} must hold dates or seconds, convert it with pandas.to_datetime; {words}")
+    words = f"{where} must hold dates or seconds, convert it with pandas.to_datetime"
+    if _kind(values) not in _DATES:
+        raise ValueError(f"{words}; got {_kind(values)} values")
+    try:
+        stamps = pandas.to_datetime(values, utc=True)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise ValueError(f"{words}; {str(error).splitlines()[0]}") from None
+    dates: Array = stamps.dt.tz_localize(None).to_numpy()
+    return dates
 
 
 def _numbers(values: Any, rows: Array, where: str) -> Floats:

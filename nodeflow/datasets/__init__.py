@@ -12,7 +12,6 @@ from nodeflow.datasets._folder import read_folder
 from nodeflow.datasets._labels import LABELS as LABELS
 from nodeflow.datasets._labels import has_label as has_label
 from nodeflow.datasets._labels import is_binary as is_binary
-from nodeflow.datasets._labels import label_column as label_column
 from nodeflow.datasets._labels import split_rows as split_rows
 from nodeflow.datasets._ogb import read_ogb
 

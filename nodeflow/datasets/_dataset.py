@@ -19,7 +19,7 @@ from nodeflow._disk.streams import pieces_of, stream_array
 from nodeflow._disk.texts import write_texts
 from nodeflow._rows.base import type_words
 from nodeflow._rows.rows import Rows, fetch_rows, is_sparse, slice_rows
-from nodeflow.datasets._labels import LABELS, has_label, label_column, labelled_split, split_rows
+from nodeflow.datasets._labels import LABELS, check_disjoint, has_label, label_column, labelled_split, split_rows
 from nodeflow.graph import NAMES, Frame, Graph, with_frames, write_graph
 from nodeflow.transform import is_symmetric
 
@@ -90,10 +90,7 @@ class Dataset:
             what = f"{self.target} node".lstrip()
             ids = as_ids(getattr(self, part), part, nodes.stop, what, lower=nodes.start)
             object.__setattr__(self, part, torch.from_numpy(ids))
-        for one, other in (("train", "val"), ("train", "test"), ("val", "test")):
-            shared = np.intersect1d(getattr(self, one).numpy(), getattr(self, other).numpy())
-            if len(shared):
-                raise ValueError(f"{one} and {other} must not share nodes, but node {shared[0]} is in both")
+        check_disjoint({part: ids.numpy() for part, ids in self.splits.items()}, "node")
         as_count(self.num_classes, "num_classes")
         for name, columns in self.names_of_features().items():
             x = features_of(self.graph).get(name)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import combinations
 from typing import TypeAlias
 
 import numpy as np
@@ -120,20 +121,21 @@ def split_of(arrays: dict[str, Array], num_nodes: int) -> list[Ints]:
 
     Raises ValueError for what is no node, and for a node that is twice in one part, or in two parts.
     """
-    owner = np.full(num_nodes, -1, dtype=np.int8)
-    names, parts = list(arrays), []
-    for number, (name, array) in enumerate(arrays.items()):
-        ids = ids_below(num_nodes, array, name)
-        taken = ids[owner[ids] >= 0]
-        if len(taken):
-            other = names[owner[taken[0]]]
-            raise ValueError(f"{name} holds node {taken[0]}, which {other} holds too; remove it from one")
-        owner[ids] = number
+    parts = {name: ids_below(num_nodes, array, name) for name, array in arrays.items()}
+    for name, ids in parts.items():
         values, counts = np.unique(ids, return_counts=True)
         if (counts > 1).any():
             raise ValueError(f"{name} holds node {values[counts.argmax()]} {counts.max()} times; keep it once")
-        parts.append(ids)
-    return parts
+    check_disjoint(parts, "node")
+    return list(parts.values())
+
+
+def check_disjoint(parts: Mapping[str, Ints], of: str, where: str = "") -> None:
+    """Raise ValueError, which begins with ``where``, for a node or an edge (``of``) that is in two parts of a split."""
+    for (one, ids), (other, others) in combinations(parts.items(), 2):
+        shared = np.intersect1d(ids, others)
+        if len(shared):
+            raise ValueError(f"{where}{one} and {other} must not share {of}s, but {of} {shared[0]} is in both")
 
 
 def split_rows(
@@ -150,35 +152,28 @@ def split_rows(
         if len(parts) > len({*parts}) or ("split" in parts and len(parts) > 1):
             raise ValueError(f"{where} has the columns {', '.join(columns)}, which say its split twice; keep one way")
         if columns:
-            codes = _codes(columns, where, of, start)[within.start - start : within.stop - start]
-            return [np.flatnonzero(codes == part) + within.start for part in range(len(PARTS))]
+            members = dict.fromkeys(PARTS, np.zeros(0, np.int64))
+            for name, column in columns.items():
+                members |= _members(name, column, where, of, start)
+            check_disjoint(members, of, f"{where}: ")
+            return [ids[(ids >= within.start) & (ids < within.stop)] for ids in members.values()]
     return None
 
 
-def _codes(columns: Mapping[str, Tensor | Rows], where: str, of: str, start: int) -> Array:
-    """Return the number of the part of each row, -1 for none."""
-    owner: Array = np.full(next(iter(columns.values())).shape[0], -1, np.int8)
-    for name, column in columns.items():
-        words = f"{where}: {of} column {name!r}"
-        values = as_array(whole_column(column), words)
-        if values.size != len(values):
-            hint = "of several splits keep one, such as column[:, 0]"
-            raise ValueError(f"{words} must have one entry per {of}, got shape {values.shape}; {hint}")
-        values = values.reshape(-1)
-        is_mask = name != "split"
-        rule = f"be a mask, bool [{of}s]" if is_mask else "hold 0 (train), 1 (validation) or 2 (test), or -1 for none"
-        # a split of bools would be of two parts, whose names nobody said
-        known = np.isin(values, (0, 1) if is_mask else (-1, 0, 1, 2)) & (is_mask or values.dtype != np.bool_)
-        if (at := first_true(~known)) is not None:
-            got = f"{column.dtype} {list(column.shape)} with {values[at]} for {of} {at + start}"
-            raise ValueError(f"{words} must {rule}, got {got}; rename it if it is none")
-        if not is_mask:
-            return values
-        part, marks = PARTS.index(SPLITS[name]), values == 1
-        if (at := first_true(marks & (owner >= 0))) is not None:
-            other = PARTS[owner[at]]
-            raise ValueError(
-                f"{where}: {other} and {PARTS[part]} must not share {of}s, but {of} {at + start} is in both"
-            )
-        owner[marks] = part
-    return owner
+def _members(name: str, column: Tensor | Rows, where: str, of: str, start: int) -> dict[str, Ints]:
+    """Return the ids of nodes or edges in each part that a column says."""
+    words = f"{where}: {of} column {name!r}"
+    values = as_array(whole_column(column), words)
+    if values.size != len(values):
+        hint = "of several splits keep one, such as column[:, 0]"
+        raise ValueError(f"{words} must have one entry per {of}, got shape {values.shape}; {hint}")
+    values = values.reshape(-1)
+    is_mask = name != "split"
+    rule = f"be a mask, bool [{of}s]" if is_mask else "hold 0 (train), 1 (validation) or 2 (test), or -1 for none"
+    # a split of bools would be of two parts, whose names nobody said
+    known = np.isin(values, (0, 1) if is_mask else (-1, 0, 1, 2)) & (is_mask or values.dtype != np.bool_)
+    if (at := first_true(~known)) is not None:
+        got = f"{column.dtype} {list(column.shape)} with {values[at]} for {of} {at + start}"
+        raise ValueError(f"{words} must {rule}, got {got}; rename it if it is none")
+    numbers = {SPLITS[name]: 1} if is_mask else {part: number for number, part in enumerate(PARTS)}
+    return {part: np.flatnonzero(values == number) + start for part, number in numbers.items()}

@@ -270,11 +270,8 @@ def number_edges(tables: Sequence[Words], nodes: Nodes | None, rows_of: str, num
         numbering = Numbering({number: number for number in numbers if 0 <= number <= top}, top + 1, None)
         what = f"a number from 0 to {top}, for a row of {rows_of} (a file nodes.csv may give names to the rows)"
     else:
-
-        def fault(at: int, why: str) -> ValueError:
-            return error_at(tables, int((codes == at).argmax()) // 2, why)
-
-        numbering, what = number_nodes(words, fault), "a name, or an integer from 0"
+        numbering = number_nodes(words, lambda at, why: error_at(tables, int((codes == at).argmax()) // 2, why))
+        what = "a name, or an integer from 0"
     ids = np.array(list(numbering.of(words).values()), np.int64)
     if (at := first_true(ids[codes] < 0)) is not None:
         row, end = divmod(at, 2)

@@ -107,12 +107,7 @@ def as_times(times: NumbersLike | None, sampler: SamplerBase, shape: torch.Size)
 
 def as_stamps(times: NumbersLike, name: str, shape: torch.Size) -> Tensor:
     """Return times, one per seed or row of seeds, as a tensor of their own type; dates as seconds since 1970."""
-    array = as_moments(times, name, "numbers or dates")
-    if array.dtype.kind not in "iuf":
-        hint = "pandas.to_datetime makes dates of words"
-        raise TypeError(f"{name} must be numbers in the unit of the graph's times, or dates, got {array.dtype}; {hint}")
-    if array.shape not in (shape, shape[:1]):
-        raise ValueError(f"{name} must have one entry per seed ({shape[0]}), got shape {array.shape}")
+    array = as_moments(times, name, f"seed ({shape[0]})", shape, shape[:1])
     return as_column(array.copy(), name)
 
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from nodeflow import _kernels as kernels
-from nodeflow._base.checks import Ints, as_array, as_count, as_device, as_ids
+from nodeflow._base.checks import Ints, as_count, as_device, as_ids, unmasked
 from nodeflow._base.frozen import Frozen, Lazy
 from nodeflow._base.types import Array, EdgeFilter, IdsLike, MaskLike
 from nodeflow._edges.columns import EdgeMask, edge_mask, edge_numbers, is_float64
@@ -179,14 +179,9 @@ class Candidates(Frozen):
         that is not positive; IndexError for a row number out of range.
         """
         size = len(self)
-        if isinstance(keep, Tensor):
-            keep = as_array(keep, "keep")
-        masked = False
-        if isinstance(keep, np.ndarray) and keep.dtype == np.bool_:
-            if keep.shape != (size,):
-                raise ValueError(f"keep must have one entry per candidate ({size}), got shape {keep.shape}")
-            keep, masked = np.flatnonzero(keep), True
-        rows = as_ids(keep, "keep", size, "candidate")
+        chosen = unmasked(keep, "keep", size, "candidate")
+        masked = chosen is not keep
+        rows = as_ids(chosen, "keep", size, "candidate")
         if (np.diff(rows) < 0).any():
             raise ValueError("keep must be ascending row numbers, so that the edges stay grouped by destination")
         if weight is not None and prob is not None:

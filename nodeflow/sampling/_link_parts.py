@@ -172,9 +172,7 @@ def birth_times(sampler: SamplerBase, value: object) -> Array:
         return of_nodes
     if isinstance(value, str):
         value = whole_column(graph.ndata[value])
-    array = as_moments(value, "birth", "times of nodes")
-    if array.dtype.kind not in "iuf" or array.shape != (graph.num_nodes,) or np.isnan(array).any():
-        raise ValueError(f"birth must hold a time per node ({graph.num_nodes}), got {describe(array)}")
+    array = as_moments(value, "birth", f"node ({graph.num_nodes})", (graph.num_nodes,))
     wrong, rule = no_times(np.where(np.isinf(array), 0, array), integers=True)
     if (i := first_true(wrong)) is not None:
         raise ValueError(f"birth must be {rule}, but node {i} has {array[i]}")
@@ -198,11 +196,7 @@ def _first_times(graph: Graph, column: str) -> Array:
 def seed_times(sampler: SamplerBase, times: NumbersLike, size: int) -> Array:
     """Return the checked times of seeds ``[size]``."""
     sampler.refuse(times)
-    when = as_moments(times, "times", "numbers or dates")
-    if when.dtype.kind not in "iuf":
-        raise TypeError(f"times must be numbers, got {describe(times)}")
-    if when.shape != (size,):
-        raise ValueError(f"times must have one entry per seed edge ({size}), got shape {tuple(when.shape)}")
+    when = as_moments(times, "times", f"seed edge ({size})", (size,))
     if when.dtype.kind == "f" and (i := first_true(~np.isfinite(when))) is not None:
         raise ValueError(f"times must be finite, but times[{i}] is {when[i]}")
     return when

@@ -18,11 +18,10 @@ OwnNegatives: TypeAlias = "Ints | Callable[[Any, int, Random], Any]"
 """Nodes ``[num_seeds, K]``, or a function of links, K and random numbers that returns nodes ``[B, K]``."""
 
 
-def as_own(value: Any, shape: tuple[int, int], graph: Graph) -> OwnNegatives | None:
+def as_own(value: object, shape: tuple[int, int], graph: Graph) -> OwnNegatives | None:
     """Return ``negatives`` of a link sampler that are a function or a matrix; None for a law, and for weights."""
     if callable(value):
-        function: OwnNegatives = value
-        return function
+        return value
     if isinstance(value, str) or as_array(value, "negatives", "numbers").ndim != 2:
         return None
     return _as_nodes(value, shape, "a row per seed, and num_negatives columns,", graph)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from nodeflow._base.checks import as_array, check_type, describe, first_true
-from nodeflow._base.dates import as_dates, as_moments
+from nodeflow._base.dates import as_moments
 from nodeflow._base.types import Array, NumbersLike
 from nodeflow._edges.columns import check_edges, columns_of_relations, edge_column
 from nodeflow._edges.edges import Edges
@@ -162,15 +162,11 @@ def as_times(value: NumbersLike | None, shape: tuple[int, ...], span: Span) -> A
             "time for all pass [time] * len(seeds)"
         )
     given = as_array(value, "times", _KINDS)
-    array = as_moments(given, "times", _KINDS)
-    if array.shape not in (shape, shape[:1]):
-        raise ValueError(f"times must have an entry per seed or row of seeds {shape}, got shape {array.shape}")
-    dated = as_dates(given) is not None
-    if len(array) and array.dtype.kind not in ("iu" if span.integers else "iuf"):
+    array = as_moments(given, "times", f"seed or row of seeds {shape}", shape, shape[:1])
+    if len(array) and span.integers and array.dtype.kind == "f":
         # floats are not rounded here: a seed at 1.5 is neither at 1 nor at 2
-        rule = "integers, as the time column does" if span.integers else _KINDS
-        hint = "; round them down first, dates with .floor('s')" if array.dtype.kind == "f" else ""
-        raise TypeError(f"times must hold {rule}, got dtype {array.dtype}{hint}")
+        hint = "round them down first, dates with .floor('s')"
+        raise TypeError(f"times must hold integers, as the time column does, got dtype {array.dtype}; {hint}")
     array = array.reshape(-1) if array.shape == shape else np.repeat(array, shape[1])
     wrong, rule = no_times(array, integers=span.integers)
     if span.integers and not wrong.any():
@@ -179,7 +175,7 @@ def as_times(value: NumbersLike | None, shape: tuple[int, ...], span: Span) -> A
         raise ValueError(f"times must be {rule}, but times[{i}] is {array[i]}")
     # adding 0 makes -0.0 and 0.0, which are one time, one number
     times: Array = array.astype(np.int64 if span.integers else np.float64) + 0
-    _check_unit(times, span, dated)
+    _check_unit(times, span, given.dtype.kind in "MO")
     return times
 
 

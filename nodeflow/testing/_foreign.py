@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from nodeflow._base.checks import Ints, as_array, as_flag, as_ids, check_length, check_type
+from nodeflow._base.dates import as_moments
 from nodeflow._base.types import Array, PerFlow, SeedsLike
 from nodeflow.flow import NodeFlow
 from nodeflow.graph import Graph
@@ -120,8 +121,7 @@ class ForeignSampler(Sampler):
         ids, shape = self._seeds(seeds)
         if call.times is None:
             raise TypeError("times is missing: pass a time for every seed, as in sampler(seeds, times=times)")
-        times = as_array(call.times, "times", "numbers")
-        check_length(times, "times", len(ids), "seed")
+        times = as_moments(call.times, "times", f"seed ({len(ids)})", (len(ids),))
         draw = self._draw_of(call, ids, hash_ids(times.astype(np.float64).view(np.int64)))
         return self._shaped(self._sample(ids, draw, times), ids, shape)
 

@@ -367,10 +367,8 @@ def _default_seeds(sampler: SamplerBase) -> list[int]:
 def _degrees(sampler: SamplerBase) -> Tensor:
     """The number of edges at every node, along which a sampler draws."""
     direction = getattr(sampler, "direction", "in")
-    degrees = torch.zeros(sampler.graph.num_nodes, dtype=torch.int64)
-    if direction != "out":
-        degrees = degrees + sampler.graph.in_degrees()
-    return degrees if direction == "in" else degrees + sampler.graph.out_degrees()
+    sides = {"in": sampler.graph.in_degrees, "out": sampler.graph.out_degrees}
+    return torch.stack([degrees() for side, degrees in sides.items() if direction in (side, "both")]).sum(0)
 
 
 def _law_of(sampler: SamplerBase) -> str | None:

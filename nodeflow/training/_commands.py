@@ -20,7 +20,7 @@ from nodeflow.building import build_graph, stored_as
 from nodeflow.datasets import Dataset, features_of, has_label, load_array
 from nodeflow.partitions import write_partitions
 from nodeflow.plot import plot_curves
-from nodeflow.training._data import PARTS, described, labels_as_read, no_labels, read_dataset, split_edges, write_names
+from nodeflow.training._data import PARTS, described, no_labels, read_dataset, split_edges, write_names
 from nodeflow.training._finished import finished
 from nodeflow.training._folder import LOG, RESULT, SETTINGS, Run, read_log, read_result
 from nodeflow.training._graph import directed, with_columns
@@ -277,8 +277,6 @@ def partition(options: argparse.Namespace, say: Say) -> None:
         common |= {name: nodes for name, nodes in dataset.splits.items() if len(nodes)}
         common |= {"method": options.method or "metis", "edges": options.edges or "in"}
         common |= {"balance": options.balance, "renumber": options.renumber}
-        if links is None and "label" in graph.ndata:  # which the run numbers again, or takes for numbers to predict
-            graph = with_columns(graph, {"label": labels_as_read(dataset)})
         written = distributed.partition_graph(graph, options.output, parts, **common)
         if links is not None:
             links.write(options.output)

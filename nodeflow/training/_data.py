@@ -14,8 +14,8 @@ from torch import Tensor
 from nodeflow._base.files import is_file
 from nodeflow._rows.rows import whole_column
 from nodeflow._schema.schema import Relation, Schema
-from nodeflow._text.words import is_integer, is_number
-from nodeflow.datasets import LABELS, Dataset, debian, features_of, label_column, read_folder, split_rows
+from nodeflow._text.words import is_number
+from nodeflow.datasets import LABELS, Dataset, debian, features_of, read_folder, split_rows
 from nodeflow.distributed import HALO, DistributedGraph, GraphParts
 from nodeflow.graph import Graph
 from nodeflow.training._checkpoints import read_tensors, write_tensors
@@ -78,17 +78,6 @@ def _with_numbers(dataset: Dataset) -> Dataset:
         numbers = torch.tensor([*map(float, names), torch.nan], dtype=torch.float64)[label]
     graph = with_columns(dataset.graph, {"label": numbers.float()})
     return replace(dataset, graph=graph, num_classes=0, class_names=None)
-
-
-def labels_as_read(dataset: Dataset) -> Tensor:
-    """Return the labels of a data set with class codes in place of the numbers that they have got."""
-    label: Tensor = dataset.graph.ndata["label"]
-    names = dataset.class_names or ()
-    are_codes = bool(names) and all(is_integer(name) and int(name) >= 0 for name in names)
-    if label.is_floating_point() or not are_codes:
-        return label
-    codes = torch.tensor([*map(int, names), -1])[label]
-    return codes if label_column(codes, "labels")[2] == names else label
 
 
 def described(dataset: Dataset) -> Dataset:
@@ -203,9 +192,9 @@ def read_parts(folder: str, target: str = "", *, links: bool, halo: float = HALO
     of_target = graph.schema.ids(target) if target else range(graph.num_nodes)
     if len(train) and not (of_target.start <= int(train.min()) <= int(train.max()) < of_target.stop):
         raise ValueError(f"{folder} was cut for nodes that are not {target!r}: cut it with nodeflow partition --target")
-    numbered = Dataset(path.name, graph, train, val, test, target=target).of_type()
     names = _names_of_parts(path, parts, graph)
-    # class codes are numbered here; words were numbered when the data were read
+    # class codes are numbered here where the parts were cut in Python, else when the data were read
+    numbered = Dataset(path.name, graph, train, val, test, len(names.classes or ()), target=target).of_type()
     words = [*numbered.class_names] if numbered.class_names else names.classes
     return NamedDataset(
         path.name,
@@ -213,8 +202,8 @@ def read_parts(folder: str, target: str = "", *, links: bool, halo: float = HALO
         train,
         val,
         test,
-        max(numbered.num_classes, len(words or ())),
-        class_names=numbered.class_names,
+        numbered.num_classes,
+        class_names=tuple(words) if words else None,
         target=target,
         names=replace(names, classes=words),
     )

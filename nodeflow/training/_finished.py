@@ -63,8 +63,7 @@ def finished(
             raise ValueError(f"{folder / CHECKPOINT} and {RESULT} beside it are of two runs: put its own files back")
     names = Names.from_json(facts["names"], weights) if "names" in facts else None
     weights.pop(NODES, None)
-    part = facts["task"], run.settings.run.target
-    dataset = run.dataset() if given is None else learned_part(given, *part)
+    dataset = run.dataset() if given is None else learned_part(given, facts["task"], run.settings.run.target)
     dataset = dataset if names is None else names.align(dataset)
     storage = run.settings.storage.kind if stays_in_file(dataset.graph) else "memory"
     settings = run.settings.replace(

@@ -286,6 +286,7 @@ def test_parquet_names_of_known_types_and_times(tmp_path: Path) -> None:
         ({"src": [1.0], "dst": [2.0**53]}, r"column 'dst', row 0: floats of float64 do not tell integers"),
         ({"src": [1.0, float("nan")], "dst": [2, 3]}, "row 1: column 'src' has no entry"),
         ({"src": [1], "dst": [2], "w": ["red"]}, r"column 'w' must hold numbers or times, got string; code them"),
+        ({"src": [1], "dst": [2], "t": arrow.array([1001], "timestamp[ns]")}, "'t' must hold dates to the microsecond"),
         (
             {"src": [1], "dst": [2], "w": [[1, 2]]},
             r"column 'w' must hold numbers or times, got list.*skip it by naming",

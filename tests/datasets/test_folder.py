@@ -224,7 +224,7 @@ def test_bad_file(folder: Path, name: str, content: object, message: str) -> Non
 @pytest.mark.parametrize(
     ("files", "message"),
     [
-        ({"train.npy": [0, 1], "test.npy": [2, 1]}, r"test\.npy holds node 1, which .*train\.npy holds too"),
+        ({"train.npy": [0, 1], "test.npy": [2, 1]}, r"train\.npy and .*test\.npy must not share nodes, but node 1 is"),
         ({"edges.npz": {"src": [0], "dst": [1]}}, r"one of adjacency\.npz and edges\.npz, got both"),
         (
             {"labels.npy": None, "labels.npz": scipy.sparse.csr_matrix(2 * np.eye(8))},

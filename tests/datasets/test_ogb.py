@@ -142,7 +142,7 @@ def test_missing_folder(tmp_path: Path, ogb: Path) -> None:
         ("raw/num-node-list", "2\n2\n", r"num-node-list\.csv\.gz must hold one number.*got 2: \[2, 2\]"),
         ("split/time/test", "4\n", r"test\.csv\.gz must hold ids of nodes, from 0 to 3, but entry 0 is 4"),
         ("split/time/test", "-1\n", "but entry 0 is -1"),
-        ("split/time/test", "1\n", r"test\.csv\.gz holds node 1, which .*valid\.csv\.gz holds too"),
+        ("split/time/test", "1\n", r"valid\.csv\.gz and .*test\.csv\.gz must not share nodes, but node 1"),
     ],
 )
 def test_bad_file(ogb: Path, name: str, text: str, message: str) -> None:

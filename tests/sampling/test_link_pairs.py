@@ -76,7 +76,7 @@ def test_births_of_the_users_own():
         ValueError, match=r"birth must be below 2\*\*24 as float32, which has rounded .*, but node 0 has"
     ):
         LinkSampler(sampler, birth=rounded)
-    with pytest.raises(ValueError, match=r"birth must hold a time per node \(9\)"):
+    with pytest.raises(ValueError, match=r"birth must have one entry per node \(9\)"):
         LinkSampler(sampler, birth=births[:3])
     with pytest.raises(TypeError, match="birth is for negatives at times, but NeighborSampler takes no times"):
         LinkSampler(NeighborSampler(graph, [1]), birth=births)

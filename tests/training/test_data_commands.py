@@ -15,7 +15,7 @@ from _support.partition_tools import check_parts, renumbered
 
 from nodeflow import Graph, storage
 from nodeflow._rows.rows import whole_column
-from nodeflow.datasets import read_folder
+from nodeflow.datasets import Dataset, read_folder
 from nodeflow.distributed import GraphParts, partition_graph
 from nodeflow.partitions import Partitions
 from nodeflow.training import _data, load_model
@@ -251,6 +251,16 @@ def test_parts_keep_class_codes(tmp_path: Path, cli: Cli, monkeypatch: pytest.Mo
     for task, label in (("auto", [1, 0, -1, 1]), ("regression", [90210, 10001, -1, 90210])):
         for each in (data, whole):
             assert _data.learned_part(each, task, "").graph.ndata["label"].nan_to_num(-1).tolist() == label
+
+
+def test_parts_keep_classes_that_no_node_has(tmp_path: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_data, "dist", SimpleNamespace(is_initialized=lambda: True))
+    graph = Graph.from_edges([0], [1], ndata={"x": torch.ones(2, 1), "label": torch.tensor([250, 0])})
+    names = tuple(f"c{number}" for number in range(300))
+    Dataset("few", graph, num_classes=300, class_names=names).save(tmp_path / "data")
+    cli("partition", tmp_path / "data", "--output", tmp_path / "parts", "--parts", "1", "--for", "processes")
+    data = _data.read_parts(str(tmp_path / "parts"), links=False)
+    assert (data.num_classes, data.class_names, data.graph.ndata["label"].tolist()) == (300, names, [250, 0])
 
 
 def test_parts_of_another_type_are_refused(tmp_path: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
