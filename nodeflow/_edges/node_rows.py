@@ -93,10 +93,11 @@ class NodeRows(Frozen):
     def of_edges(self, nodes: Ints, kinds: Ints) -> Ints:
         """Return the row of each of some edges, from its node and its kind, of which the node has a row."""
         part = np.searchsorted(self.ends, nodes, side="right")
-        place = np.zeros((len(self.ends), self.num_kinds), np.int64)
-        for i, (first, last) in enumerate(zip(self.first_kind[:-1], self.first_kind[1:], strict=True)):
-            place[i, self.kinds[first:last]] = np.arange(last - first)
-        rows: Ints = self.first(nodes)[0] + place[part, kinds]
+        # the pairs of a range and a kind ascend, so no table of all ranges by all kinds is needed
+        range_of_kind = np.repeat(np.arange(len(self.ends)), np.diff(self.first_kind))
+        pairs = range_of_kind * self.num_kinds + self.kinds
+        place = kernels.csr.ranges_of(part * self.num_kinds + kinds, pairs) - self.first_kind[part]
+        rows: Ints = self.first(nodes)[0] + place
         return rows
 
     def kinds_of(self, rows: Ints) -> Ints:

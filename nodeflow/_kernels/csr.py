@@ -13,6 +13,7 @@ Ints = NDArray[np.int64]
 
 _AHEAD = 16  # entries between the prefetch of a memory address and its use
 _BLOCK = 2048  # entries that stay in the first-level cache
+_FEW = 32  # ranges of which comparing with all of them, in vectors, is faster than a search
 
 
 @njit(nogil=True, cache=True)
@@ -95,33 +96,43 @@ def add_to_rows(indptr, entries, values):
 
 
 @njit(nogil=True, cache=True)
-def by_kind(indptr, kinds, num_kinds):
-    """Return ``(order, first [num_kinds + 1], indptrs [num_kinds, n + 1])`` of edges of n rows, grouped by kind.
+def by_kind(kinds, num_kinds):
+    """Return ``(order, first [num_kinds + 1])`` of edges grouped by kind.
 
-    The edges of kind k, ascending, are ``order[first[k] : first[k + 1]]``, and ``indptrs[k]`` says where among these
-    those of each row begin. ``kinds`` has the kind of every edge; edges of kind -1 are left out.
+    The edges of kind k, ascending, are ``order[first[k] : first[k + 1]]``. ``kinds`` has the kind of every edge; edges
+    of kind -1 are left out.
     """
-    n, first = indptr.shape[0] - 1, np.zeros(num_kinds + 1, np.int64)
+    first = np.zeros(num_kinds + 1, np.int64)
     for e in range(kinds.shape[0]):
         if kinds[e] >= 0:
             first[kinds[e] + 1] += 1
     for k in range(num_kinds):
         first[k + 1] += first[k]
-    head, order, indptrs = first.copy(), np.empty(first[-1], np.int64), np.zeros((num_kinds, n + 1), np.int64)
-    for i in range(n):
-        for e in range(indptr[i], indptr[i + 1]):
-            k = kinds[U64(e)]
-            if k >= 0:
-                order[U64(head[U64(k)])] = e
-                head[U64(k)] += 1
-        for k in range(num_kinds):
-            indptrs[k, i + 1] = head[k] - first[k]
-    return order, first, indptrs
+    head, order = first.copy(), np.empty(first[-1], np.int64)
+    for e in range(kinds.shape[0]):
+        k = kinds[e]
+        if k >= 0:
+            order[U64(head[U64(k)])] = e
+            head[U64(k)] += 1
+    return order, first
+
+
+@njit(nogil=True, cache=True)
+def indptr_among(indptr, edges):
+    """Return where, among some edges, ascending, those of each row begin ``[n + 1]``; ``indptr`` is that of all."""
+    ends, at = np.zeros(indptr.shape[0], np.int64), 0
+    for i in range(1, indptr.shape[0]):
+        while at < edges.shape[0] and edges[at] < indptr[i]:
+            at += 1
+        ends[i] = at
+    return ends
 
 
 @njit(nogil=True, cache=True)
 def ranges_of(ids, starts):
     """Return the number of the last range that begins at or before each of ``ids``; ``starts`` ascend from 0."""
+    if starts.shape[0] > _FEW:
+        return np.searchsorted(starts, ids, side="right") - 1
     ranges = np.empty(ids.shape[0], np.int64)
     for first in range(0, ids.shape[0], _BLOCK):  # loops without branches, which the compiler turns into vectors
         part, numbers = ids[first : first + _BLOCK], ranges[first : first + _BLOCK]
@@ -139,21 +150,18 @@ def rows_of_nodes(nodes, ends, begins, first_kind, kinds):
     Range r of nodes ends before ``ends[r]``; its rows begin at ``begins[r]``, and each of its nodes has rows of the
     kinds ``kinds[first_kind[r] : first_kind[r + 1]]``.
     """
-    n, last, most = nodes.shape[0], ends.shape[0] - 1, 0
-    for part in range(last + 1):
-        most = max(most, first_kind[part + 1] - first_kind[part])
-    indptr, rows, of, w = np.empty(n + 1, np.int64), np.empty(n * most, np.int64), np.empty(n * most, np.int64), 0
-    indptr[0] = 0
+    n, starts = nodes.shape[0], np.zeros(ends.shape[0], np.int64)
+    starts[1:] = ends[:-1]
+    parts, indptr = ranges_of(nodes, starts), np.zeros(n + 1, np.int64)
+    # counted first: room for as many rows as a node of another type has could be all memory
     for i in range(n):
-        v, part = nodes[i], 0
-        for r in range(last):  # without a branch, which would often be predicted wrong
-            part += v >= ends[r]
+        indptr[i + 1] = indptr[i] + first_kind[parts[i] + 1] - first_kind[parts[i]]
+    rows, of = np.empty(indptr[n], np.int64), np.empty(indptr[n], np.int64)
+    for i in range(n):
+        v, part, w = nodes[i], parts[i], indptr[i]
         first, count = first_kind[part], first_kind[part + 1] - first_kind[part]
-        row = begins[part] + (v - (ends[part - 1] if part > 0 else 0)) * count
+        row = begins[part] + (v - starts[part]) * count
         for k in range(count):
             rows[U64(w + k)] = row + k
             of[U64(w + k)] = kinds[U64(first + k)]
-        w += count
-        indptr[i + 1] = w
-    rows, of = rows[:w], of[:w]
     return rows, of, indptr

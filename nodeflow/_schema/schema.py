@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from itertools import accumulate, pairwise
+from itertools import accumulate, chain, pairwise
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -53,10 +53,13 @@ class Schema(Frozen):
     (range(3, 5), ('author', 'writes', 'paper'))
     """
 
-    __slots__ = ("_by_name", "nodes", "relations")
+    __slots__ = ("_by_end", "_by_name", "_numbers", "_starts", "nodes", "relations")
     nodes: Mapping[str, range]
     relations: Mapping[Relation, range]
     _by_name: dict[str, list[Relation]]
+    _by_end: dict[tuple[str, int], list[Relation]]
+    _numbers: dict[str | Relation, int]
+    _starts: dict[str, Ints]
 
     def __init__(self, nodes: Mapping[str, int], relations: Mapping[Relation, int]) -> None:
         check_type(nodes, "nodes", Mapping, "a dict from names to numbers of nodes")
@@ -70,11 +73,18 @@ class Schema(Frozen):
             self._check_relation(relation)
         sizes = ((relation, as_count(size, f"relations[{relation}]")) for relation, size in relations.items())
         self._set(relations=_ranges(sizes))
+        # made once, so that a call about a few types or edges costs no pass over a schema of thousands
         by_name: dict[str, list[Relation]] = {}
+        by_end: dict[tuple[str, int], list[Relation]] = {}
         for relation in self.relations:
             for name in (relation[1], " ".join(relation)):
                 by_name.setdefault(name, []).append(relation)
-        self._set(_by_name=by_name)
+            for end in (0, 2):
+                by_end.setdefault((relation[end], end), []).append(relation)
+        numbers = {name: number for names in (self.nodes, self.relations) for number, name in enumerate(names)}
+        parts = {"nodes": self.nodes.values(), "edges": self.relations.values()}
+        starts = {kind: np.array([ids.start for ids in ranges], np.int64) for kind, ranges in parts.items()}
+        self._set(_by_name=by_name, _by_end=by_end, _numbers=numbers, _starts=starts)
 
     @classmethod
     def of_one_type(cls, num_nodes: int, num_edges: int) -> Schema:
@@ -150,13 +160,20 @@ class Schema(Frozen):
 
     def entering(self, node_type: str) -> tuple[Relation, ...]:
         """Return the relations whose destinations are of a type, in the order of the edge ids."""
-        self.ids(node_type)
-        return tuple(relation for relation in self.relations if relation[2] == node_type)
+        return self.touching([node_type], 2)
 
     def leaving(self, node_type: str) -> tuple[Relation, ...]:
         """Return the relations whose sources are of a type, in the order of the edge ids."""
-        self.ids(node_type)
-        return tuple(relation for relation in self.relations if relation[0] == node_type)
+        return self.touching([node_type], 0)
+
+    def number(self, name: str | Relation) -> int:
+        """Return the place of a node type among ``nodes``, or of a relation, as a triple, among ``relations``."""
+        return self._numbers[name]
+
+    def touching(self, types: Iterable[str], *ends: int) -> tuple[Relation, ...]:
+        """Return the relations with one of some types at one of ``ends``, 0 (sources) or 2, in their order."""
+        parts = [self._by_end.get((self.node_type(name), end), []) for name in types for end in ends]
+        return tuple(sorted({*chain.from_iterable(parts)}, key=self.number))
 
     def node_rows(self, direction: str) -> NodeRows:
         """Return the rows of edges of a graph in which every node has one for each relation of its edges.
@@ -164,10 +181,7 @@ class Schema(Frozen):
         ``direction`` "in": the relations that enter its type; "out": those that leave it; "both": either.
         """
         ends = {"in": (2,), "out": (0,), "both": (0, 2)}[direction]
-        kinds = [
-            [i for i, relation in enumerate(self.relations) if any(relation[end] == node_type for end in ends)]
-            for node_type in self.nodes
-        ]
+        kinds = [[*map(self.number, self.touching([node_type], *ends))] for node_type in self.nodes]
         return NodeRows([ids.stop for ids in self.nodes.values()], kinds)
 
     def bounds(self) -> Ints:
@@ -176,11 +190,15 @@ class Schema(Frozen):
 
     def types_of(self, nodes: Ints | Tensor) -> Ints:
         """Return the number of the type of each node, in the order of ``nodes``; ids are checked by the caller."""
-        return _places(self.nodes.values(), nodes)
+        return self._places("nodes", nodes)
 
     def relations_of(self, edges: Ints | Tensor) -> Ints:
         """Return the number of the relation of each edge, in the order of ``relations``."""
-        return _places(self.relations.values(), edges)
+        return self._places("edges", edges)
+
+    def _places(self, kind: str, ids: Ints | Tensor) -> Ints:
+        # of ranges that begin at one id all but the last are empty
+        return kernels.csr.ranges_of(np.asarray(ids), self._starts[kind])  # type: ignore[no-any-return]
 
     def counted(self, types: Ints, relations: Ints) -> Schema:
         """Return the schema with as many nodes of each type and edges of each relation as their numbers are there."""
@@ -190,7 +208,7 @@ class Schema(Frozen):
 
     def ends(self) -> Ints:
         """Return the numbers of the types of sources and destinations of each relation, int64 ``[relations, 2]``."""
-        number = {name: i for i, name in enumerate(self.nodes)}
+        number = self._numbers
         return np.array([(number[a], number[b]) for a, _, b in self.relations], np.int64).reshape(-1, 2)
 
     def reversals(self) -> Ints:
@@ -270,12 +288,6 @@ def _ranges(sizes: Iterable[tuple[Any, int]]) -> Mapping[Any, range]:
     pairs = list(sizes)
     ends = accumulate((size for _, size in pairs), initial=0)
     return MappingProxyType({name: range(*ids) for (name, _), ids in zip(pairs, pairwise(ends), strict=True)})
-
-
-def _places(ranges: Iterable[range], ids: Ints | Tensor) -> Ints:
-    starts = np.array([each.start for each in ranges], np.int64)
-    # of ranges that begin at one id all but the last are empty
-    return kernels.csr.ranges_of(np.asarray(ids), starts)  # type: ignore[no-any-return]
 
 
 def _check_name(name: object, what: str) -> None:

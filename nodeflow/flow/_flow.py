@@ -140,9 +140,10 @@ class Flow(Frozen):
         if len(schema.relations) == 1:
             return self
         if name not in self._relations:
-            edges, indptr = (parts[list(schema.relations).index(name)] for parts in self.by_relation)
+            number, cut = schema.number(name), self.by_relation
+            edges = cut.edges(number)
             frame = self._frames.setdefault(name, self._frame(name, edges))
-            self._relations[name] = Lazy(lambda: self._only(edges, indptr, frame)).get()
+            self._relations[name] = Lazy(lambda: self._only(edges, cut.indptr(number), frame)).get()
         return self._relations[name]
 
     @property

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple, TypedDict
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from nodeflow import _kernels as kernels
+from nodeflow._base.checks import Ints
 from nodeflow._base.frozen import Lazy
 from nodeflow._schema.schema import Relation
 from nodeflow.graph import Frame
@@ -43,21 +43,35 @@ class FlowParts(TypedDict, total=False):
 
 
 class ByRelation(NamedTuple):
-    """The edges of each relation, ascending, int64, and where those of each destination begin among them."""
+    """The edges of a flow grouped by relation, without a table of relations by destinations.
 
-    edges: tuple[Tensor, ...]
-    indptr: tuple[Tensor, ...]
+    Attributes:
+        order: the edges of the first relation, ascending, then those of the second, and so on, int64.
+        first: where the edges of each relation begin there, int64 ``[relations + 1]``.
+        begins: where the edges of each destination begin among all, int64 ``[num_dst + 1]``.
+    """
+
+    order: Tensor
+    first: Ints
+    begins: Ints
+
+    def edges(self, number: int) -> Tensor:
+        """Return the edges of the relation of a number, ascending."""
+        return self.order[self.first[number] : self.first[number + 1]]
+
+    def indptr(self, number: int) -> Tensor:
+        """Return where those of each destination begin among them, int64 ``[num_dst + 1]``."""
+        edges = self.edges(number)
+        ends = kernels.csr.indptr_among(self.begins, edges.numpy(force=True))
+        return torch.from_numpy(ends).to(edges.device)
 
 
 def by_relation(flow: Flow, numbers: Lazy[Tensor] | None) -> ByRelation:
     """Return the edges of a flow by relation; ``numbers``: the number of each edge's relation, None: by parent id."""
-    relations, device = flow.dst_layer.schema.relations, flow.indptr.device
+    schema = flow.dst_layer.schema
     if numbers is None:
-        # of ranges that begin at one id all but one are empty; -1 is for an edge without a parent edge
-        starts = torch.tensor([ids.start for ids in relations.values()], dtype=torch.int64, device=device)
-        eid = flow.parent_eid
-        numbers = Lazy(lambda: torch.bucketize(eid, starts, right=True, out_int32=True) - 1)
-    arrays = flow.indptr.numpy(force=True), numbers.get().numpy(force=True)
-    order, first, indptrs = kernels.csr.by_kind(*arrays, len(relations))
-    edges = torch.from_numpy(order).to(device).split(np.diff(first).tolist())
-    return ByRelation(edges, torch.from_numpy(indptrs).to(device).unbind())
+        kinds = schema.relations_of(flow.parent_eid.numpy(force=True))  # -1 for an edge without a parent edge
+    else:
+        kinds = numbers.get().numpy(force=True)
+    order, first = kernels.csr.by_kind(kinds, len(schema.relations))
+    return ByRelation(torch.from_numpy(order).to(flow.indptr.device), first, flow.indptr.numpy(force=True))

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from nodeflow import _kernels as kernels
-from nodeflow._base.checks import LARGEST, as_count, as_ids, check_type, titles
+from nodeflow._base.checks import LARGEST, Ints, as_count, as_ids, check_type, titles
 from nodeflow._base.frozen import Frozen, Lazy
 from nodeflow._base.habits import taught
 from nodeflow._base.types import IdsLike
@@ -82,7 +82,7 @@ class Layer(Frozen):
     _parent_nid: Tensor | None
     _lookup: Lookup
     _schema: Schema | None
-    _by_type: Lazy[dict[str, Tensor]]
+    _by_type: Lazy[tuple[Tensor, Ints]]
     _frames: dict[str, Frame]
 
     def __init__(
@@ -127,7 +127,7 @@ class Layer(Frozen):
     def join(self, schema: Schema | None, frames: dict[str, Frame] | None = None) -> None:
         """Take the types of nodes from the graph that is the parent; for the maker of a NodeFlow."""
         if schema is None or (schema is not self._schema and schema != self._schema):
-            rows = Lazy(lambda: _by_type(self.schema, self.parent_nid) if self.has_schema else {})
+            rows = Lazy(lambda: _by_type(self._schema, self._parent_nid))
             self._set(_schema=schema, _by_type=rows, _frames=frames or {})
 
     @property
@@ -157,7 +157,7 @@ class Layer(Frozen):
         (tensor([1, 2]), tensor([0, 2]))
         """
         schema = self.schema
-        ids, rows = schema.ids(node_type), self._by_type.get()[node_type]
+        ids, rows = schema.ids(node_type), self._rows(node_type)
         if node_type not in self._frames:
             self._frames[node_type] = self.data if len(schema.nodes) == 1 else Frame(len(rows))
         return LayerPart(rows, self.parent_nid[rows] - ids.start, self._frames[node_type])
@@ -173,7 +173,7 @@ class Layer(Frozen):
         >>> layer.by_type(torch.tensor([1.0, 2.0, 3.0]))
         {'author': tensor([2.]), 'paper': tensor([1., 3.])}
         """
-        of_types = {name: self.of(name).rows for name in self.schema.nodes}
+        of_types = {name: self._rows(name) for name in self.schema.nodes}
         if len(rows) != self.num_nodes:
             raise ValueError(f"rows must have one for each of {self.num_nodes} nodes of the layer, got {len(rows)}")
         return {name: rows[of_type] for name, of_type in of_types.items()}
@@ -225,7 +225,13 @@ class Layer(Frozen):
         """Return the number of nodes of each type; of none where there is only one, or no parent graph."""
         if not self.has_schema or len(self.schema.nodes) == 1:
             return {}
-        return {name: len(rows) for name, rows in self._by_type.get().items()}
+        return dict(zip(self.schema.nodes, np.diff(self._by_type.get()[1]).tolist(), strict=True))
+
+    def _rows(self, node_type: str) -> Tensor:
+        """Return the rows of the nodes of a type, ascending."""
+        order, first = self._by_type.get()
+        number = self.schema.number(node_type)
+        return order[first[number] : first[number + 1]]
 
     def typed_frames(self) -> dict[str, Frame]:
         """Return the frames that belong to single types, by name; of types whose frame was asked for."""
@@ -272,12 +278,13 @@ def dst_in_src(src: Layer, dst: Layer, device: torch.device) -> Tensor | None:
     return rows_between(src, dst)
 
 
-def _by_type(schema: Schema, ids: Tensor) -> dict[str, Tensor]:
-    """Return the rows of each type, ascending, among the parent ids of a layer."""
+def _by_type(schema: Schema | None, ids: Tensor | None) -> tuple[Tensor, Ints]:
+    """Return the rows of a layer, type after type, ascending within one, and where those of each type begin."""
+    if schema is None or ids is None:  # asked for by pickle
+        return torch.zeros(0, dtype=torch.int64, device="cpu"), np.zeros(1, np.int64)
     types = schema.types_of(ids.cpu().numpy())
-    indptr, order = kernels.csr.sort_by_destination(types, len(schema.nodes))
-    rows = torch.from_numpy(order).to(ids.device).split(np.diff(indptr).tolist())
-    return dict(zip(schema.nodes, rows, strict=True))
+    first, order = kernels.csr.sort_by_destination(types, len(schema.nodes))
+    return torch.from_numpy(order).to(ids.device), first
 
 
 def _sorted(ids: Tensor | None) -> tuple[Tensor, Tensor]:

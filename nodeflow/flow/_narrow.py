@@ -23,11 +23,11 @@ def entering(flow: Flow, relations: Sequence[Relation], data: Frame | None = Non
     Its destinations are those of the first relation, of the second, and so on. Its sources are those of ``flow``.
     Raises ValueError for edges into nodes of another type.
     """
-    layer, names, old = flow.dst_layer, list(flow.dst_layer.schema.relations), flow.lazy_parts()
-    numbers = [names.index(relation) for relation in relations]
-    each, indptrs = ([parts[number] for number in numbers] for parts in flow.by_relation)
+    layer, old, cut = flow.dst_layer, flow.lazy_parts(), flow.by_relation
+    numbers = [layer.schema.number(relation) for relation in relations]
+    each = [cut.edges(number) for number in numbers]
     rows = [layer.of(relation[2]).rows for relation in relations]
-    degrees = [own.diff()[at] for own, at in zip(indptrs, rows, strict=True)]
+    degrees = [cut.indptr(number).diff()[at] for number, at in zip(numbers, rows, strict=True)]
     edges, dst, indptr = torch.cat(each), torch.cat(rows), torch.cat([flow.indptr[:1], *degrees]).cumsum(0)
     if int(indptr[-1]) < len(edges):
         raise ValueError(

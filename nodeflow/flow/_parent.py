@@ -13,8 +13,8 @@ from nodeflow._base.calls import checked
 from nodeflow._base.checks import ALL, LARGEST, _All, as_ids, as_index, check_type, describe
 from nodeflow._rows.rows import fetch_rows, is_read_only
 from nodeflow.flow._flow import Flow
-from nodeflow.flow._layer import Layer
-from nodeflow.graph import Frame, Graph
+from nodeflow.flow._layer import Layer, LayerPart
+from nodeflow.graph import Frame, Graph, OfType
 
 if TYPE_CHECKING:
     from nodeflow._base.types import IdsLike
@@ -171,11 +171,17 @@ def _planned_copies(
         raise ValueError("this NodeFlow has no parent graph; attach one with batch.with_parent(graph)")
     layers = _by_part(nodes, "ndata", dict(enumerate(batch.layers)), lambda key: as_index(key, "layer", len(batch)))
     flows = _by_part(edges, "edata", dict(batch.flows.items()), lambda key: batch.flows[key].layers)
-    sides = ("ndata", "layer", batch.parent.ndata, layers), ("edata", "flow", batch.parent.edata, flows)
+    graph = batch.parent
+    sides: tuple[tuple[str, str, Frame, Mapping[Any, OfType], Any], ...] = (
+        ("ndata", "layer", graph.ndata, graph.nodes, layers),
+        ("edata", "flow", graph.edata, graph.relations, flows),
+    )
     copied: list[_Copied] = []
-    for argument, what, parent, chosen in sides:
+    for argument, what, parent, types, chosen in sides:
+        # of thousands of types few have columns; no layer is asked for the nodes of the others
+        of_parent = [name for name, of in types.items() if of.data] if from_parent and chosen else []
         for key, part, names in chosen:
-            pairs = _frames_of(part, parent, batch.parent)
+            pairs = _frames_of(part, parent, types, of_parent if from_parent else list(part.typed_frames()))
             frames = [parent for _, _, parent in pairs] if from_parent else [frame for frame, _, _ in pairs]
             owner = f"the parent graph's {argument}" if from_parent else f"{what} {key}"
             wanted = _names(names, argument, frames, owner)
@@ -184,20 +190,21 @@ def _planned_copies(
     return [one for one in copied if one[3]]
 
 
-def _frames_of(part: Layer | Flow, whole: Frame, graph: Graph) -> list[tuple[Frame, Tensor, Frame]]:
-    """Return the frame of a layer or flow and those of its types: each with ids, and the frame of the parent."""
+def _frames_of(
+    part: Layer | Flow, whole: Frame, types: Mapping[Any, OfType], read: Iterable[Any]
+) -> list[tuple[Frame, Tensor, Frame]]:
+    """Return the frame of a layer or flow and those of the types ``read``: with ids, and the frame of the parent."""
     if isinstance(part, Layer):
         frames = [(part.data, part.parent_nid, whole)]  # raises where there are none
-        for node_type, of in graph.nodes.items():
-            if of.data is not whole:
-                nodes = part.of(node_type)
-                frames.append((nodes.data, nodes.parent_nid, of.data))
-        return frames
-    frames = [(part.data, part.parent_eid, whole)]
-    for relation, of in graph.relations.items():
-        if of.data is not whole:
-            edges = part.of(relation)
-            frames.append((edges.data, edges.parent_eid - of.ids.start, of.data))
+    else:
+        frames = [(part.data, part.parent_eid, whole)]
+    for name in read:
+        of = types[name]
+        if of.data is whole:
+            continue
+        own = part.of(name)
+        ids = own.parent_nid if isinstance(own, LayerPart) else own.parent_eid - of.ids.start
+        frames.append((own.data, ids, of.data))
     return frames
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
@@ -88,21 +88,31 @@ class OfType(Frozen):
 class ByName(Mapping[Name, OfType], Generic[Name]):
     """Parts of a graph by the name of their type; an unknown name raises KeyError with those that there are."""
 
-    def __init__(self, parts: Mapping[Name, OfType], find: Callable[[Any], Name]) -> None:
-        self._parts: dict[Name, OfType] = dict(parts)
+    def __init__(
+        self,
+        ranges: Mapping[Name, range],
+        frames: Sequence[Frame],
+        find: Callable[[Any], Name],
+        number: Callable[[Name], int],
+    ) -> None:
+        self._ranges: Mapping[Name, range] = ranges
+        self._frames: Sequence[Frame] = frames
         self._find: Callable[[Any], Name] = find
+        self._number: Callable[[Name], int] = number
 
     def __getitem__(self, name: Any) -> OfType:
-        return self._parts[self._find(name)]
+        # made when asked for: a graph of thousands of types is often asked for one
+        known = self._find(name)
+        return OfType(known, self._ranges[known], self._frames[self._number(known)])
 
     def __iter__(self) -> Iterator[Name]:
-        return iter(self._parts)
+        return iter(self._ranges)
 
     def __len__(self) -> int:
-        return len(self._parts)
+        return len(self._ranges)
 
     def __repr__(self) -> str:
-        return f"[{', '.join(map(repr, self._parts.values()))}]"
+        return f"[{', '.join(map(repr, self.values()))}]"
 
 
 class Types(NamedTuple):
@@ -157,12 +167,12 @@ class Types(NamedTuple):
                 whole.parts = kind, {n: f for n, f in zip(names, frames, strict=True) if f is not whole}
 
     def of_nodes(self) -> ByName[str]:
-        parts = zip(self.schema.nodes.items(), self.nodes, strict=True)
-        return ByName({name: OfType(name, ids, frame) for (name, ids), frame in parts}, self.schema.node_type)
+        schema = self.schema
+        return ByName(schema.nodes, self.nodes, schema.node_type, schema.number)
 
     def of_relations(self) -> ByName[Relation]:
-        parts = zip(self.schema.relations.items(), self.relations, strict=True)
-        return ByName({name: OfType(name, ids, frame) for (name, ids), frame in parts}, self.schema.relation)
+        schema = self.schema
+        return ByName(schema.relations, self.relations, schema.relation, schema.number)
 
 
 def columns_of(kind: str, number: int) -> str:
@@ -214,17 +224,18 @@ def with_reverses(graph: Graph, *, keep: bool) -> Graph:
     A reverse has the name of its relation with ``rev_`` before it, and the columns of its edges.
     """
     (src, dst), edges, back = graph.edges(), {}, {}
+    of_types = graph.nodes
     rows = [torch.arange(graph.num_edges if keep else 0)]
     for (relation, part), pair in zip(graph.relations.items(), graph.schema.reversals(), strict=True):
         ids = slice(part.ids.start, part.ids.stop)
-        ends = [graph.nodes[end].to_local(nodes[ids]) for end, nodes in ((relation[0], src), (relation[2], dst))]
+        ends = [of_types[end].to_local(nodes[ids]) for end, nodes in ((relation[0], src), (relation[2], dst))]
         if keep:
             edges[relation] = (*ends, part.data)
         if not keep or pair < 0:
             back[relation[2], REVERSE + relation[1], relation[0]] = (*reversed(ends), part.data)
             rows.append(torch.arange(ids.start, ids.stop))
     both = type(graph).typed({name: len(part) for name, part in graph.nodes.items()}, {**edges, **back})
-    for name, part in graph.nodes.items():
+    for name, part in of_types.items():
         both.nodes[name].data.update(part.data)
     of_edges = torch.cat(rows)
     return with_frames(both, graph.ndata, {name: take_rows(column, of_edges) for name, column in graph.edata.items()})

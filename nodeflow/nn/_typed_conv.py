@@ -108,7 +108,7 @@ class TypedConv(FlowConv):
         """Return ``[num_dst, out_features]`` for ``h`` ``[num_src, in_features]``, dense or sparse CSR."""
         layer, convs = flow.dst_layer, list(self.convs.values())
         relations = [layer.schema.relation(name) for name in self.names]
-        if sum(map(len, flow.by_relation.edges)) < flow.num_edges:
+        if len(flow.by_relation.order) < flow.num_edges:
             raise ValueError(
                 "every edge must have a relation: edges of random walks and added self-loops have none, so take one "
                 "convolution for all of them, such as SAGEConv"

@@ -92,7 +92,7 @@ class FastGCNSampler(LayerSampler):
 
     def _drawn(self, dst: Tensor, rows: Ints, step: Step) -> tuple[Ints, Picked, dict[str, Tensor] | None]:
         parts = []
-        for number, key, ids, size in self._draws(step):
+        for number, key, ids, size in self._draws(step, range(len(self.graph.schema.nodes))):
             if self.draw == "systematic":
                 picked = pps.pick_systematic(self._lines[number, size], self._prob[number, size], key)
             elif number in self._steps:

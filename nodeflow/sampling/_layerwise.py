@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Self, TypeAlias, Unpack
 
 import numpy as np
@@ -108,7 +108,7 @@ class LayerSampler(Sampler):
         self.read_rows()
 
     def _drawn_by_kind(self) -> Numbers:
-        return Numbers("layer_sizes", list(self.graph.schema.nodes), self._sizes)
+        return Numbers("layer_sizes", self.graph.schema.nodes, self._sizes)
 
     def read_rows(self) -> None:
         """Set what depends on the rows in ``reader``: the weights by position; empty where all are 1."""
@@ -161,8 +161,9 @@ class LayerSampler(Sampler):
         form = self.reader.edges.form
         parts: list[Picked] = []
         columns: list[dict[str, Tensor]] = []
-        for _, key, ids, size in self._draws(step):
-            own = form.indices((nid >= ids.start) & (nid < ids.stop))
+        places = self._by_type(nid, step)
+        for number, key, _, size in self._draws(step, places):
+            own = places[number]
             values = None if scores is None else scores.numbers[own]
             picked = form.of(PICK)(form.take(nid, own), values, size, self.draw, key)
             if self.score is not None and scores is not None and values is not None:
@@ -174,12 +175,23 @@ class LayerSampler(Sampler):
             return every, None
         return every, {name: torch.cat([each[name] for each in columns]) for name in ("log_prob", "draws")}
 
-    def _draws(self, step: Step) -> Iterator[tuple[int, int, range, int]]:
-        """Yield for each node type that is drawn its number, the random key, its ids, and the number of draws."""
-        key, types = step.random.key, self.graph.schema.nodes.values()
-        for i, (ids, size) in enumerate(zip(types, self._sizes[step.flow].tolist(), strict=True)):
-            if size > 0:
-                yield i, key if i == 0 else derive_key(key, i), ids, size
+    def _by_type(self, nid: Ints, step: Step) -> dict[int, Ints]:
+        """Return the places of the candidates of each node type that has some, by its number."""
+        form, num_types = self.reader.edges.form, len(self.graph.schema.nodes)
+        if num_types == 1:
+            return {0: form.array(np.arange(len(nid)))}
+        types = self.graph.schema.types_of(form.tensor(nid).numpy(force=True))
+        first, order = kernels.csr.sort_by_destination(types, num_types)
+        # without candidates a type draws nothing of nothing, for columns of no rows
+        present = np.flatnonzero(np.diff(first)) if len(nid) else np.flatnonzero(self._sizes[step.flow])[:1]
+        return {i: form.array(order[first[i] : first[i + 1]]) for i in present.tolist()}
+
+    def _draws(self, step: Step, numbers: Iterable[int]) -> Iterator[tuple[int, int, range, int]]:
+        """Yield for each node type of ``numbers`` that is drawn its number, the random key, its ids, and its draws."""
+        key, types, sizes = step.random.key, list(self.graph.schema.nodes.values()), self._sizes[step.flow]
+        for i in numbers:
+            if sizes[i] > 0:
+                yield i, key if i == 0 else derive_key(key, i), types[i], int(sizes[i])
 
     def _scores(self, candidates: LayerCandidates, step: Step) -> Scores:
         """The scores of the candidates."""

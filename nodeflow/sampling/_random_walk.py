@@ -165,8 +165,7 @@ class RandomWalkSampler(Sampler):
                 )
         self._starts = schema.ids(path[0][begin])
         self.reader = self.reader._replace(edges=kinds.lay_out(self.reader.edges, self.graph))
-        numbers = list(schema.relations)
-        self._kinds = [numbers.index(relation) for relation in path]
+        self._kinds = [schema.number(relation) for relation in path]
         # of relation k node v has the row ``first + (v - start) * count``, where its type begins at ``start``
         starts = np.array([schema.ids(relation[begin]).start for relation in path])
         first = kinds.rows.of_edges(starts, np.array(self._kinds))

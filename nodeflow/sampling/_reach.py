@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
 from numpy.typing import NDArray
 
 from nodeflow._schema.schema import Schema
@@ -15,12 +16,12 @@ class Numbers(NamedTuple):
 
     Attributes:
         of: what the numbers are called.
-        names: the kinds, relations or types of the nodes that are drawn, in their order.
+        names: the kinds, ``relations`` of the schema, or its ``nodes`` for types of the nodes that are drawn.
         counts: for each flow the number of every kind, 0 for none.
     """
 
     of: str
-    names: Sequence[Any]
+    names: Mapping[Any, range]
     counts: Sequence[NDArray[Any]]
 
 
@@ -29,14 +30,18 @@ def check_reach(numbers: Numbers, schema: Schema, direction: str, seeds: Iterabl
 
     ``again`` says whether destinations of a flow are among those of the flow before.
     """
-    ways = {"in": [(2, 0)], "out": [(0, 2)], "both": [(2, 0), (0, 2)]}[direction]
+    starts = {"in": (2,), "out": (0,), "both": (2, 0)}[direction]
     reached = dict.fromkeys(seeds)
     for flow in reversed(range(len(numbers.counts))):
-        named = [name for name, count in zip(numbers.names, numbers.counts[flow], strict=False) if count]
-        steps = [(r, r[end]) for r in schema.relations for start, end in ways if r[start] in reached]
-        ends = [end for relation, end in steps if relation in named or end in named]
+        counts = numbers.counts[flow]
+        # of the types that are reached alone, since other seeds may come with every batch
+        touching = schema.touching(reached, *starts)
+        steps = [(r, r[2 - start]) for r in touching for start in starts if r[start] in reached]
+        drawn = [counts[schema.number(kind)] for step in steps for kind in step if kind in numbers.names]
+        ends = [end for (_, end), count in zip(steps, drawn, strict=True) if count]
         # a number for all, and a dict that has all, may be for types that are not reached
-        if reached and not ends and 0 < len(named) < len(numbers.names):
+        if reached and not ends and 0 < np.count_nonzero(counts) < len(numbers.names):
+            named = [name for name, count in zip(numbers.names, counts, strict=False) if count]
             word = {"in": "enter", "out": "leave", "both": "enter or leave"}[direction]
             raise ValueError(
                 f"{numbers.of}[{flow}] draws nothing: it has {_listed(named)}, but its nodes are of type "

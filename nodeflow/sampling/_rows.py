@@ -140,7 +140,7 @@ class RowSampler(Sampler):
         if self.edge_type is not None:
             return None
         of = "rates" if getattr(self, "rates", None) else "fanouts"
-        return Numbers(of, list(self.graph.schema.relations), self._counts)
+        return Numbers(of, self.graph.schema.relations, self._counts)
 
     def with_reader(self, reader: Reader) -> Self:
         # draws trust that rows are those of the kinds

@@ -145,7 +145,8 @@ class Sampler(BoundSampler):
         schema = self.graph.schema
         types = frozenset(np.flatnonzero(np.bincount(schema.types_of(nodes.numpy()))).tolist())
         if types not in self._types_checked:
-            check_reach(numbers, schema, self.direction, [list(schema.nodes)[i] for i in types], self.include_dst)
+            names = list(schema.nodes)
+            check_reach(numbers, schema, self.direction, [names[i] for i in types], self.include_dst)
             self._types_checked.add(types)
 
     @abstractmethod

@@ -167,16 +167,18 @@ def test_edges_by_relation() -> None:
     graph = typed()
     batch = NeighborSampler(graph, [3], seed=1)(range(15))
     for flow in (batch.flows[0], pickle.loads(pickle.dumps(batch)).flows[0], Propagation(graph).flow(0, 15)):
-        edges, indptr = flow.by_relation
+        cut = flow.by_relation
+        edges = [cut.edges(graph.schema.number(relation)) for relation in RELATIONS]
         assert [len(own) for own in edges] == [flow.of(relation).num_edges for relation in RELATIONS]
         assert torch.cat(edges).sort().values.tolist() == list(range(flow.num_edges))
         for own, relation in zip(edges, RELATIONS, strict=True):
             assert own.tolist() == sorted(own.tolist())
             assert torch.equal(flow.of(relation).parent_eid, flow.parent_eid[own])
-        for own, begins in zip(edges, indptr, strict=True):
+        for own, relation in zip(edges, RELATIONS, strict=True):
+            begins = flow.of(relation).indptr
             assert torch.equal(begins, torch.searchsorted(own, flow.indptr))
     loops = create_full_node_flow(Graph.from_edges([0], [1]), 1, add_self_loop=True).flows[0]
-    assert (loops.by_relation.edges[0].tolist(), loops.parent_eid.tolist()) == ([1], [-1, 0, -1])
+    assert (loops.by_relation.edges(0).tolist(), loops.parent_eid.tolist()) == ([1], [-1, 0, -1])
     with pytest.raises(ValueError, match="belongs to no graph"):
         flow_from_edges([0], [0], num_src=1, num_dst=1).by_relation  # noqa: B018
 
