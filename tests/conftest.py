@@ -6,7 +6,6 @@ import gc
 import os
 import threading
 import warnings
-from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 from random import Random, SystemRandom
@@ -17,6 +16,7 @@ os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # threads that wait would k
 import pytest
 import torch
 from _support.compile_once import share_compilation
+from _support.quick_runs import MOST_CASES, leave_further_cases
 from hypothesis import HealthCheck, is_hypothesis_test, settings
 
 from nodeflow import Graph
@@ -35,10 +35,6 @@ for effort, examples in EXAMPLES.items():
         derandomize=bool(os.environ.get("CI")),
         suppress_health_check=[HealthCheck.too_slow],  # compiled kernels again: time says nothing about a strategy
     )
-
-
-MOST_CASES = 4
-"""Of a test with more cases a quick run draws so many, or as many as ``pytest.mark.cases`` says; slow tests run all."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -84,22 +80,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         leave_further_cases(items, config.option.cases, all_are_slow=all_are_slow)
     if config.option.shuffle is not None:
         shuffle(items, config.option.shuffle)
-
-
-def leave_further_cases(items: list[pytest.Item], seed: str, *, all_are_slow: bool) -> None:
-    """Mark as slow what a test has beyond its most cases, or all its cases; those left are drawn by ``seed``."""
-    cases = defaultdict[str, list[pytest.Item]](list)
-    for item in items:
-        if not any(item.iter_markers("slow")) and not any(item.iter_markers("gpu")):
-            cases[item.nodeid.partition("[")[0]].append(item)
-    for test, of_test in cases.items():
-        number = of_test[0].get_closest_marker("cases")
-        most = MOST_CASES if number is None else number.args[0]
-        if len(of_test) > most:
-            drawn = Random(f"{seed} {test}").sample(of_test, 0 if all_are_slow else most)
-            for item in of_test:
-                if item not in drawn:
-                    item.add_marker(pytest.mark.slow)
 
 
 def shuffle(items: list[pytest.Item], seed: int) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from conftest import MOST_CASES, leave_further_cases
+from _support.quick_runs import MOST_CASES, leave_further_cases
 
 
 class Case:

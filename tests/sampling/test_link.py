@@ -224,7 +224,7 @@ BASE = NeighborSampler(GRAPH, [2])
         (lambda: LinkSampler(NeighborSampler(Graph([0, 0], []), [2]))([0]), IndexError, "there is no edge at all"),
         (lambda: LinkSampler(BASE)([3, -1]), IndexError, r"seeds\[1\] is -1, but edge ids"),
         (lambda: LinkSampler(BASE)([0.5]), TypeError, "seeds must hold integer edge ids"),
-        (lambda: LinkSampler(BASE)([True]), TypeError, "seeds must be integers, got a list with a bool"),
+        (lambda: LinkSampler(BASE)([True]), ValueError, r"a mask of seeds must have one entry per edge \(200\)"),
         (lambda: LinkSampler(BASE)(torch.ones(9, dtype=torch.bool)), ValueError, "a mask of seeds must have one entry"),
         (lambda: LinkSampler(BASE)([[1, 2]]), ValueError, "seeds must be edge ids, one-dimensional"),
         (

@@ -78,8 +78,8 @@ def test_a_full_disk_is_named_and_leaves_nothing(tmp_path: Path, name: str, size
     home.mkdir()
     if name == "built":
         build(home / "first")
-    if name == "pass":
-        write(tmp_path / "warm")  # loops that are compiled are kept in files, which may be larger
+    (tmp_path / "warm").mkdir()
+    write(tmp_path / "warm" / "place")  # loops that are compiled are kept in files, which may be larger
     before = {path.name for path in home.iterdir()}
     if name == "built":
         write = lambda place: building.build_graph(home / "edges.npy", place, progress=False)  # noqa: E731
