@@ -68,8 +68,9 @@ TABLES: dict[str, tuple[str, list[str]]] = {
     ),
     "step.py": (f"{RMAT} --rounds 1 --varied depth --plot {{plot}}", ["depth|1", "depth|2", "depth|3"]),
     "summary.py": (
-        f"{RMAT} --rounds 1 --largest 9",
-        ["neighbours|1", "LABOR-0|1", "step, width 128|2", "step, int8 features|2", "step, bf16|2", "step, width 16|2"],
+        f"{RMAT} --rounds 1 --largest 9 --typed-scale 0.0005",
+        ["neighbours|1", "LABOR-0|1", "step, width 128|2", "step, int8 features|2", "step, bf16|2", "step, width 16|2",
+         "typed batch|1", "typed batch, read by type|1", "temporal typed batch|1", "typed step|1"],
     ),
     "locality.py": (
         "--data {data}/small --groups 4 --mix 1 2 --batch-size 8 --rounds 1",
