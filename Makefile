@@ -93,7 +93,7 @@ versions: $(BIN)/python
 	$(BIN)/python trials/versions.py $(ROWS)
 
 bench: $(VENV)/.dev
-	$(BIN)/python benchmarks/summary.py $(GRAPHBOLT:%=--graphbolt %) $(PYG:%=--pyg %)
+	$(BIN)/python benchmarks/summary.py $(GRAPHBOLT:%=--graphbolt %) $(PYG:%=--pyg %) $(STORE:%=--store benchmarks/%)
 
 docs: $(VENV)/.docs
 	$(BIN)/python scripts/make_docs.py
