@@ -51,12 +51,12 @@ def exact_seconds(dates: Array, name: str) -> Array:
     numbers = seconds_of(dates)
     if numbers.dtype.kind == "i":
         return numbers
-    known = np.flatnonzero(~np.isnat(dates))
-    back = np.rint(numbers.flat[known] * 1e6).astype(np.int64).astype("M8[us]")
-    if (at := first_true(back != dates.flat[known])) is not None:
+    dated = np.flatnonzero(~np.isnat(dates))
+    back = np.rint(numbers.flat[dated] * 1e6).astype(np.int64).astype("M8[us]")
+    if (at := first_true(back != dates.flat[dated])) is not None:
         raise ValueError(
-            f"{name} must hold dates to the microsecond, which seconds as float64 tell apart, but entry {known[at]} is "
-            f"{dates.flat[known[at]]}; round rows up, with .dt.ceil('us'), and seeds down, with .floor('us')"
+            f"{name} must hold dates to the microsecond, which seconds as float64 tell apart, but entry {dated[at]} is "
+            f"{dates.flat[dated[at]]}; round rows up, with .dt.ceil('us'), and seeds down, with .floor('us')"
         )
     return numbers
 

@@ -38,11 +38,11 @@ def as_keys(values: Any, where: str) -> tuple[Array, Ints]:
     digits = _digits(getattr(getattr(dtype, "categories", None), "dtype", dtype))
     if isinstance(dtype, np.dtype) and dtype.kind in "if":
         numbers = np.asarray(values)
-        there = np.flatnonzero(numbers == numbers)
-        numbers = numbers[there]
+        rows = np.flatnonzero(numbers == numbers)
+        numbers = numbers[rows]
         # the usual case, quickly; otherwise they are looked at one by one, for the error
         if dtype.kind == "i" or ((np.abs(numbers) < 2**digits) & (np.rint(numbers) == numbers)).all():
-            return numbers.astype(np.int64), there
+            return numbers.astype(np.int64), rows
     # numpy makes lists of integers of dates
     plain = values.tolist() if hasattr(values, "tolist") and getattr(dtype, "kind", "M") not in "mM" else list(values)
     keys = [_key(value, digits, where, row) for row, value in enumerate(plain)]

@@ -44,8 +44,8 @@ def plain(title: str) -> str:
 def places_of_ends(titles: Sequence[str]) -> tuple[int, int] | None:
     """Return the places of source and destination among titles, None where these name no ends that are known."""
     titles = titles if {*ENDS} <= {*titles} else list(map(plain, titles))
-    known = (pair for pair in _PAIRS if {*pair} <= {*titles})
-    return next(((titles.index(src), titles.index(dst)) for src, dst in known), None)
+    present = (pair for pair in _PAIRS if {*pair} <= {*titles})
+    return next(((titles.index(src), titles.index(dst)) for src, dst in present), None)
 
 
 def titled_columns(titles: Sequence[str], where: str) -> tuple[str, ...]:

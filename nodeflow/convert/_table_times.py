@@ -61,8 +61,8 @@ def _known(column: Any, where: str) -> _Times:
     dates = np.full(len(column), "NaT", stamps.dtype)
     dates[rows] = stamps
     seconds = exact_seconds(dates, where)
-    there = np.flatnonzero(~np.isnat(dates))  # an empty string is a missing date
-    return _Times(where, seconds[there], there, False)
+    dated = np.flatnonzero(~np.isnat(dates))  # an empty string is a missing date
+    return _Times(where, seconds[dated], dated, False)
 
 
 def plain(values: Any) -> Any:
