@@ -33,6 +33,8 @@ _NO_ENDS = {
     *RELATIONS,
     *("id", "edgeid", "index", "weight", "time", "timestamp", "ts", "date", "type", "label", "rating", "value", "year"),
 }
+_USERS = ("user", "customer", "member", "reviewer", "viewer", "rater", "u")
+_ITEMS = ("item", "movie", "product", "book", "song", "track", "artist", "business", "article", "asin", "i")
 _KNOWN = "src and dst, source and target, from and to, head and tail, or subject and object"
 
 
@@ -52,7 +54,7 @@ def titled_columns(titles: Sequence[str], where: str) -> tuple[str, ...]:
     """Return the names of columns with titles, of which the ends are src and dst.
 
     The ends are the first pair of titles that is known, else the first two columns. Raises ValueError where these have
-    titles of something else, such as an id or a weight, and for a title that is there twice.
+    titles of something else, such as an id or a weight, or of users and items, and for a title that is there twice.
     """
     places = places_of_ends(titles) or (0, 1)
     names = list(titles)
@@ -62,6 +64,12 @@ def titled_columns(titles: Sequence[str], where: str) -> tuple[str, ...]:
         raise ValueError(
             f"{where} must name two or more columns, each once, and must name source and destination src and dst, or "
             f"have them first, got {list(titles)}"
+        )
+    first, second = (plain(title).removesuffix("id") for title in titles[:2])
+    if places_of_ends(titles) is None and first in _USERS and second in _ITEMS:
+        raise ValueError(
+            f"{where} names nodes of two kinds, {titles[0]!r} and {titles[1]!r}, and user 1 would be the same node as "
+            "item 1; give each node an id or a name of its own, and name the columns src and dst"
         )
     strange = [title for title in titles[:2] if plain(title) in _NO_ENDS and titles.count(title) == 1]
     if places_of_ends(titles) is None and len(titles) > 2 and strange:

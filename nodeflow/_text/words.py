@@ -26,9 +26,17 @@ NUMBER, TRUTH, DATE, NAME = "numbers", "True or False", "dates", "names"
 _DIGITS = re.compile(r"[+-]?[0-9]+")
 _INTEGER = re.compile(r"0|-?[1-9][0-9]*")
 _PADDED = re.compile(r"[+-]?0[0-9]+")
-_WHOLE = re.compile(r"(-?[0-9]+)\.0+")
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}(?:[T ][0-9:.,]+(?:Z|[+-][0-9:]+)?)?")
 _TRUTH = {"true": True, "false": False}
+_GAPS = {"na", "n/a", "#n/a", "nan", "null", "none", "nil", "nat", "-", "?", "."}
+"""What programs write for a missing entry."""
+_OTHER_DATE = re.compile(
+    r"[0-9]{1,2}([/.-])[0-9]{1,2}\1[0-9]{4}(?: .*)?|[0-9]{4}([/.])[0-9]{1,2}\2[0-9]{1,2}(?: .*)?|[0-9]{4}-[0-9]{2}|"
+    r"[0-9]{1,2}:[0-9]{2}(?::[0-9.]+)?"
+)
+"""Dates whose order of day and month is not known, months, times of day."""
+_OTHER_NUMBER = re.compile(r"[+-]?[0-9]{1,3}(?:,[0-9]{3})+(?:\.[0-9]+)?|[+-]?[0-9]+,[0-9]+")
+"""Numbers with separators of thousands, or a decimal comma."""
 
 
 def is_integer(text: str) -> bool:
@@ -81,17 +89,27 @@ def numbered(words: Iterable[str]) -> tuple[list[str], Ints]:
 def whole_numbers(words: Collection[str], fault: Fault) -> list[int] | None:
     """Return different words as integers, None where they are names: where one of them is no integer.
 
-    ``fault`` takes the place of a word among these. It is called where 2 stands beside 2.0, which data frames write for
-    2 in a column with a gap: they would be two names.
+    ``fault`` takes the place of a word among these. It is called for what would become names among numbers by mistake:
+    a missing number, and 2 beside 2.0, which data frames write for 2 in a column with a gap, or 1000 beside 1e3.
     """
     if all(map(is_integer, words)):
         return list(map(int, words))
-    if all(map(is_number, words)):
-        present = set(words)
-        for at, word in enumerate(words):
-            if (match := _WHOLE.fullmatch(word)) is not None and match[1] in present:
-                hint = f"write both as {match[1]}, or put a letter before names"
-                raise fault(at, f"{word} and {match[1]} are one number but two words; {hint}")
+    if not all(map(is_number, words)):
+        return None
+    written: dict[Decimal | int, str] = {}
+    # integers first, so that the fault is said of the other one
+    for at, word in sorted(enumerate(words), key=lambda place: not is_integer(place[1])):
+        if math.isnan(float(word)):
+            raise fault(at, f"{word} among numbers is a missing one; leave the row out, or put a letter before names")
+        # 007 is a name of its own, and a number that is not whole too
+        if not is_integer(word) and (_DIGITS.fullmatch(word) or not float(word).is_integer()):
+            continue
+        # exact, for names of many digits; Decimal refuses exponents that a float rounds to zero
+        number = Decimal(word) if float(word) else 0
+        twin = written.setdefault(number, word)
+        if twin != word:
+            hint = f"write both as {twin}, or put a letter before names"
+            raise fault(at, f"{word} and {twin} are one number but two words; {hint}")
     return None
 
 
@@ -113,6 +131,7 @@ def column_of(words: Sequence[str], fault: Fault) -> tuple[Array, tuple[str, ...
         hint = "write all as 2021-03-01 or 2021-03-01T12:00:00Z, or leave the column out"
         at = next(at for at, kind in enumerate(kinds) if kind != DATE)
         raise fault_at(at, f"is no date, but the column holds dates; {hint}")
+    _check_unclear(names, kinds, fault_at)
     begins = {name[:1] for name in names}
     if NAME in kinds or len(set(kinds)) > 1 or ("+" in begins and not begins.isdisjoint("123456789")):
         return codes, tuple(names)
@@ -122,6 +141,19 @@ def column_of(words: Sequence[str], fault: Fault) -> tuple[Array, tuple[str, ...
         if not is_kept(names[at]):
             raise fault_at(at, "is beyond 64 bits; write it as a decimal")
     return values[codes], None
+
+
+def _check_unclear(names: Sequence[str], kinds: Sequence[str], fault_at: Fault) -> None:
+    """Raise what ``fault_at`` makes where words are numbers or dates in a form that would make categories of them."""
+    if NAME not in kinds:
+        return
+    for at, name in enumerate(names):
+        if _OTHER_DATE.fullmatch(name):
+            raise fault_at(at, "looks like a time; write 2021-03-01 or 2021-03-01T12:00:00Z, or leave the column out")
+        if _OTHER_NUMBER.fullmatch(name):
+            raise fault_at(at, "looks like a number; write it without commas between digits, or leave the column out")
+        if name.lower() in _GAPS and NUMBER in kinds:
+            raise fault_at(at, "beside numbers looks like a missing one; write nan, or leave the column out")
 
 
 def kind_of(word: str) -> str:

@@ -58,8 +58,8 @@ def build_graph(
         edges: a file, or several: ``.csv``, ``.tsv``, ``.txt``, ``.dat`` or ``.mtx`` (which is held in memory), as
             ``datasets.read_edge_list`` reads them, also packed (``.csv.gz``); ``.parquet``; ``.npy``, integers
             ``[edges, 2]``, or a pair ``(src.npy, dst.npy)``. Further columns become columns of ``edata``; timestamps of
-            Parquet are seconds since 1970; finer ones than microseconds, words and lists are refused. All files have
-            the same ones.
+            Parquet are seconds since 1970, and lists of one length rows; words, and times finer than microseconds, are
+            refused. All files have the same ones.
         folder: where the graph goes; see ``Graph.save``.
         num_nodes: number of nodes; None takes the rows of the node columns, or without any the largest id plus one.
         named: nodes have names, in CSV or TSV (as ``datasets.read_folder`` reads them) or Parquet. They are numbered
@@ -185,7 +185,8 @@ class _Columns:
         kinds = {name: torch.from_numpy(np.empty(0, column.dtype)).dtype for name, column in piece.columns.items()}
         if self._writers is None:
             self._writers = {
-                name: ArrayWriter(self._draft / f"edata{at}.npy", kind) for at, (name, kind) in enumerate(kinds.items())
+                name: ArrayWriter(self._draft / f"edata{at}.npy", kind, piece.columns[name].shape[1:])
+                for at, (name, kind) in enumerate(kinds.items())
             }
         if set(self._writers) != set(kinds):
             first, got = (", ".join(names) or "none" for names in (self._writers, kinds))
@@ -198,6 +199,9 @@ class _Columns:
                 if kind == torch.float64:  # all pieces before held integers
                     writer.convert(torch.float64)
                 column = column.astype(np.float64)
+            if column.shape[1:] != writer.row:
+                words = f"rows {list(writer.row)} as before, got {list(column.shape[1:])}"
+                raise ValueError(f"{path}: column {name!r} must have {words}")
             writer.append(column)
 
     def finish(self, others: GraphFrame) -> dict[str, ArrayFile]:

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
+from nodeflow._base.arrays import NUMBERS
 from nodeflow._base.checks import LARGEST, Ints, describe, first_true
 from nodeflow._base.dates import exact_seconds
 from nodeflow._base.files import is_file
@@ -203,6 +204,10 @@ def _of_parquet(path: Path, columns: Sequence[str] | None, upper: int | None, *,
 
 
 def _parquet_column(path: Path, name: str, values: Any, first: int, *, named: bool) -> Any:
+    is_list = name not in ENDS and hasattr(values.type, "value_field")
+    if is_list and values.flatten().to_numpy(zero_copy_only=False).dtype.kind in NUMBERS:
+        where = f"{path}: column {name!r}{f' from row {first} on' * (first > 0)}"
+        return as_column(values, where, ValueError).numpy()
     array: Array = values.to_numpy(zero_copy_only=False)
     is_missing = np.asarray(values.is_null(nan_is_null=name in ENDS).to_numpy(zero_copy_only=False))
     if (at := first_true(is_missing)) is not None:

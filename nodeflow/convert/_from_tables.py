@@ -63,8 +63,9 @@ def from_tables(
         keys: the column with the primary key, of tables that others refer to, or that have seeds: whole numbers of any
             type, strings, dates or bytes.
         links: per table its foreign keys: the column, and the table that it refers to.
-        times: the column that says when a row became known: dates, of UTC where they have no time zone, or seconds
-            since 1970. ``pandas.to_datetime`` makes dates of milliseconds or of numbers such as 20240131.
+        times: the column that says when a row became known: dates, also as strings in ISO 8601, of UTC where they have
+            no time zone, or seconds since 1970. ``pandas.to_datetime`` makes dates of milliseconds, of numbers such as
+            20240131 or 2024, and of strings such as 31/01/2024.
         cut: a time, such as a date. Means, deviations, values and marks of missing ones are those of rows up to it, and
             of tables without times. None: of all rows.
         drop: per table columns that are not encoded, besides keys and times.

@@ -20,6 +20,8 @@ _DATES = ("string", "date", "datetime", "datetime64", "empty")
 _DAY = 86_400
 _YEAR = 365 * _DAY
 _YEAR_10000 = 253_402_300_800
+_CALENDAR = (("days", "%Y%m%d", 1, 0), ("months", "%Y%m", 100, 1), ("years", "%Y", 10_000, 101))
+"""Numbers that are dates, and what makes a day such as 20210301 of them: times a factor, plus a number."""
 
 
 class _Times(NamedTuple):
@@ -81,9 +83,11 @@ def to_dates(values: Any, where: str) -> Array:
     if _kind(values) not in _DATES:
         raise ValueError(f"{words}; got {_kind(values)} values")
     try:
-        stamps = pandas.to_datetime(values, utc=True)
+        # another form would be guessed: 03/04/2021 is in March or in April
+        stamps = pandas.to_datetime(values, utc=True, format="ISO8601")
     except (TypeError, ValueError, OverflowError) as error:
-        raise ValueError(f"{words}; {str(error).splitlines()[0]}") from None
+        reason = str(error).splitlines()[0].removesuffix(" You might want to try:")
+        raise ValueError(f"{words}; {reason} Its format= reads others") from None
     dates: Array = stamps.dt.tz_localize(None).to_numpy()
     return dates
 
@@ -101,11 +105,15 @@ def _numbers(values: Any, rows: Array, where: str) -> Floats:
         if (at := first_true(np.abs(seconds) >= 2**digits)) is not None:
             got = f"row {rows[at]} has {plain[at]} as {plain.dtype}, which has rounded numbers from 2**{digits} on"
             raise ValueError(f"{words}, but {got}; read it as float64 or int64")
-    day, month = seconds % 100, seconds // 100 % 100
-    is_date = (seconds >= 19000101) & (seconds <= 21001231) & (day % 1 == 0)
-    if len(seconds) and (is_date & (day >= 1) & (day <= 31) & (month >= 1) & (month <= 12)).all():
-        hint = "pandas.to_datetime(column, format='%Y%m%d') makes dates of them"
-        raise ValueError(f"{words}, but looks like days such as {plain[0]}, which are seconds of 1970; {hint}")
+    for unit, form, factor, first in _CALENDAR:
+        days = seconds * factor + first
+        day = days % 100
+        month = days // 100 % 100
+        year = days // 10_000
+        is_date = (year >= 1900) & (year <= 2100) & (month >= 1) & (month <= 12) & (day >= 1) & (day <= 31)
+        if len(seconds) and (is_date & (seconds % 1 == 0)).all():
+            hint = f"pandas.to_datetime(column, format={form!r}) makes dates of them"
+            raise ValueError(f"{words}, but looks like {unit} such as {plain[0]}, which are seconds of 1970; {hint}")
     return seconds
 
 

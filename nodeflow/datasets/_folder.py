@@ -21,6 +21,7 @@ from nodeflow._disk.texts import map_texts
 from nodeflow._rows.csr import from_scipy
 from nodeflow._rows.rows import fetch_rows
 from nodeflow._text.matrix_market import read_matrix_market
+from nodeflow._text.titles import plain
 from nodeflow.datasets._dataset import FACTS, Dataset
 from nodeflow.datasets._files import (
     as_float32,
@@ -31,7 +32,7 @@ from nodeflow.datasets._files import (
     load_arrays,
     load_sparse,
 )
-from nodeflow.datasets._labels import SPLITS, label_column, labelled_split, split_of, split_rows
+from nodeflow.datasets._labels import MASKS, PART_WORDS, label_column, labelled_split, split_of, split_rows
 from nodeflow.datasets._tables import Edges, Nodes, number_edges, read_edges, read_nodes, read_triples
 from nodeflow.graph import NAMES, SPLIT, Graph, read_manifest
 
@@ -54,7 +55,8 @@ _EDGES = [
     *_texts("edges"),
     *_TRIPLES["train"],
 ]
-_SPLITS = [f"{name}.npy" for name in SPLITS if name != "split"]
+_IDS = {form.format(word): part for word, part in PART_WORDS.items() for form in ("{}", "{}idx", "{}ids", "idx{}")}
+"""Names of files with the ids of the nodes of a part, as ``plain`` writes them: train, train_idx, idx_train."""
 
 
 @checked
@@ -106,7 +108,8 @@ def read_folder(path: FileLike, *, labels: bool = True) -> Dataset:
       float32, and ``num_classes`` is 0; or a matrix of zeros and ones. ``Dataset.of_type`` says what else labels may
       be, and when class codes get other numbers. Or ``labels.npz``, a sparse ``[num_nodes, num_classes]`` matrix of
       zeros and ones for several labels per node: ``label`` is a dense float32 matrix.
-    - ``train.npy``, ``val.npy``, ``test.npy``: ids of nodes. Or ``train_mask.npy`` and so on: masks of nodes.
+    - ``train.npy``, ``val.npy``, ``test.npy`` (also ``train_idx.npy``, ``idx_train.npy``, ``valid.npy``): ids of nodes.
+      Or ``train_mask.npy`` and so on: masks of nodes.
 
     ``feat.npy`` and ``label.npy``, the names of the columns, are read like ``features.npy`` and ``labels.npy``. Other
     files of data are not read: ``unread_files`` names them, and so do ``info`` and the error of missing labels.
@@ -222,7 +225,13 @@ def _arrays(*stems: str) -> list[str]:
 
 def _unread(folder: Path) -> tuple[str, ...]:
     """Return the names of the files that look like data, but have no name that this reader knows."""
-    names = {*_EDGES, *_SPLITS, *_TRIPLES["val"], *_TRIPLES["test"], *_texts("nodes")}
+    names = {
+        *_EDGES,
+        *(file.name for file in _split_files(folder)),
+        *_TRIPLES["val"],
+        *_TRIPLES["test"],
+        *_texts("nodes"),
+    }
     names.update(*(_arrays(*stems) for stems in _ARRAYS.values()))
     data = (
         file.name
@@ -319,23 +328,31 @@ def _split(folder: Path, num_nodes: int, nodes: Nodes | None) -> tuple[list[Ints
     """Return the split that columns of nodes, or files of masks or ids, say, None without any, and where it is."""
     frame = {} if nodes is None else dict(nodes.split)
     where = str(folder if nodes is None or not frame else nodes.path)
-    files = {file.stem: file for file in _split_files(folder)}
-    masks = [] if frame else [name for name in files if name.endswith("_mask")]
-    for name in masks:
-        frame[name] = torch.from_numpy(load_array(files[name]))
-        check_num_rows(frame[name].shape, str(files[name]), num_nodes, "node")
-    others = [file for name, file in files.items() if name not in masks]
+    files = _split_files(folder)
+    masks = [] if frame else [file for file in files if plain(file.stem) not in _IDS]
+    for file in masks:
+        frame[file.stem] = torch.from_numpy(load_array(file))
+        check_num_rows(frame[file.stem].shape, str(file), num_nodes, "node")
+    others = [file for file in files if file not in masks]
     if frame and others:
         raise ValueError(f"{where} has a split in columns, so {others[0]} must not be there, or they be taken out")
     if frame or not files:
         return split_rows([(frame, 0)], range(num_nodes), where, "node"), where
+    by_part: dict[str, Path] = {}
+    for file in others:
+        twin = by_part.setdefault(_IDS[plain(file.stem)], file)
+        if twin != file:
+            raise ValueError(
+                f"{folder} must hold one of {twin.name} and {file.name}, got both; remove the one not meant"
+            )
     none = np.zeros(0, np.int64)
-    arrays = {str(files.get(part, part)): load_array(files[part]) if part in files else none for part in SPLIT}
-    return split_of(arrays, num_nodes), str(files.get("train", where))
+    arrays = {str(by_part.get(part, part)): load_array(by_part[part]) if part in by_part else none for part in SPLIT}
+    return split_of(arrays, num_nodes), str(by_part.get("train", where))
 
 
 def _split_files(folder: Path) -> list[Path]:
-    return [folder / name for name in _SPLITS if is_file(folder / name)]
+    """Return the files that say a split, by their names."""
+    return [file for file in sorted(folder.glob("*.npy")) if plain(file.stem) in {**_IDS, **MASKS} and is_file(file)]
 
 
 def _read_graph_folder(folder: Path, *, labels: bool) -> Dataset:

@@ -13,20 +13,27 @@ from torch import Tensor
 from nodeflow._base.checks import Ints, as_array, describe, first_true
 from nodeflow._base.types import Array
 from nodeflow._rows.rows import Rows, is_collective, whole_column
+from nodeflow._text.titles import plain
 from nodeflow.datasets._files import as_float32, ids_below
 
 LABELS = ("label", "y")
 """Names of columns of labels, the usual one first."""
 
 PARTS = ("train", "val", "test")
-SPLITS = {
-    "split": "split",
-    **{name: name for name in PARTS},
-    **{f"{name}_mask": name for name in PARTS},
-    "valid_mask": "val",
-    "validation_mask": "val",
+PART_WORDS = {
+    "train": "train",
+    "training": "train",
+    **dict.fromkeys(("val", "valid", "validation", "dev"), "val"),
+    "test": "test",
+    "testing": "test",
 }
-"""Names of columns that say a split: one of the numbers of its parts, and masks of each part."""
+"""The words that people have for the parts of a split."""
+_FORMS = ("{}mask", "is{}", "{}idx")
+MASKS = {form.format(word): part for word, part in PART_WORDS.items() for form in _FORMS}
+"""Titles of masks of a part, as ``plain`` writes them: train_mask, trainMask, is_train, train_idx."""
+del MASKS["isvalid"]  # a usual title of a flag that has nothing to do with a split
+SPLITS = {"split": "split", **{part: part for part in PARTS}, **MASKS}
+"""Titles of columns that say a split, as ``plain`` writes them: one of the numbers of its parts, and masks of parts."""
 
 _CODES = 100  # below it a number of classes costs nothing, so classes keep their numbers
 _GAPS = 10  # of more numbers than this for every class that occurs, nearly all would be outputs of nothing
@@ -147,8 +154,8 @@ def split_rows(
     0, 1, 2 and -1 for none. Raises ValueError, which begins with ``where``, for columns that say no split, or two.
     """
     for frame, start in frames:
-        columns = {name: frame[name] for name in frame if name in SPLITS and not is_collective(frame[name])}
-        parts = [SPLITS[name] for name in columns]
+        columns = {name: frame[name] for name in frame if plain(name) in SPLITS and not is_collective(frame[name])}
+        parts = [SPLITS[plain(name)] for name in columns]
         if len(parts) > len({*parts}) or ("split" in parts and len(parts) > 1):
             raise ValueError(f"{where} has the columns {', '.join(columns)}, which say its split twice; keep one way")
         if columns:
@@ -168,12 +175,12 @@ def _members(name: str, column: Tensor | Rows, where: str, of: str, start: int) 
         hint = "of several splits keep one, such as column[:, 0]"
         raise ValueError(f"{words} must have one entry per {of}, got shape {values.shape}; {hint}")
     values = values.reshape(-1)
-    is_mask = name != "split"
+    is_mask = plain(name) != "split"
     rule = f"be a mask, bool [{of}s]" if is_mask else "hold 0 (train), 1 (validation) or 2 (test), or -1 for none"
     # a split of bools would be of two parts, whose names nobody said
     known = np.isin(values, (0, 1) if is_mask else (-1, 0, 1, 2)) & (is_mask or values.dtype != np.bool_)
     if (at := first_true(~known)) is not None:
         got = f"{column.dtype} {list(column.shape)} with {values[at]} for {of} {at + start}"
         raise ValueError(f"{words} must {rule}, got {got}; rename it if it is none")
-    numbers = {SPLITS[name]: 1} if is_mask else {part: number for number, part in enumerate(PARTS)}
+    numbers = {SPLITS[plain(name)]: 1} if is_mask else {part: number for number, part in enumerate(PARTS)}
     return {part: np.flatnonzero(values == number) + start for part, number in numbers.items()}

@@ -33,9 +33,9 @@ from nodeflow._text.words import (
     whole_numbers,
 )
 from nodeflow.datasets._files import as_float32, check_room
-from nodeflow.datasets._labels import SPLITS, are_dense
+from nodeflow.datasets._labels import MASKS, PART_WORDS, PARTS, SPLITS, are_dense
 
-_PARTS = {"": -1, "train": 0, "val": 1, "valid": 1, "validation": 1, "dev": 1, "test": 2, "0": 0, "1": 1, "2": 2}
+_PARTS = {"": -1, "0": 0, "1": 1, "2": 2, **{word: PARTS.index(part) for word, part in PART_WORDS.items()}}
 _FLAGS = {"true": 1, "false": 0, "1": 1, "0": 0, "1.0": 1, "0.0": 0}
 _CHUNK = 256  # few enough that the garbage collector does not scan them twice
 
@@ -112,7 +112,7 @@ def typed(words: Sequence[str], tables: Sequence[Words]) -> tuple[Array, tuple[s
 
 def parts(table: Words, title: str) -> NDArray[Any]:
     """Return a column of a split: "split" as int8 0, 1, 2, and -1 for an empty entry; a mask as bools."""
-    is_mask = title != "split"
+    is_mask = plain(title) != "split"
     known = _FLAGS if is_mask else _PARTS
     rule = "train, val or test (or 0, 1, 2)"
     if is_mask:
@@ -280,7 +280,7 @@ def number_edges(tables: Sequence[Words], nodes: Nodes | None, rows_of: str, num
     columns: dict[str, Array] = {}
     categories = {}
     for title in tables[0].columns:
-        if title == "split" or (title in SPLITS and title.endswith("_mask")):
+        if plain(title) in ("split", *MASKS):
             columns[title] = np.concatenate([parts(table, title) for table in tables])
         elif title not in ("src", "dst"):
             column = tuple(chain.from_iterable(table.columns[title] for table in tables))
@@ -303,7 +303,7 @@ def read_nodes(path: Path) -> Nodes:
     """Read a table of nodes: ids or names, and columns label, split and features; raises ValueError with the line."""
     table = read_words(path, optional=("label", "split"))
     title, words = next(iter(table.columns.items()), ("", ()))
-    if title in ("", "label", *SPLITS):
+    if title in ("", "label") or plain(title) in SPLITS:
         raise table_error(path, f"must begin with a column of ids or names of nodes, got {list(table.columns)}")
     distinct = list(dict.fromkeys(words))
     numbering = number_nodes(distinct, lambda at, why: table.error(words.index(distinct[at]), why))
@@ -316,7 +316,7 @@ def read_nodes(path: Path) -> Nodes:
         seen.add(number[word])
     order = np.argsort([number[word] for word in words])  # row of each id
     label, num_classes, class_names = labels_of(table) if "label" in table.columns else (None, 0, None)
-    split = {other: parts(table, other) for other in table.columns if other in SPLITS}
+    split = {other: parts(table, other) for other in table.columns if plain(other) in SPLITS}
     titles = [other for other in table.columns if other not in (title, "label", *split)]
     dated = [other for other in titles if DATE in map(kind_of, table.columns[other])]
     times = {other: typed(table.columns[other], [table])[0][order] for other in dated}

@@ -242,6 +242,20 @@ def test_parquet(tmp_path: Path) -> None:
         ValueError, match=r"u\.parquet: column 'w' holds 9223372036854775808, beyond the largest 64-bit"
     ):
         build_graph(tmp_path / "u.parquet", tmp_path / "j", **QUIET)
+    ends = {"a": [0, 1], "b": [1, 0]}
+    for kind in (arrow.list_(arrow.int16()), arrow.list_(arrow.int16(), 2)):
+        rows = arrow.array([[1, 2], [3, 4]], kind)
+        parquet.write_table(arrow.table({**ends, "w": rows}), tmp_path / "rows.parquet")
+        graph = build_graph(tmp_path / "rows.parquet", tmp_path / str(kind), **QUIET)
+        assert (graph.edata["w"].dtype, graph.edata["w"][:].tolist()) == (torch.int16, [[1, 2], [3, 4]])
+    for rows, words in (([[1, 2], [3]], "must have lists of one length"), ([[1], [None]], "no missing entries")):
+        parquet.write_table(arrow.table({**ends, "w": arrow.array(rows)}), tmp_path / "wrong.parquet")
+        with pytest.raises(ValueError, match=rf"wrong\.parquet: column 'w' .*{words}"):
+            build_graph(tmp_path / "wrong.parquet", tmp_path / "j", **QUIET)
+    wider = arrow.table({**ends, "w": arrow.array([[1, 2, 3], [4, 5, 6]], arrow.list_(arrow.int16()))})
+    parquet.write_table(wider, tmp_path / "wider.parquet")
+    with pytest.raises(ValueError, match=r"wider\.parquet: column 'w' must have rows \[2\] as before, got \[3\]"):
+        build_graph([tmp_path / "rows.parquet", tmp_path / "wider.parquet"], tmp_path / "j", **QUIET)
     parquet.write_table(arrow.table({"a": np.zeros(0, np.int64), "b": np.zeros(0, np.int64)}), tmp_path / "no.parquet")
     wanted = Graph.from_edges([0], [1], num_nodes=3)
     parquet.write_table(arrow.table({"a": [0], "b": [1]}), tmp_path / "one.parquet")
@@ -288,8 +302,8 @@ def test_parquet_names_of_known_types_and_times(tmp_path: Path) -> None:
         ({"src": [1], "dst": [2], "w": ["red"]}, r"column 'w' must hold numbers or times, got string; code them"),
         ({"src": [1], "dst": [2], "t": arrow.array([1001], "timestamp[ns]")}, "'t' must hold dates to the microsecond"),
         (
-            {"src": [1], "dst": [2], "w": [[1, 2]]},
-            r"column 'w' must hold numbers or times, got list.*skip it by naming",
+            {"src": [1], "dst": [2], "w": [["red"]]},
+            r"column 'w' must hold numbers or times, got list<.*string>; code them",
         ),
     ):
         with pytest.raises(ValueError, match=words):

@@ -258,7 +258,7 @@ LINKED: dict[str, Any] = {"keys": {"a": "id"}, "links": {"b": {"to": "a"}}}
         ([A], {}, TypeError, "tables must be a dict by the names of tables"),
         ({}, {}, ValueError, "nodes must have a type at least"),
         ({"a": pd.DataFrame([[1, 2]], columns=["x", "x"])}, {}, ValueError, "table 'a' has two columns named 'x'"),
-        ({"a": pd.DataFrame({"t": ["2020-01-01", "2020-01-01 10:00"]})}, {"times": {"a": "t"}}, ValueError,
+        ({"a": pd.DataFrame({"t": ["2020-01-01", "2020-01-01 at ten"]})}, {"times": {"a": "t"}}, ValueError,
          "column 't' of table 'a' must hold dates or seconds, convert it with pandas.to_datetime; "),
         ({"a": pd.DataFrame({"t": [math.inf]})}, {"times": {"a": "t"}}, ValueError, "must hold dates or seconds"),
         ({"a": A}, {"cut": [1]}, ValueError, "cut must hold dates or seconds"),

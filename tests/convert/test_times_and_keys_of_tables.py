@@ -91,6 +91,9 @@ def test_all_tables_have_one_clock() -> None:
         ([pd.Series([None, 2**64], dtype=object)], "before the year 10000, but row 1 has 18446744073709551616"),
         ([[20240131, 20240201]], "looks like days such as 20240131, which are seconds of 1970; .*format='%Y%m%d'"),
         ([[19991231.0, None, 20240201]], "looks like days such as 19991231"),
+        ([[202401, None, 202402]], "looks like months such as 202401.0, which are seconds of 1970; .*format='%Y%m'"),
+        ([[2024, 2023]], "looks like years such as 2024, which are seconds of 1970; .*format='%Y'"),
+        ([["2024-01-31", "01/02/2024"]], "01/02/2024 is not ISO8601 format.* Its format= reads others"),
         ([["2024-01-01"], [19_000, 19_001]], "'t1' must hold dates or .*, such as 19000, fall into one day of"),
         ([[1.5, 2], pd.to_datetime(["2024-01-01"])], "'t0' must hold dates or .*, such as 1.5, fall into one day of"),
         ([pd.Series([1, 2**24], dtype="float32")], r"row 1 has 16777216.0 as float32, which has rounded .* 2\*\*24 on"),
@@ -127,8 +130,8 @@ def test_a_cut_that_is_no_time_is_refused(cut: Any) -> None:
             "cut must hold dates or seconds since 1970 before the year",
         ),
         ([1_600_000_000, 1_700_000_000], 20240131, "cut must hold .* looks like days such as 20240131"),
-        (["2024-01-01"], 2024, "cut must hold dates or seconds .*, such as 2024, fall into one day of 1970"),
-        ([2023, 2024], "2024-01-01", "column 'at' of table 't0' must hold .*, such as 2023, fall into one day of 1970"),
+        (["2024-01-01"], 2024, "cut must hold dates or seconds .*, but looks like years such as 2024"),
+        ([2023, 2024], "2024-01-01", "column 'at' of table 't0' must hold .*, but looks like years such as 2023"),
     ],
 )
 def test_a_cut_in_another_unit_is_refused(column: Any, cut: Any, words: str) -> None:

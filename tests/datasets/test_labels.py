@@ -64,6 +64,7 @@ WAYS: dict[str, Callable[[], Graph]] = {
     "valid_mask": lambda: ring(
         label=CLASSES, train_mask=bools(TRAIN), valid_mask=bools(VAL), test_mask=MASKS["test_mask"]
     ),
+    "other titles": lambda: ring(label=CLASSES, is_train=bools(TRAIN), devMask=bools(VAL), testing_idx=bools(TEST)),
     "split": lambda: ring(label=CLASSES, split=torch.tensor([0, 1, 2, 0, -1, 2], dtype=torch.int8)),
     "networkx": of_networkx,
     "pyg": of_pyg,
@@ -117,8 +118,27 @@ def test_files_of_masks(tmp_path: Path) -> None:
         read_folder(folder)
     (folder / "val.npy").unlink()
     (folder / "nodes.csv").write_text("id,train_mask\n" + "".join(f"{v},1\n" for v in range(6)))
-    with pytest.raises(ValueError, match=r"nodes\.csv has a split in columns, so .*train_mask\.npy must not be there"):
+    with pytest.raises(ValueError, match=r"nodes\.csv has a split in columns, so .*_mask\.npy must not be there"):
         read_folder(folder)
+
+
+@pytest.mark.parametrize("names", [("train", "valid"), ("train_idx", "valid_idx"), ("idx_train", "idx_val")])
+def test_files_of_ids(names: tuple[str, str], tmp_path: Path) -> None:
+    folder = folder_of(tmp_path, edges_csv=EDGES)
+    np.save(folder / "labels.npy", CLASSES)
+    for name, ids in zip(names, (TRAIN, VAL), strict=True):
+        np.save(folder / f"{name}.npy", ids)
+    data = read_folder(folder)
+    assert (parts(data), data.unread_files) == ([TRAIN, VAL, []], ())
+    np.save(folder / "training.npy", TRAIN)
+    with pytest.raises(ValueError, match=r"must hold one of .*\.npy and .*\.npy, got both; remove the one not meant"):
+        read_folder(folder)
+
+
+def test_a_flag_that_is_no_mask_stays_a_column(tmp_path: Path) -> None:
+    nodes = "id,label,is_valid\n0,0,1\n1,1,0\n"
+    data = read_folder(folder_of(tmp_path, edges_csv="src,dst\n0,1\n", nodes_csv=nodes))
+    assert data.feature_names == ("is_valid",)
 
 
 BAD: dict[str, tuple[dict[str, Any], str]] = {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import gzip
+import re
 from pathlib import Path
 from typing import Any
 
@@ -55,6 +56,57 @@ def test_words_of_digits_are_integers_only_if_all_are_written_so(
     else:
         assert names is not None
         assert [names[number] for number in numbers] == relations
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (["1000", "1e3"], "line 3: 1e3 and 1000 are one number but two words; write both as 1000"),
+        (["2.", "2"], "line 2: 2. and 2 are one number but two words"),
+        (["0", "1e-999999999999999999999"], "are one number but two words"),
+        (["1", "nan"], "line 3: nan among numbers is a missing one; leave the row out"),
+        (["1.5", "NaN"], "line 3: NaN among numbers is a missing one"),
+    ],
+)
+def test_names_of_nodes_that_are_numbers_written_in_two_ways_are_refused(
+    words: list[str], why: str, tmp_path: Path
+) -> None:
+    with pytest.raises(ValueError, match=why):
+        read(tmp_path, edges_csv="src,dst\n" + "".join(f"{word},3\n" for word in words))
+    data = read(tmp_path, edges_csv="src,dst\nnan,ann\n1.5,1.50\n")  # names, and numbers that are not whole
+    assert data.node_names == ("nan", "ann", "1.5", "1.50")
+
+
+UNCLEAR = {
+    "looks like a time": ["03/01/2021", "3.1.2021", "2021/03/01", "01-03-2021 10:00", "2021-03", "12:30", "1:02:03.5"],
+    "looks like a number": ["1,000", "-12,345,678.9", "1,5"],
+    "beside numbers looks like a missing one": ["NA", "n/a", "null", "None", "?", "-"],
+}
+
+
+@pytest.mark.parametrize(("why", "word"), [(why, word) for why, words in UNCLEAR.items() for word in words])
+def test_words_that_would_be_categories_by_mistake_are_refused(why: str, word: str, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=rf"line 3: '{re.escape(word)}' {why}; .*, or leave the column out"):
+        read(tmp_path, edges_csv=f'src,dst,c\na,b,1\nb,a,"{word}"\n')
+
+
+def test_words_that_only_remind_of_numbers_are_categories(tmp_path: Path) -> None:
+    words = ("NA", "1.2.3", "7-1", "a,b", "10:4:2:1", "n=3", "-", "2021-003")
+    data = read(tmp_path, edges_csv="src,dst,c\n" + "".join(f'a,b,"{word}"\n' for word in words))
+    assert data.category_names["c"] == words
+
+
+@pytest.mark.parametrize("titles", ["user_id,item_id,rating", "userId,movieId,rating", "customer,product"])
+def test_tables_of_users_and_items_are_refused(titles: str, tmp_path: Path) -> None:
+    lines = f"{titles}\n" + ",".join("123"[: titles.count(",") + 1]) + "\n"
+    (tmp_path / "e.csv").write_text(lines)
+    for read_it in (
+        lambda: read(tmp_path, edges_csv=lines),
+        lambda: read_edge_list(tmp_path / "e.csv", header=True),
+        lambda: build_graph(tmp_path / "e.csv", tmp_path / "g", named=True, header=True, **QUIET),
+    ):
+        with pytest.raises(ValueError, match=r"names nodes of two kinds, .* user 1 would be the same node as item 1"):
+            read_it()
 
 
 @pytest.mark.parametrize("word", ["007", "00", "+4", "-0"])
