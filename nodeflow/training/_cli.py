@@ -95,7 +95,10 @@ def _refuse(command: str, option: str) -> NoReturn:
     takes = {name.strip("-").replace("-", "_"): name for name in options}
     if not option.startswith("-"):
         one.error(f"there is no further argument {option}")
-    word = meant(option.partition("=")[0].strip("-").replace("-", "_"), takes)
+    name = option.partition("=")[0].strip("-").replace("-", "_")
+    if name in ("data", "dataset", "graph") and any(action.dest == "data" for action in one._actions):  # noqa: SLF001
+        one.error(f"there is no option {option}; the data set goes without a name: nodeflow {command} FOLDER")
+    word = meant(name, takes)
     one.error(f"there is no option {option}{f'; it is called {takes[word]} here' if word else ''}")
 
 
