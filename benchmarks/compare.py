@@ -98,7 +98,7 @@ def main() -> None:
     parser.add_argument("job", choices=list(VARIANTS))
     parser.add_argument("--before", type=Path, metavar="FOLDER", help="a checkout of another version, measured too")
     parser.add_argument("--graphbolt", metavar="PYTHON", help="interpreter with dgl 2.1")
-    parser.add_argument("--pyg", metavar="PYTHON", help="interpreter with torch-geometric")
+    parser.add_argument("--pyg", metavar="PYTHON", help="interpreter with torch-geometric and pyg-lib")
     parser.add_argument("--device", default=Work.device, help="where to draw (sample, labor); devices.py has steps")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--hidden", type=int, default=Work.hidden, help="of the model of a step")

@@ -10,9 +10,8 @@ training, both medians over epochs after the first and over rounds. "CPU" is the
 threads, but not of the worker processes of ``NeighborLoader``. On a machine that others use, judge by it. Accuracy is
 that of the whole graph after the last epoch, mean and range over rounds.
 
-PYTHON is an interpreter that has PyTorch Geometric with pyg-lib or torch-sparse, which ``NeighborLoader`` needs to
-sample; without one its rows are left out. ``trim_to_layer`` needs counts per hop: ``NeighborLoader`` has them with
-pyg-lib only.
+PYTHON is an interpreter that has PyTorch Geometric with pyg-lib, with which ``NeighborLoader`` samples; without one its
+rows are left out.
 """
 
 from __future__ import annotations
@@ -48,7 +47,7 @@ FANOUTS, BATCH, HIDDEN, WIDTH = [10, 10], 1024, 256, 128
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--pyg", help="interpreter with PyTorch Geometric and one of its samplers")
+    parser.add_argument("--pyg", help="interpreter with torch-geometric and pyg-lib")
     parser.add_argument("--epochs", type=int, default=10)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--threads", type=int, default=2)
@@ -163,6 +162,7 @@ def train(work: dict[str, Any]) -> dict[str, Any]:
 
 
 def before(data: Any, nodes: torch.Tensor, work: dict[str, Any]) -> Iterator[Any]:
+    import pyg_lib  # noqa: F401  (without it NeighborLoader would sample with another library)
     from torch_geometric.loader import NeighborLoader
 
     options = {"num_workers": work["workers"], "persistent_workers": work["workers"] > 0}

@@ -30,7 +30,7 @@ VARIED: dict[str, dict[object, Work]] = {
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--graphbolt", metavar="PYTHON", help="interpreter with dgl 2.1")
-    parser.add_argument("--pyg", metavar="PYTHON", help="interpreter with torch-geometric")
+    parser.add_argument("--pyg", metavar="PYTHON", help="interpreter with torch-geometric and pyg-lib")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=3, help=f"rounds of {BATCHES} batches for every setting")
     parser.add_argument("--scale", type=int, default=20, help="2**scale nodes")

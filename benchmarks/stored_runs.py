@@ -1,4 +1,4 @@
-"""Stored runs of ``make bench``: the tables and the figures of the documentation are made from these.
+"""Stored runs of ``make bench`` and of scripts like it: the documentation has its figures from these (``figures.py``).
 
 python benchmarks/stored_runs.py            # prints the table of every stored run
 python benchmarks/stored_runs.py FILE ...   # of these
@@ -9,16 +9,21 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 FOLDER = Path(__file__).resolve().parent / "results"
-PEERS = {"graphbolt": "GraphBolt", "pyg": "PyTorch Geometric"}
+PEERS = {"graphbolt": "GraphBolt", "pyg": "PyTorch Geometric", "dgl": "DGL", "pykeen": "PyKEEN"}
+
+
+def four_digits(figure: float) -> str:
+    """Return a figure with four digits that count, and nothing for 0, which stands for no figure."""
+    return f"{float(f'{figure:.4g}'):,g}" if figure else ""
 
 
 @dataclass(frozen=True)
 class Beside:
-    """A peer in a row: milliseconds of a batch, and how many times as fast nodeflow is."""
+    """A peer in a row: milliseconds of a batch (0: not stored), and how many times as fast nodeflow is."""
 
     ms: float
     times: float
@@ -35,18 +40,22 @@ class Row:
     bound: float
 
     def cells(self, peers: Sequence[str]) -> list[str]:
-        """Return the cells of the table, the peers in this order."""
-        cells = [self.work, str(self.threads), f"{self.ms:.2f}"]
+        """Return the cells of the table, the peers in this order; a cell is empty where nothing was measured."""
+        cells = [self.work, str(self.threads), four_digits(self.ms)]
         for name in peers:
-            beside = self.peers.get(name)
-            cells += ["", ""] if beside is None else [f"{beside.ms:.1f}", f"{beside.times:.1f}"]
-        bound = [f"{self.bound:.2f}", f"{self.ms / self.bound:.2f}"] if self.bound else ["", ""]
-        return [*cells, *bound]
+            beside = self.peers.get(name, Beside(0, 0))
+            cells += [four_digits(beside.ms), f"{beside.times:.1f}" if beside.times else ""]
+        over_its_bound = f"{self.ms / self.bound:.2f}" if self.bound else ""
+        return [*cells, four_digits(self.bound), over_its_bound]
 
 
 @dataclass(frozen=True)
 class Run:
-    """One run of ``make bench`` on one machine; ``peers`` has the version of each peer that took part."""
+    """One run on one machine; ``peers`` has the version of each peer that took part.
+
+    ``edge_ns`` has the nanoseconds of a drawn edge by the number of nodes of the graph. A ``remark`` is what else a
+    reader must know, say that the figures were copied from a page.
+    """
 
     date: str
     machine: str
@@ -55,35 +64,31 @@ class Run:
     peers: dict[str, str]
     rounds: int
     rows: tuple[Row, ...]
-
-    def heads(self) -> list[str]:
-        """Return the two lines above the rows of the table."""
-        columns = ["work", "threads", "ms"]
-        for name in self.peers:
-            columns += [f"{PEERS[name]}, ms", "times as fast"]
-        columns += ["bound, ms", "over its bound"]
-        return [f"| {' | '.join(columns)} |", "|---" * len(columns) + "|"]
-
-    def line(self, row: Row) -> str:
-        """Return the line of a row of the table."""
-        return f"| {' | '.join(row.cells(list(self.peers)))} |"
+    command: str = "make bench"
+    remark: str = ""
+    edge_ns: dict[str, float] = field(default_factory=dict)
 
     def table(self) -> str:
-        """Return the table of the run, in Markdown."""
-        return "\n".join([*self.heads(), *map(self.line, self.rows)])
+        """Return the table of the run, in Markdown, without the columns that no row has a figure for."""
+        heads = ["work", "threads", "ms"]
+        for name in self.peers:
+            heads += [f"{PEERS[name]}, ms", f"times as fast as {PEERS[name]}"]
+        heads += ["bound, ms", "over its bound"]
+        rows = [row.cells(list(self.peers)) for row in self.rows]
+        columns = [column for column in zip(heads, *rows, strict=True) if any(column[1:])]
+        lines = [f"| {' | '.join(cells)} |" for cells in zip(*columns, strict=True)]
+        return "\n".join([lines[0], "|---" * len(columns) + "|", *lines[1:]])
 
-    def origin(self) -> str:
-        """Return the line under the table: date, version, machine, peers and command."""
-        peers = ", ".join(self.peers.values())
-        facts = f"nodeflow {self.nodeflow}, torch {self.torch}, {self.machine}; {peers}"
-        return f"*Figures of {self.date}, {facts}: `make bench`, {self.rounds} rounds.*"
+    def origin(self, machine_page: str = "#the-machine") -> str:
+        """Return the line under the table: date, versions, machine, peers and command."""
+        facts = [f"Figures of {self.date}", f"nodeflow {self.nodeflow}", f"torch {self.torch}", *self.peers.values()]
+        command = f"`{self.command}`, {self.rounds} rounds"
+        remark = f"; {self.remark}" if self.remark else ""
+        return f"*{', '.join(facts)}, {self.machine}, else as the [machine]({machine_page}): {command}{remark}.*"
 
-    def row(self, work: str) -> Row:
-        """Return the row of some work; raises KeyError where the run has none."""
-        for row in self.rows:
-            if row.work == work:
-                return row
-        raise KeyError(f"the run of {self.date} has no row {work!r}")
+    def growth(self) -> str:
+        """Return in words what an edge costs, by the size of the graph."""
+        return ", ".join(f"{ns:.1f} ns in a graph of {int(nodes):,} nodes" for nodes, ns in self.edge_ns.items())
 
     def write(self, path: Path) -> None:
         """Store the run."""
@@ -103,7 +108,7 @@ def read_run(path: Path) -> Run:
 
 def stored_runs() -> list[Run]:
     """Return all stored runs, the latest first."""
-    runs = [read_run(path) for path in FOLDER.glob("*.json")]
+    runs = [read_run(path) for path in sorted(FOLDER.glob("*.json"))]
     return sorted(runs, key=lambda run: run.date, reverse=True)
 
 

@@ -32,7 +32,7 @@ from compare import HERE, Contestant, Work, Worker
 from llvmlite.binding import get_host_cpu_name
 from rmat import ensure
 from scaling import Case
-from stored_runs import PEERS, Beside, Row, Run
+from stored_runs import Beside, Row, Run
 from typed import JOBS as TYPED_WORK_OF_PYG
 from typed_work import BATCHES as TYPED_BATCHES
 
@@ -124,8 +124,9 @@ def main() -> None:
     parser.add_argument("--store", type=Path, metavar="FOLDER", help="write the run into this folder too")
     parser.add_argument("--machine", default=this_machine(), help="its name in the documentation")
     options = parser.parse_args()
-    pythons = {name: getattr(options, name) for name in PEERS if getattr(options, name)}
+    pythons = {name: getattr(options, name) for name in ("graphbolt", "pyg") if getattr(options, name)}
     folder = ensure(options.data, options.scale, options.edge_factor)
+    edge_ns = growth(options) if options.largest else {}
     blocks: list[Callable[[], list[Race]]] = [
         lambda threads=threads: races(threads, pythons, folder) for threads in BLOCKS
     ]
@@ -140,13 +141,15 @@ def main() -> None:
         for row in rows[-len(block) :]:
             print(f"{row.work}: {row.ms:.2f} ms", file=sys.stderr, flush=True)
     today = datetime.date.today().isoformat()
-    done = Run(today, options.machine, __version__, torch.__version__, versions, options.rounds, tuple(rows))
+    done = Run(
+        today, options.machine, __version__, torch.__version__, versions, options.rounds, tuple(rows), edge_ns=edge_ns
+    )
     print(f"{done.table()}\n\n{done.origin()}")
+    if edge_ns:
+        print(f"\nan edge costs {done.growth()}")
     if options.store:
         name = re.sub(r"[^a-z0-9]+", "-", options.machine.lower()).strip("-")
         done.write(options.store / f"{today}-{name}.json")
-    if options.largest:
-        growth(options)
 
 
 def this_machine() -> str:
@@ -196,18 +199,15 @@ def run(block: list[Race], rounds: int) -> list[Row]:
     return [race.result() for race in block]
 
 
-def growth(options: argparse.Namespace) -> None:
-    """Print what an edge costs in a small and in the largest graph."""
+def growth(options: argparse.Namespace) -> dict[str, float]:
+    """Return what an edge costs in a small and in the largest graph, in ns, by the number of nodes."""
     torch.set_num_threads(1)
     smallest = min(16, options.scale)
     cases = {scale: Case(ensure(options.data, scale, options.edge_factor)) for scale in (smallest, options.largest)}
     for number in range(options.rounds + 1):
         for case in cases.values():
             case.alone(number)
-    costs = {scale: statistics.median(case.per_edge[1:]) for scale, case in cases.items()}
-    small, large = costs.values()
-    print(f"\nan edge costs {small:.1f} ns with 2**{smallest} nodes, {large:.1f} ns with 2**{options.largest} "
-          f"({large / small:.2f} times)")  # fmt: skip
+    return {str(2**scale): round(statistics.median(case.per_edge[1:]), 2) for scale, case in cases.items()}
 
 
 if __name__ == "__main__":

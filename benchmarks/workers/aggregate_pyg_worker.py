@@ -1,6 +1,6 @@
 """PyTorch Geometric on the work of ``aggregate.py``: ``MessagePassing`` on an ``edge_index``.
 
-pip install torch torch-geometric torch-scatter torch-sparse (the last two are used where they are installed)
+pip install torch torch-geometric torch-scatter (the last is used where it is installed)
 """
 
 from __future__ import annotations

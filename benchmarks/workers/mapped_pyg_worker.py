@@ -20,10 +20,9 @@ from typing import Any
 
 import numpy as np
 import torch
-from pyg_worker import Net  # first: it turns off the warnings of importing the peer
+from pyg_worker import BACKEND, Net  # first: it turns off the warnings of importing the peer
 from torch_geometric.data import Data
 from torch_geometric.loader import NeighborLoader
-from torch_geometric.typing import WITH_PYG_LIB
 from work import Work, load
 
 
@@ -42,7 +41,7 @@ def main() -> None:
     options = {"num_neighbors": list(work.fanouts_from_seeds), "batch_size": work.batch_size, "is_sorted": True}
     loader = NeighborLoader(graph, input_nodes=train, shuffle=True, **options)
     del indptr, indices, edges
-    print(json.dumps({"ready": True, "note": "pyg-lib" if WITH_PYG_LIB else "torch-sparse"}), flush=True)
+    print(json.dumps({"ready": True, "note": BACKEND}), flush=True)
     for line in sys.stdin:
         print(json.dumps(run(loader, work, features, **json.loads(line))), flush=True)
 

@@ -1,6 +1,6 @@
 """PyTorch Geometric on the work of the benchmarks.
 
-pip install torch torch-geometric, and pyg-lib or (built from source) torch-sparse, which it needs for sampling.
+pip install torch torch-geometric, and pyg-lib, with which it samples.
 """
 
 from __future__ import annotations
@@ -10,15 +10,15 @@ from collections.abc import Callable
 from typing import Any
 
 warnings.filterwarnings("ignore")
+import pyg_lib  # noqa: E402
 import torch  # noqa: E402
 import torch_geometric  # noqa: E402
-import torch_geometric.typing  # noqa: E402
 from torch_geometric.data import Data  # noqa: E402
 from torch_geometric.loader import NeighborLoader  # noqa: E402
 from torch_geometric.nn import SAGEConv  # noqa: E402
 from work import Work, data, load, seeds, serve  # noqa: E402
 
-BACKEND = "pyg-lib" if torch_geometric.typing.WITH_PYG_LIB else "torch-sparse"
+BACKEND = f"pyg-lib {pyg_lib.__version__}"  # NeighborLoader takes it where it is installed
 
 
 class Net(torch.nn.Module):
