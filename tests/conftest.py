@@ -15,7 +15,7 @@ os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # threads that wait would k
 
 import pytest
 import torch
-from _support.compile_once import share_compilation, share_rewriting
+from _support.compile_once import share_compilation
 from _support.effort import EXAMPLES
 from _support.quick_runs import MOST_CASES, leave_further_cases
 from hypothesis import HealthCheck, is_hypothesis_test, settings
@@ -23,7 +23,6 @@ from hypothesis import HealthCheck, is_hypothesis_test, settings
 from nodeflow import Graph
 
 share_compilation()
-share_rewriting()
 with warnings.catch_warnings(action="ignore"):
     torch.eye(1).to_sparse_csr()  # torch warns once in a process that these are in beta, in whichever test is first
 for effort, examples in EXAMPLES.items():

@@ -1,4 +1,4 @@
-"""Let test processes that run beside each other compile a loop or a test file once: the others wait for it and load it.
+"""Let test processes that run beside each other compile a loop once: the others wait for it and load it.
 
 Without this every process compiles what none has stored yet, which in a fresh clone is most of it.
 """
@@ -6,10 +6,7 @@ Without this every process compiles what none has stored yet, which in a fresh c
 from __future__ import annotations
 
 import hashlib
-import sys
-from importlib.util import cache_from_source
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 from filelock import FileLock
@@ -32,20 +29,3 @@ def share_compilation() -> None:
             return compile_here(self, sig)  # which looks for a stored one first
 
     Dispatcher.compile = compile_or_load
-
-
-def share_rewriting() -> None:
-    """Change pytest in this process: a test file, whose asserts it rewrites and stores, is read under a lock."""
-    from _pytest.assertion.rewrite import AssertionRewritingHook  # here, since processes of tests share compilation too
-
-    read_here = AssertionRewritingHook.exec_module
-
-    def read_or_load(self: Any, module: ModuleType) -> None:
-        if sys.dont_write_bytecode or module.__file__ is None:
-            return read_here(self, module)
-        stored = Path(cache_from_source(module.__file__)).with_suffix(".lock")
-        stored.parent.mkdir(parents=True, exist_ok=True)
-        with FileLock(stored):
-            return read_here(self, module)
-
-    AssertionRewritingHook.exec_module = read_or_load  # type: ignore[method-assign]
