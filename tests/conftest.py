@@ -16,6 +16,7 @@ os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # threads that wait would k
 import pytest
 import torch
 from _support.compile_once import share_compilation
+from _support.effort import EXAMPLES
 from _support.quick_runs import MOST_CASES, leave_further_cases
 from hypothesis import HealthCheck, is_hypothesis_test, settings
 
@@ -24,8 +25,6 @@ from nodeflow import Graph
 share_compilation()
 with warnings.catch_warnings(action="ignore"):
     torch.eye(1).to_sparse_csr()  # torch warns once in a process that these are in beta, in whichever test is first
-EXAMPLES = {"quick": 10, "slow": 50}
-"""Of a property. Slow tests are all properties too."""
 for effort, examples in EXAMPLES.items():
     settings.register_profile(
         effort,

@@ -7,7 +7,6 @@ import json
 import re
 import subprocess
 import sys
-from functools import cache
 from importlib import import_module
 from pathlib import Path
 
@@ -190,27 +189,17 @@ print(json.dumps(found))
 """
 
 
-@cache
-def loaded() -> list[set[str]]:
+def test_importing_the_package_is_light() -> None:
     """What is loaded beside torch after ``import nodeflow``, and after the first batch, in a process of its own.
 
     The process ends with an error where a room does not load when it is asked for, or where anything warns.
     """
     command = [sys.executable, "-W", "error", "-c", FIRST_USE]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
-    return [set(names) for names in json.loads(done.stdout)]
-
-
-def test_importing_the_package_is_light() -> None:
-    names = {name.split(".")[0] for name in loaded()[0]}
+    imported, after_a_batch = map(set, json.loads(done.stdout))
+    names = {name.split(".")[0] for name in imported}
     assert names - sys.stdlib_module_names - {"__mp_main__"} <= ALLOWED
-
-
-def test_importing_it_loads_no_room_that_few_use() -> None:
-    rooms = ["nn", "testing", "training", "datasets", "plot", "convert"]
-    assert [room for room in rooms if f"nodeflow.{room}" in loaded()[0]] == []
-
-
-def test_compiled_loops_load_when_first_used() -> None:
-    assert "numba" not in loaded()[0]
-    assert "numba" in loaded()[1]
+    rooms_that_few_use = ["nn", "testing", "training", "datasets", "plot", "convert"]
+    assert [room for room in rooms_that_few_use if f"nodeflow.{room}" in imported] == []
+    assert "numba" not in imported  # compiled loops load when first used
+    assert "numba" in after_a_batch

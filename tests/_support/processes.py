@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from filelock import FileLock
 
 START = """
 import atexit
@@ -65,6 +66,20 @@ def run_processes(script: str, size: int, folder: Path, *words: object, limit: f
             process.kill()
         told = [process.communicate() for process in running]
     return [Ended(process.returncode, *words) for process, words in zip(running, told, strict=True)]
+
+
+def made_once(factory: pytest.TempPathFactory, name: str, make: Callable[[Path], None]) -> Path:
+    """Return a folder that ``make`` fills, once for all processes that share the tests: the others wait for it."""
+    place = factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        place = place.parent  # that of this run
+    folder, is_made = place / name, place / f"{name}.made"
+    with FileLock(place / f"{name}.lock"):
+        if not is_made.exists():
+            folder.mkdir()  # an error where the first one failed
+            make(folder)
+            is_made.touch()
+    return folder
 
 
 def cases_that_run(request: pytest.FixtureRequest, test: Callable[..., None]) -> list[str]:

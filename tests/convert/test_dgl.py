@@ -22,7 +22,8 @@ from _support.conversions import (
     typed_graphs,
 )
 from _support.dgl_contract import check
-from hypothesis import HealthCheck, given, settings
+from _support.effort import examples
+from hypothesis import HealthCheck, given
 
 from nodeflow import (
     FullSampler,
@@ -35,7 +36,7 @@ from nodeflow import (
 from nodeflow.convert import from_dgl, from_dgl_blocks, to_dgl, to_dgl_blocks
 from nodeflow.testing import graphs
 
-ONCE = settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+ONCE = examples(25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 @pytest.fixture(autouse=True)

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 import torch
-from hypothesis import assume, given, settings
+from _support.effort import examples
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from nodeflow import FullSampler, Graph, NeighborSampler, NodeFlow, create_node_flow, flow_from_edges, fn
@@ -148,7 +149,7 @@ def test_a_part_without_a_parent_takes_the_others(graph: Graph) -> None:
         strange.append(create_node_flow([], [[1, 2]], parent=graph))
 
 
-@settings(max_examples=25)
+@examples(25)
 @given(node_flows(max_layers=2), node_flows(max_layers=2))
 def test_any_two_join_exactly_when_their_nodes_agree(first: NodeFlow, second: NodeFlow) -> None:
     back, front = first.back, second.front

@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from _support.effort import examples
 from _support.loader_tools import fingerprint, seeds_of
 from _support.sampler_families import FAMILIES, LAYERED, NODES, graph_of_all
 from _support.share_tools import MORE, UNION, joined, loaders, options_of, rows_of, sampler_of
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from nodeflow import LinkSampler, NeighborSampler, NodeFlowLoader
@@ -114,7 +115,7 @@ def test_a_function_of_inputs_sees_its_own_seeds():
 
 
 @pytest.mark.parametrize("name", [*UNION, *MORE])
-@settings(max_examples=6)
+@examples(6)
 @given(data=st.data())
 def test_shares_together_are_the_batch_of_one_process(name, data):
     """The same edges with the same weights, bit for bit, for every layer, node and context."""

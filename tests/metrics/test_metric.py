@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from _support.effort import examples
+from hypothesis import given
 from hypothesis import strategies as st
 
 from nodeflow import metrics
@@ -20,7 +21,7 @@ def f1(predicted: np.ndarray, wanted: np.ndarray) -> float:
     return 2 * hits / (predicted.sum() + wanted.sum()) if (predicted | wanted).any() else math.nan
 
 
-@settings(max_examples=30, deadline=None)
+@examples(30)
 @given(st.integers(2, 6), st.integers(1, 12), st.integers(0, 2**32 - 1))
 def test_metrics_of_classes(classes: int, rows: int, seed: int) -> None:
     rng = np.random.default_rng(seed)
@@ -48,7 +49,7 @@ def test_the_only_class_is_always_right() -> None:
             metric(scores, classes + 1)
 
 
-@settings(max_examples=30, deadline=None)
+@examples(30)
 @given(
     st.integers(1, 12),
     st.booleans(),
@@ -74,7 +75,7 @@ def test_metrics_of_one_label(
             assert metrics.named(name)(outputs, wanted) == pytest.approx(value(scores, targets))
 
 
-@settings(max_examples=30, deadline=None)
+@examples(30)
 @given(st.integers(1, 5), st.integers(1, 12), st.booleans(), st.integers(0, 2**32 - 1))
 def test_metrics_of_labels(labels: int, rows: int, positive: bool, seed: int) -> None:
     """Also where all scores lie between 0 and 1 and are no probabilities."""
@@ -116,7 +117,7 @@ def test_metrics_of_numbers(columns: int | None, offset: float) -> None:
         assert found == pytest.approx(value, rel=1e-9), name
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(st.integers(1, 6), st.integers(1, 8), st.integers(1, 7), st.booleans(), st.integers(0, 2**32 - 1))
 def test_metrics_of_candidates(rows: int, candidates: int, k: int, one_each: bool, seed: int) -> None:
     """One row and one candidate at a time."""

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from _support.effort import examples
+from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
@@ -94,7 +95,7 @@ def rows_of(triples: list[tuple[int, int, int]]) -> Tensor:
     return torch.tensor(triples, dtype=torch.int64).reshape(-1, 3)
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(cases(), st.booleans())
 def test_ranks_are_those_of_the_definition(case: dict[str, Any], some: bool) -> None:
     """With ties, repeated triples, self-loops, known positives that are the answer, and empty lists."""
@@ -118,7 +119,7 @@ def test_ranks_are_those_of_the_definition(case: dict[str, Any], some: bool) -> 
     assert found.sides == ("destination", "source")
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(cases())
 def test_torch_counts_what_the_loop_counts(case: dict[str, Any]) -> None:
     triples = as_links(rows_of(case["triples"]), "triples", len(case["table"]))

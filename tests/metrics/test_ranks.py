@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from _support.effort import examples
+from hypothesis import given
 from hypothesis import strategies as st
 
 from nodeflow import metrics
@@ -24,7 +25,7 @@ def rank(score: float, negatives: list[float], ties: str) -> float:
     return 1 + above + {"realistic": same / 2, "optimistic": 0, "pessimistic": same}[ties]
 
 
-@settings(max_examples=50, deadline=None)
+@examples(50)
 @given(
     st.lists(SCORES, max_size=8),
     st.integers(0, 6),
@@ -40,7 +41,7 @@ def test_ranks_are_those_of_the_definition(positive: list[float], k: int, data: 
     assert found.ranks.flatten().tolist() == [rank(score, row, ties) for score, row in zip(positive, own, strict=True)]
 
 
-@settings(max_examples=50, deadline=None)
+@examples(50)
 @given(st.lists(SCORES, min_size=1, max_size=8), st.lists(SCORES, min_size=1, max_size=8))
 def test_auc_and_average_precision_are_those_of_the_definition(positive: list[float], negative: list[float]) -> None:
     scores, labels = np.array([*positive, *negative]), np.array([1] * len(positive) + [0] * len(negative))
@@ -54,7 +55,7 @@ def test_auc_and_average_precision_are_those_of_the_definition(positive: list[fl
     assert metrics.average_precision(scores, labels) == pytest.approx(area)
 
 
-@settings(max_examples=50, deadline=None)
+@examples(50)
 @given(st.lists(SCORES, min_size=1, max_size=8), st.lists(SCORES, max_size=8), st.integers(1, 6))
 def test_pessimistic_hits_among_shared_negatives_are_ogbs(positive: list[float], shared: list[float], k: int) -> None:
     """OGB: above the k-th highest negative; all are hits where there are fewer than k."""

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from _support.effort import examples
+from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
@@ -64,7 +65,7 @@ def ask(case: dict[str, Any], **options: Any) -> metrics.TopLinks:
     )  # fmt: skip
 
 
-@settings(max_examples=80, deadline=None)
+@examples(80)
 @given(cases(), st.sampled_from([None, 1, 3, 100]))
 def test_answers_are_the_highest_of_all_scores(case: dict[str, Any], chunk_size: int | None) -> None:
     """With ties, repeated queries, fewer candidates than answers, and chunks of any size."""

@@ -8,6 +8,7 @@ import pickle
 import pytest
 import torch
 from _support.edge_reference import CONVS, EVERY, SPARSE, hub_flow, make, reference, small_flow, with_columns
+from _support.effort import examples
 from _support.nn_reference import CONVS as DENSE
 from _support.nn_reference import (
     KINDS,
@@ -21,7 +22,7 @@ from _support.nn_reference import (
     make_conv,
     values,
 )
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 
@@ -30,7 +31,7 @@ from nodeflow.nn import EdgeConv, GATConv, GATv2Conv, GINConv, GINEConv, GraphCo
 from nodeflow.testing import graphs
 
 WIDTHS = [(2, 3), (3, 2), (1, 1)]
-few = settings(max_examples=8)  # of every one of many convolutions
+few = examples(8)  # of every one of many convolutions
 pytestmark = pytest.mark.usefixtures("one_thread")
 
 

@@ -10,7 +10,8 @@ from functools import partial
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from _support.effort import examples
+from hypothesis import given
 from hypothesis import strategies as st
 
 from nodeflow import nn
@@ -106,7 +107,7 @@ def test_scores_are_those_of_the_formulas(kind, inverse):
 
 @pytest.mark.parametrize("kind", KINDS)
 @given(data=st.data())
-@settings(max_examples=12)
+@examples(12)
 def test_shapes_broadcast(kind, data):
     """A table per chunk, one for all, one relation for all: as each query alone; sizes of 0 too."""
     decoder = make(kind)

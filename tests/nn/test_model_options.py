@@ -11,8 +11,9 @@ import pytest
 import scipy.sparse
 import torch
 from _support.edge_reference import EDGE_WIDTH, RELATIONS, reference
+from _support.effort import examples
 from _support.nn_reference import as_csr, assert_near, dense, dense_gcn, dense_sage, gradients, values
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
@@ -101,7 +102,7 @@ def dense_outputs(model: FlowModel, graph: Graph, h: Tensor) -> Tensor:
 
 
 @pytest.mark.parametrize("name", MODELS)
-@settings(max_examples=15)
+@examples(15)
 @given(
     graph=graphs(min_nodes=1), data=st.data(), options=st.sampled_from(OPTIONS), num_layers=st.integers(1, 3),
     rows=st.sampled_from([None, 1, 3]),

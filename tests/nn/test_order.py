@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 import torch
+from _support.effort import examples
 from _support.nn_reference import LINEAR, OWN, as_csr, assert_near, flows, gradients, make_conv, small_flow, values
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from nodeflow import Flow, FullSampler, Graph, flow_from_edges
@@ -15,7 +16,7 @@ ORDERS = ["aggregate", "transform"]
 
 
 @pytest.mark.parametrize("kind", LINEAR)
-@settings(max_examples=30)
+@examples(30)
 @given(flow=flows(), widths=st.sampled_from([(2, 5), (5, 2), (1, 1)]), bias=st.booleans())
 def test_both_orders_give_the_same(kind: str, flow: Flow, widths: tuple[int, int], bias: bool) -> None:
     results = []

@@ -6,7 +6,8 @@ from functools import partial
 
 import pytest
 import torch
-from hypothesis import given, settings
+from _support.effort import examples
+from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
@@ -41,7 +42,7 @@ def paired(flat: list[Tensor]) -> list[tuple[Tensor, Tensor]]:
     rows=st.integers(0, 9), widths=st.lists(st.integers(0, 5), min_size=1, max_size=3), out=st.integers(1, 5),
     bias=st.booleans(), relu=st.booleans(), block=st.integers(1, 6),
 )  # fmt: skip
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_values_and_gradients_are_those_of_the_plain_operations(
     rows: int, widths: list[int], out: int, bias: bool, relu: bool, block: int
 ) -> None:

@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 import scipy.sparse
 import torch
+from _support.effort import examples
 from _support.graphs import sparse_column
 from _support.ops_reference import MESSAGES, REDUCTIONS, SAMPLES, message_rows, pieces_of, reduced, some_edges, values
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
@@ -44,7 +45,7 @@ def test_every_pair_against_a_loop(op, left, right, reduce):
             np.testing.assert_allclose(got.numpy(), expected, rtol=1e-12, atol=1e-12, err_msg=repr(edges))
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(
     some_edges(),
     st.sampled_from(MESSAGES),
@@ -65,7 +66,7 @@ def test_any_structure_and_shape_against_a_loop(edges, message, reduce, shapes, 
     np.testing.assert_allclose(got.numpy(), reduced(edges, rows, reduce), rtol=1e-12, atol=1e-12)
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(some_edges(), st.sampled_from(REDUCTIONS), st.randoms(use_true_random=False))
 def test_order_of_edges_changes_nothing_but_rounding(edges, reduce, random):
     moved = list(range(len(edges.edges)))

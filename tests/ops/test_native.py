@@ -5,8 +5,9 @@ import math
 import numpy as np
 import pytest
 import torch
+from _support.effort import examples
 from _support.ops_reference import SAMPLES, Edges, for_threads, same_bits, some_edges, values
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from torch.autograd import gradcheck, gradgradcheck
 from torch.utils.flop_counter import FlopCounterMode
@@ -45,7 +46,7 @@ def torch_only(monkeypatch):
     return lambda: monkeypatch.setattr(native, "is_native", lambda *tensors: False)
 
 
-@settings(max_examples=80, deadline=None)
+@examples(80)
 @given(some_edges(), WIDTHS, st.sampled_from([None, 1, 2, 3]), st.sampled_from(["u", "v"]), st.booleans(), TYPES)
 def test_weighted_sums_and_dots_against_matrices(edges, width, groups, end, sorted_before, dtype):
     structure, count = Structure(*_parts(edges)), len(edges.edges)
@@ -72,7 +73,7 @@ def _parts(edges):
     return edges.structure.indptr, edges.structure.indices, edges.num_src
 
 
-@settings(max_examples=80, deadline=None)
+@examples(80)
 @given(some_edges(), WIDTHS, st.sampled_from(["u", "e"]), st.sampled_from(["max", "min"]), TYPES)
 def test_extremes_and_ties_against_the_generic_way(edges, width, kind, reduce, dtype):
     rows, results = edges.rows(kind), []
@@ -89,7 +90,7 @@ def test_extremes_and_ties_against_the_generic_way(edges, width, kind, reduce, d
     torch.testing.assert_close(results[0][1], results[1][1], **near(dtype))
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(some_edges(), st.sampled_from([(), (1,), (7,), (16,), (4, 5)]), st.sampled_from([0.0, 50.0, -1e4]), TYPES)
 def test_softmax_and_its_gradient_against_torch(edges, shape, shift, dtype):
     count = len(edges.edges)

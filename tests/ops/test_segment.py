@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 import scipy.sparse
 import torch
+from _support.effort import examples
 from _support.graphs import sparse_column
 from _support.ops_reference import REDUCTIONS, SAMPLES, Edges, reduced, some_edges, values
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from nodeflow import ops
@@ -16,7 +17,7 @@ from nodeflow import ops
 SHAPES = st.sampled_from([(), (2,), (2, 3)])
 
 
-@settings(max_examples=50, deadline=None)
+@examples(50)
 @given(some_edges(), SHAPES, st.sampled_from(REDUCTIONS))
 def test_gathers_and_reductions_against_loops(edges, shape, reduce):
     h, g = values(edges.num_src, shape, 1), values(edges.num_dst, shape, 2)
@@ -28,7 +29,7 @@ def test_gathers_and_reductions_against_loops(edges, shape, reduce):
     np.testing.assert_allclose(got.numpy(), reduced(edges, x.numpy(), reduce), rtol=1e-12, atol=1e-12)
 
 
-@settings(max_examples=80, deadline=None)
+@examples(80)
 @given(some_edges(), SHAPES, st.sampled_from([1.0, 1e4, -1e4]), st.booleans())
 def test_softmax_against_a_loop(edges, shape, shift, masked):
     scores = values(len(edges.edges), shape, 1) + shift
@@ -78,7 +79,7 @@ def test_gathers_take_integers():
     assert ops.gather_src(edges.structure, ids).tolist() == [s for s, _ in edges.edges]
 
 
-@settings(max_examples=50, deadline=None)
+@examples(50)
 @given(some_edges(), SHAPES)
 def test_mailboxes_hold_each_destination_its_messages(edges, shape):
     structure = edges.structure

@@ -40,6 +40,7 @@ def test_against_numpy(flow, monkeypatch, compiled, shape, dtype):
         assert not torch.signbit(out[2]).any()
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("names", [["mean", "max", "std"], ["var", "min"], ["sum", "std", "max", "min"], ["std"]])
 def test_gradients_once_and_twice(flow, names):
     h = values(5, (2,)).requires_grad_()

@@ -8,10 +8,11 @@ import pickle
 import numpy as np
 import pytest
 import torch
+from _support.effort import examples
 from _support.protocol_tools import Bernoulli
 from _support.sampler_families import FAMILIES, LAYERED, graph_of_all
 from _support.sampler_reference import assert_structure, fingerprint, sample
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from nodeflow import Graph
@@ -46,7 +47,7 @@ def cases(draw: st.DrawFn):
     return graph, edges, fanouts, seeds, options, run
 
 
-@settings(max_examples=80, deadline=None)
+@examples(80)
 @given(cases())
 def test_a_batch_is_what_the_reference_says(case):
     """Which edges, in which order; again and elsewhere too. The reference knows no weights and no tensors."""
@@ -98,7 +99,7 @@ class Scripted(Sampler):
         return Choice(indptr, places)
 
 
-@settings(max_examples=50, deadline=None)
+@examples(50)
 @given(cases(), st.lists(st.integers(0, 5), min_size=1, max_size=20))
 def test_any_choice_is_assembled_right(case, numbers):
     graph, edges, fanouts, seeds, options, _ = case
@@ -113,7 +114,7 @@ def test_any_choice_is_assembled_right(case, numbers):
 
 
 @pytest.mark.parametrize("name", LAYERED)
-@settings(max_examples=15)
+@examples(15)
 @given(data=st.data())
 def test_the_edges_of_every_family_are_those_of_the_graph(name, data):
     graph = data.draw(graphs(edge_columns={"w": ()}))

@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from _support.effort import examples
 from _support.labor_reference import Keys, assert_is_reference, hash32, keys_of
 from _support.sampler_reference import fingerprint, random_graph, star
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from nodeflow import Graph, NodeFlowLoader
@@ -41,7 +42,7 @@ def cases(draw: st.DrawFn):
     return graph, fanouts, draw(seed_lists(graph)), options, run
 
 
-@settings(max_examples=80)
+@examples(80)
 @given(cases())
 def test_a_batch_is_what_the_reference_says(case):
     """Ids, order and weights, on multigraphs with self-loops; the order of edges is that of the graph."""

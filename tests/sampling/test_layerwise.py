@@ -9,9 +9,10 @@ from fractions import Fraction
 import numpy as np
 import pytest
 import torch
+from _support.effort import examples
 from _support.layerwise_reference import DRAWS, assert_equals_reference, drawn_edges, in_order, inclusion, law, means
 from _support.sampler_reference import chi_square, key_of
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from nodeflow import Graph
@@ -113,7 +114,7 @@ def test_the_law_by_enumeration(kind, score, draw, size):
 some_graphs = graphs(min_nodes=1, edge_columns={"w": ()})
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(some_graphs, st.data())
 def test_a_batch_is_what_the_reference_says(graph: Graph, data: st.DataObject) -> None:
     kind, draw = data.draw(st.sampled_from(KINDS)), data.draw(st.sampled_from(DRAWS))

@@ -8,10 +8,11 @@ from fractions import Fraction
 import numpy as np
 import pytest
 import torch
+from _support.effort import examples
 from _support.layerwise_reference import DRAWS, drawn, inclusion, law, pivotal
 from _support.sampler_reference import chi_square, key_of
 from _support.weighted_reference import inclusion as inclusion_of_row
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from nodeflow import Graph, NeighborSampler
@@ -30,7 +31,6 @@ whole_scores = st.lists(st.integers(0, 40) | st.integers(0, 10**9), min_size=1, 
 wild_scores = st.lists(st.floats(0, 1e308) | st.sampled_from([0.0, 1.0, 1e-300, 5e-324]), min_size=1, max_size=30)
 
 
-@settings(deadline=None)
 @given(whole_scores, st.integers(1, 12))
 def test_inclusion_probabilities_are_exact(scores, size):
     found = list_probabilities(np.array(scores, np.float64), size)
@@ -39,7 +39,6 @@ def test_inclusion_probabilities_are_exact(scores, size):
     assert [p == 1 for p in found] == [p == 1 or p > 1 - Fraction(1, 10**15) for p in wanted]
 
 
-@settings(deadline=None)
 @given(wild_scores, st.integers(1, 12), st.sampled_from(DRAWS), st.integers(0, 2**64 - 1))
 def test_scores_of_any_size(scores, size, draw, key):
     """Whatever the scores: the sizes are right, nothing is drawn twice, and nothing that has no chance."""
@@ -58,7 +57,7 @@ def test_scores_of_any_size(scores, size, draw, key):
     assert prob.max() <= 1
 
 
-@settings(deadline=None, max_examples=80)
+@examples(80)
 @given(st.lists(st.integers(0, 12), min_size=1, max_size=12), st.integers(1, 8), st.sampled_from(DRAWS), st.data())
 def test_the_draws_are_those_of_the_reference(scores, size, draw, data):
     ids = data.draw(st.permutations(range(100, 100 + len(scores))))
@@ -144,7 +143,6 @@ rows_of_weights = st.lists(st.lists(st.integers(0, 40) | st.integers(0, 10**9), 
 wild = st.lists(st.floats(0, 1.7e308) | st.sampled_from([0.0, 1.0, 1e-300, 5e-324, 1.7e308]), min_size=1, max_size=30)
 
 
-@settings(deadline=None)
 @given(rows_of_weights, st.data())
 def test_they_are_the_exact_fractions(rows: list[list[int]], data: st.DataObject) -> None:
     counts = [data.draw(st.integers(-1, 8)) for _ in rows]
@@ -158,7 +156,6 @@ def test_they_are_the_exact_fractions(rows: list[list[int]], data: st.DataObject
     assert all(p >= 1 - 2**-51 for p, exact in zip(found, wanted, strict=True) if exact == 1)
 
 
-@settings(deadline=None)
 @given(wild, st.integers(1, 12))
 def test_weights_of_any_size(weights: list[float], k: int) -> None:
     prob = inclusion_probabilities(weights, [0, len(weights)], k).numpy()

@@ -15,8 +15,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from _support.effort import examples
 from _support.sampler_reference import Stream, chi_square, ends_of, fingerprint, hash_of, key_of, random_graph, star
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from nodeflow import Graph, NodeFlow
@@ -196,7 +197,7 @@ def cases(draw: st.DrawFn):
     return graph, num_flows, options, draw(seeds(graph)), draw(ids), draw(ids), which
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(cases())
 def test_a_batch_is_what_the_reference_says(case):
     graph, num_flows, options, ids, filtered, gone, which = case
@@ -234,13 +235,14 @@ def test_a_batch_is_what_the_reference_says(case):
     assert batch.seeds[batch.seed_index].tolist() == ids
 
 
+@pytest.mark.parametrize("kind", [np.int32, pytest.param(np.int64, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("most", [None, 3])
-def test_a_large_batch_is_what_the_reference_says(most):
+def test_a_large_batch_is_what_the_reference_says(most, kind):
     """More neighbours than there is room for at first, and rows of 64-bit ids."""
     graph = random_graph(3, 400, 6000)
-    wide = Graph(np.asarray(graph.indptr), graph.indices.astype(np.int64), copy=False)
-    rows = rows_of(ends_of(wide), 400)
-    batch = RandomWalkSampler(wide, 1, most, num_walks=60, walk_length=3, restart=0.2)(range(100), batch_number=7)
+    graph = Graph(np.asarray(graph.indptr), graph.indices.astype(kind), copy=False)
+    rows = rows_of(ends_of(graph), 400)
+    batch = RandomWalkSampler(graph, 1, most, num_walks=60, walk_length=3, restart=0.2)(range(100), batch_number=7)
     key = key_of(key_of("random walk", 0, 0, 1, 7), 0)
     assert found_in(batch) == [drawn(rows, v, key, 60, 3, 0.2, most) for v in range(100)]
 

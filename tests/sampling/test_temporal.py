@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from _support.effort import examples
 from _support.graphs import STAMPS, VALUES, events
 from _support.sampler_reference import chi_square, draw, ends_of, hash_of, key_of, picked_positions, random_graph
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from nodeflow import Graph, NodeFlow, NodeFlowLoader
@@ -99,7 +100,7 @@ def cases(draw: st.DrawFn):
     return graph, column, fanouts, seeds, times, options, which, draw(some), draw(some)
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(cases())
 def test_a_batch_is_what_the_reference_says(case):
     graph, column, fanouts, seeds, times, options, which, filtered, gone = case

@@ -239,7 +239,6 @@ def test_points_have_all_their_bits(replace):
     assert picked_positions(batch)[0] == expected
 
 
-@pytest.mark.cases(2)
 @pytest.mark.parametrize("replace", [False, True])
 @pytest.mark.parametrize(("kind", "k"), [("mild", 400), ("heavy", 200), ("mild", 120)])
 def test_hub_of_70_000(kind, k, replace):

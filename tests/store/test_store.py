@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from _support.effort import examples
 from _support.stores import SHAPES, Store, after, changes, opened, values, write_without_end
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
@@ -77,7 +78,7 @@ def test_all_arrays_are_replaced_at_once(tmp_path: Path) -> None:
 
 
 @given(st.lists(st.lists(st.integers(0, 9), max_size=12), max_size=4), st.integers(0, 3), st.booleans())
-@settings(max_examples=40)
+@examples(40)
 def test_an_error_at_any_array_puts_all_rows_back(ids: list[list[int]], at: int, files: bool) -> None:
     import tempfile
 

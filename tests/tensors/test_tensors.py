@@ -102,7 +102,16 @@ def test_numbers_in_order_of_first_appearance(parts: list[list[int]]) -> None:
         assert numbering.nodes.tolist() == nodes.tolist()
 
 
+def as_of_a_graph(*arrays: np.ndarray[Any, Any]) -> list[np.ndarray[Any, Any]]:
+    """The arrays read-only, as a graph has its own: loops are compiled again for others."""
+    views = [array.view() for array in arrays]
+    for view in views:
+        view.setflags(write=False)
+    return views
+
+
 def drawn_by_loops(indptr, indices, rows, ident, key, counts, kinds, replace, left_out):
+    indptr, indices = as_of_a_graph(indptr, indices)
     out, begin, degree = kernels.uniform.plan(indptr, rows, counts, kinds, replace, left_out)
     positions, src = np.empty(out[-1], np.int32), np.empty(out[-1], np.int64)
     if replace and counts.max() >= 0:
@@ -159,7 +168,7 @@ def test_past_edges(strict, times, limits, since, floats, data):
     bounds, context = np.array(limits, kind), np.arange(len(rows)) % len(limits)
     starts = bounds[:0] if since is None else bounds - since
     counts, kinds = np.array([-1]), np.zeros(0, np.int64)
-    of_rows = indptr, stamps, rows, bounds, starts, kind(lowest), context
+    of_rows = *as_of_a_graph(indptr), stamps, rows, bounds, starts, kind(lowest), context
     _, begin, number = kernels.uniform.plan_past(*of_rows, counts, kinds, False, strict)
     tensors = [torch.from_numpy(a) for a in (indptr, stamps, rows, bounds, starts)]
     longest = max(map(len, times))
@@ -189,6 +198,7 @@ def test_draws_of_layers(num_nodes: int, sources: list[list[int]], key: int, dat
     left_out, loops = left_out[left_out < len(indices)], kernels.layerwise
     ends, near, some, drawn, less = map(torch.from_numpy, (indptr, indices, rows, nodes, left_out))
 
+    indptr, indices = as_of_a_graph(indptr, indices)
     _, positions = kernels.csr.csr_rows(indptr, rows)
     distinct, _ = distinct_in_order(indices[positions[~np.isin(positions, left_out)]].astype(np.int64))
     assert layerwise.sources_of(ends, near, num_nodes, some, less).tolist() == distinct.tolist()

@@ -16,9 +16,10 @@ from unittest.mock import Mock
 import pytest
 import torch
 from _support.cli_tools import SMALL, Cli, status
+from _support.effort import examples
 from _support.pages import environment
 from _support.training_tools import FAST, planted, same_result, stopped_at, without
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from nodeflow import NodeFlow
@@ -39,7 +40,6 @@ RUNS = {
 }  # fmt: skip
 
 
-@pytest.mark.cases(2)
 @pytest.mark.parametrize("name", RUNS)
 def test_a_run_goes_on_from_any_step(name: str, tmp_path: Path) -> None:
     run = RUNS[name].replace(epochs=3)
@@ -140,7 +140,7 @@ trees = st.recursive(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(tree=trees, shape=st.lists(st.integers(0, 3), max_size=3), kind=st.sampled_from(["float32", "int64", "uint8"]))
 def test_a_state_comes_back_as_it_was(tree: Any, shape: list[int], kind: str, tmp_path_factory: Any) -> None:
     path = tmp_path_factory.mktemp("state") / "s.safetensors"

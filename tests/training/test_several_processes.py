@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import torch
 from _support.cli_tools import status
-from _support.processes import cases_that_run, run_processes
+from _support.processes import cases_that_run, made_once, run_processes
 from _support.training_tools import FAST, planted, stop_after, stopped_at, with_columns
 
 from nodeflow._peers.present import present
@@ -115,16 +115,23 @@ def found(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     """What each of two processes found, of the runs whose tests take part."""
     runs = cases_that_run(request, test_two_processes_train_what_one_trains_with_twice_the_batch)
     parts = cases_that_run(request, test_parts_train_what_the_whole_does)
-    folder = tmp_path_factory.mktemp("processes")
-    for name in parts:
-        settings = ON_PARTS[name]
-        data("auto", sparse=name.startswith("sparse")).save(folder / "data", overwrite=True)
-        links = ["--links", "--edge-type", settings.graph.edge_type] if settings.run.task == "link" else []
-        cut = ["partition", str(folder / "data"), "--for", "processes", "--parts", "2", "--method", "hash", *links]
-        assert status([*cut, "--direction", settings.graph.direction, "--output", parts_of(folder, name)]) == 0
-    ended = run_processes(PROCESSES, 2, folder, json.dumps([runs, parts]), Path(__file__).parent)
-    assert not any(one.status for one in ended), "\n".join(one.errors for one in ended)
+
+    def make(folder: Path) -> None:
+        for name in parts:
+            cut_parts(folder, name)
+        ended = run_processes(PROCESSES, 2, folder, json.dumps([runs, parts]), Path(__file__).parent)
+        assert not any(one.status for one in ended), "\n".join(one.errors for one in ended)
+
+    folder = made_once(tmp_path_factory, "several-processes", make)
     return [json.loads((folder / f"group-{rank}.json").read_text()) for rank in range(2)]
+
+
+def cut_parts(folder: Path, name: str) -> None:
+    settings = ON_PARTS[name]
+    data("auto", sparse=name.startswith("sparse")).save(folder / "data", overwrite=True)
+    links = ["--links", "--edge-type", settings.graph.edge_type] if settings.run.task == "link" else []
+    cut = ["partition", str(folder / "data"), "--for", "processes", "--parts", "2", "--method", "hash", *links]
+    assert status([*cut, "--direction", settings.graph.direction, "--output", parts_of(folder, name)]) == 0
 
 
 def parts_of(folder: Path, name: str) -> str:
@@ -146,7 +153,7 @@ def outcome_on_parts(name: str, file: str) -> Any:
     return outcome(run.settings, dataset, state)
 
 
-@pytest.mark.cases(2)
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("name", ON_PARTS)
 def test_parts_train_what_the_whole_does(name: str, found: list[Any]) -> None:
     first, second = (one[3][name] for one in found)
@@ -168,7 +175,7 @@ def close(one: Any, other: Any, tolerance: float = 2e-5) -> bool:
     return math.isclose(one, other, rel_tol=tolerance, abs_tol=tolerance)
 
 
-@pytest.mark.cases(2)
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("name", RUNS)
 def test_two_processes_train_what_one_trains_with_twice_the_batch(name: str, found: list[Any]) -> None:
     first, second = (one[0][name] for one in found)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import torch
 from _support.cli_tools import status
-from _support.processes import cases_that_run, run_processes
+from _support.processes import cases_that_run, made_once, run_processes
 from _support.ranks import Parts
 from test_several_processes import outcome
 from test_typed_links import SHORT as SHORT_LINKS
@@ -64,9 +64,13 @@ def settings_of(name: str, *, whole: bool = False, **changes: Any) -> Settings:
 
 def on_parts(name: str, file: str) -> Any:
     settings = settings_of(name)
-    words = [settings.graph.direction, *([settings.run.target] if name in LINKS else [])]
-    run = Run.of(settings.chosen, {"partitions": str(Path(file).parent / "-".join(words))})
+    run = Run.of(settings.chosen, {"partitions": str(Path(file).parent / parts_of(name))})
     return outcome(run.settings, run.dataset())
+
+
+def parts_of(name: str) -> str:
+    settings = settings_of(name)
+    return "-".join([settings.graph.direction, *([settings.run.target] if name in LINKS else [])])
 
 
 def on_whole(name: str, file: str, **changes: Any) -> Any:
@@ -78,20 +82,22 @@ def on_whole(name: str, file: str, **changes: Any) -> Any:
 def folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Data, parts of them, and what two processes give of the runs whose tests take part."""
     names = cases_that_run(request, test_two_processes_train_what_one_trains_with_twice_the_batch)
-    folder = tmp_path_factory.mktemp("processes")
-    papers().save(folder / "data")
-    papers_with_links(reverse=True, split="own").save(folder / "links")
-    cuts = [("data", direction, []) for direction in ("in", "both")]
-    cuts += [("links", f"{direction}-{target}", ["--links", "--target", target]) for direction, target in CUTS]
-    for data, name, words in cuts:
-        cut = ["partition", str(folder / data), "--for", "processes", "--parts", "2", "--method", "hash", *words]
-        assert status([*cut, "--direction", name.partition("-")[0], "--output", str(folder / name)]) == 0
-    ended = run_processes(PROCESSES, 2, folder, Path(__file__).parent, json.dumps(names))
-    assert not any(one.status for one in ended), "\n".join(one.errors for one in ended)
-    return folder
+
+    def make(folder: Path) -> None:
+        papers().save(folder / "data")
+        papers_with_links(reverse=True, split="own").save(folder / "links")
+        cuts = [("data", direction, []) for direction in ("in", "both")]
+        cuts += [("links", f"{direction}-{target}", ["--links", "--target", target]) for direction, target in CUTS]
+        for data, name, words in [cut for cut in cuts if cut[1] in {parts_of(name) for name in names}]:
+            cut = ["partition", str(folder / data), "--for", "processes", "--parts", "2", "--method", "hash", *words]
+            assert status([*cut, "--direction", name.partition("-")[0], "--output", str(folder / name)]) == 0
+        ended = run_processes(PROCESSES, 2, folder, Path(__file__).parent, json.dumps(names))
+        assert not any(one.status for one in ended), "\n".join(one.errors for one in ended)
+
+    return made_once(tmp_path_factory, "typed-processes", make)
 
 
-@pytest.mark.cases(2)
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("name", [*RUNS, *LINKS])
 def test_two_processes_train_what_one_trains_with_twice_the_batch(name: str, folder: Path) -> None:
     first, second = (json.loads((folder / f"group-{rank}.json").read_text())[name] for rank in range(2))

@@ -109,7 +109,7 @@ def test_it_trains_on_partitions(model: str, tmp_path: Path, cli: Cli) -> None:
     parts, run, again = (tmp_path / name for name in ("parts", "run", "again"))
     partition = ["partition", tmp_path / "data", "--target", "paper", "--parts", 4, "--output", parts]
     assert "4 parts of 75 nodes (author 23, venue 2, paper 50)" in cli(*partition)
-    settings = BUFFERED.replace(model=model, partitions=str(parts), epochs=8)
+    settings = BUFFERED.replace(model=model, partitions=str(parts), epochs=5)
     folder = read_folder(tmp_path / "data")
     wanted = Trainer(folder, settings).run()
     assert wanted.test_score > 0.6  # of partitions half of the edges are seen
