@@ -196,9 +196,10 @@ def test_normalized_weights_add_up_to_the_row(draw):
         assert_unbiased(LadiesSampler(graph, [3], weight="w", normalize=True), range(40), draws=250)
 
 
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
 @pytest.mark.parametrize("power", [-97, 97])
-def test_the_smallest_and_largest_weights(power):
-    values = torch.tensor([1.0, 2.0, 3.0, -1.0], dtype=torch.float64)
+def test_the_smallest_and_largest_weights(power, dtype):
+    values = torch.tensor([1.0, 2.0, 3.0, -1.0], dtype=dtype)
     near = Graph.from_edges([0, 1, 2, 3], [4] * 4, edata={"w": values})
     far = Graph.from_edges([0, 1, 2, 3], [4] * 4, edata={"w": values * 2.0**power})
     for kind in (LadiesSampler, FastGCNSampler):

@@ -24,7 +24,7 @@ def _contains(ascending, value):
 
 @njit(inline="always")
 def _weight(column, p):
-    return 1.0 if column.shape[0] == 0 else float(column[p])
+    return 1.0 if column.shape[0] == 0 else np.float64(column[p])
 
 
 @njit(nogil=True, cache=True)
@@ -100,7 +100,7 @@ def draw_edges_weighted(indptr, indices, rows, norms, column, left_out, size, ke
         if j < points.shape[0] and points[j] < end:
             running, last = start, -1
             for p in range(indptr[rows[i]], indptr[rows[i] + 1]):
-                a = float(column[p])
+                a = np.float64(column[p])  # numba keeps float32 as it is in float(), whose squares overflow
                 if a * a > 0 and not _contains(left_out, p):
                     running += a * a
                     last = p
