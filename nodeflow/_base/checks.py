@@ -113,8 +113,7 @@ def as_array(value: Any, name: str, what: str = "integers") -> NDArray[Any]:
             raise TypeError(f"{name} must be {what}, got a tensor on the meta device, which has no numbers")
         if value.layout != torch.strided or value.dtype == torch.bfloat16:  # these numpy does not know
             raise TypeError(f"{name} must be dense {what}, got {describe(value)} and layout {value.layout}")
-        array: NDArray[Any] = value.detach().cpu().numpy()
-        return array
+        return value.detach().cpu().numpy()
     if isinstance(value, np.ndarray):
         return plain_array(value, name)
     if isinstance(value, (set, frozenset)):

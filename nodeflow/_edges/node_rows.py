@@ -105,8 +105,7 @@ class NodeRows(Frozen):
         # of ranges that begin at one row all but the last are without rows
         part = np.searchsorted(self.begins, rows, side="right") - 1
         count = np.diff(self.first_kind)[part]
-        kinds: Ints = self.kinds[self.first_kind[part] + (rows - self.begins[part]) % count]
-        return kinds
+        return self.kinds[self.first_kind[part] + (rows - self.begins[part]) % count]
 
     def restricted(self, nodes: Ints) -> NodeRows:
         """Return the layout of some nodes, ascending, which are numbered from 0."""

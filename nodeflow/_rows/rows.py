@@ -59,8 +59,7 @@ class Rows(Protocol):
 
 def layout_of(column: Tensor | Rows) -> torch.layout:
     """Return the layout of a column, ``torch.strided`` or ``torch.sparse_csr``; ``Rows`` without one are dense."""
-    layout: torch.layout = getattr(column, "layout", torch.strided)
-    return layout
+    return getattr(column, "layout", torch.strided)
 
 
 def is_sparse(column: Tensor | Rows) -> bool:

@@ -42,8 +42,7 @@ class PartIds(WholeIds):
         return self._places(nodes)
 
     def edge_ids_of(self, edges: Ints) -> Ints:
-        ids: Ints = self._edge_ids[edges].astype(np.int64, copy=False)
-        return ids
+        return self._edge_ids[edges].astype(np.int64, copy=False)
 
 
 class HeldPart(Held):
@@ -142,8 +141,7 @@ class HeldPart(Held):
         return self.parts.places(eid[self.parts.owners(eid, "edge") == self.part.part], "edge")
 
     def edges_of_whole(self, values: Tensor | Array) -> Array:
-        entries: Array = np.asarray(values)[self.part.edge_ids]
-        return entries
+        return np.asarray(values)[self.part.edge_ids]
 
     def check(self, direction: str) -> None:
         """Raise ValueError unless the edges of a node in a direction lie together."""

@@ -294,14 +294,12 @@ def _by_row(loop: Callable[..., None], indptr: Ints, size: int, *inputs: Any) ->
 
 
 def _ints(tensor: Tensor) -> Ints:
-    array: Ints = tensor.contiguous().numpy()
-    return array
+    return tensor.contiguous().numpy()
 
 
 def _flat(tensor: Tensor) -> Array:
     flat = tensor.detach().contiguous().resolve_neg().view(-1)
-    array: Array = (flat.view(torch.uint16) if flat.dtype == torch.bfloat16 else flat).numpy()
-    return array
+    return (flat.view(torch.uint16) if flat.dtype == torch.bfloat16 else flat).numpy()
 
 
 def _tensor(out: Array, dtype: torch.dtype) -> Tensor:

@@ -256,8 +256,7 @@ class LaborSampler(RowSampler):
             return inverse
         drawn = np.diff(indptr)
         total = np.bincount(np.repeat(np.arange(len(degree)), drawn), inverse, len(degree))
-        scaled: NDArray[np.float64] = inverse * np.repeat(degree / np.where(drawn > 0, total, 1), drawn)
-        return scaled
+        return inverse * np.repeat(degree / np.where(drawn > 0, total, 1), drawn)
 
     def _numbers(self, step: Step) -> tuple[NDArray[np.uint64], np.uint32]:
         """The keys that the loops make r_t from, and the share of nodes that use the second one, times 2**32.

@@ -190,8 +190,7 @@ def whole_weights(weights: Floats) -> Ints:
     """
     total = math.fsum(weights)  # exact, so that it is the same on every processor
     shares = np.floor(weights / total * 2.0**61).astype(np.int64)
-    at_least_one: Ints = np.maximum(shares, weights > 0)
-    return at_least_one
+    return np.maximum(shares, weights > 0)
 
 
 def degree_weights(degrees: Ints, power: float) -> NDArray[np.int64]:
@@ -212,8 +211,7 @@ def degree_weights(degrees: Ints, power: float) -> NDArray[np.int64]:
         scale = exact.divide(decimal.Decimal(2**61), total)
         least = (distinct > 0).tolist()
         weights[:] = [max(int(exact.multiply(p, scale)), int(b)) for p, b in zip(powers, least, strict=True)]
-    spread: NDArray[np.int64] = weights[index]
-    return spread
+    return weights[index]
 
 
 def _by_degree(graph: Graph, side: str, power: float) -> Ints:

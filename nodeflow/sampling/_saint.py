@@ -73,8 +73,7 @@ def edge_kind(edges: Edges, back: Edges, budget: int) -> Kind:
         pairs = np.minimum(src, dst) * len(part.nodes) + np.maximum(src, dst)
         _, index, times = np.unique(pairs, return_inverse=True, return_counts=True)
         u, v = part.nodes[src], part.nodes[dst]
-        rate: Floats = times[index] * (1 / degree[u] + 1 / degree[v]) / len(joined)
-        return rate
+        return times[index] * (1 / degree[u] + 1 / degree[v]) / len(joined)
 
     rates = kernels.subgraph.touch_rates(edges.indptr, edges.indices, degree) / len(joined)
     return Kind(draw, True, np.minimum(rates, 1.0), joint_rate)  # rates of the draws that have the node as an end

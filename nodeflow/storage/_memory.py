@@ -38,8 +38,7 @@ def fitting(rows: Tensor | Rows, order: Tensor, memory: int | str, name: str = "
 def sparse_bytes(rows: Tensor) -> Ints:
     """Return how many bytes each of some sparse rows takes, int64 ``[k]``."""
     entry = rows.col_indices().itemsize + rows.dtype.itemsize
-    sizes: Ints = np.diff(rows.crow_indices().cpu().numpy()) * entry + 8
-    return sizes
+    return np.diff(rows.crow_indices().cpu().numpy()) * entry + 8
 
 
 def mean_bytes(rows: Tensor | Rows) -> int:

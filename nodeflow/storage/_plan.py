@@ -36,8 +36,7 @@ class Step(NamedTuple):
     @property
     def new(self) -> Ints:
         """The ids whose rows are to be read."""
-        ids: Ints = self.ids[self.hit < 0]
-        return ids
+        return self.ids[self.hit < 0]
 
 
 class Plan:

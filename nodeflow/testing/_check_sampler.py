@@ -180,8 +180,7 @@ def parametrize_with_checks(
 
     names = [check.name for check in chosen(SAMPLER_CHECKS, checks, {})]
     tests = [pytest.param(test_of(s, name), id=f"{own}-{name}") for own, s in named.items() for name in names]
-    decorator: Callable[[Any], Any] = pytest.mark.parametrize("check", tests)
-    return decorator
+    return pytest.mark.parametrize("check", tests)
 
 
 def _name_of(sampler: Any) -> str:

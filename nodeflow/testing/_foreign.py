@@ -195,8 +195,7 @@ class ForeignSampler(Sampler):
     def _degrees(self, dst: Ints, context: Ints | None, times: Array) -> Ints:
         """The number of edges among which every destination draws."""
         if self._stamps is None or context is None:
-            degrees: Ints = self.graph.in_degrees(torch.from_numpy(dst)).numpy()
-            return degrees
+            return self.graph.in_degrees(torch.from_numpy(dst)).numpy()
         edges = self.candidates(torch.from_numpy(dst))
         rows = edges.rows.numpy()
         return np.bincount(rows[self._seen(self._stamps[edges.eid.numpy()], times[context][rows])], minlength=len(dst))

@@ -193,8 +193,7 @@ def _first_other(one: Tensor, other: Tensor) -> list[int]:
     if one.shape != other.shape:
         return [0]
     same = (one == other) | ((one != one) & (other != other))  # a missing value is NaN in both
-    rows: list[int] = (~same.reshape(len(one), -1).all(1)).nonzero().flatten()[:1].tolist()
-    return rows
+    return (~same.reshape(len(one), -1).all(1)).nonzero().flatten()[:1].tolist()
 
 
 def _largest(types: Tensor) -> int:
