@@ -6,7 +6,6 @@ import contextlib
 import operator
 import sys
 from collections.abc import Iterable, Iterator, Sequence, Sized
-from types import UnionType
 from typing import Any, Final, TypeVar
 
 import numpy as np
@@ -280,8 +279,8 @@ def as_device(value: object, name: str = "device") -> torch.device:
     return device
 
 
-def check_type(value: object, name: str, kind: type | UnionType, words: str) -> None:
-    """Raise TypeError unless ``value`` is of a ``kind``, which ``words`` name."""
+def check_type(value: object, name: str, kind: Any, words: str) -> None:
+    """Raise TypeError unless ``value`` is of a ``kind``, which ``isinstance`` takes and ``words`` name."""
     if not isinstance(value, kind):
         raise TypeError(f"{name} must be {words}, got {describe(value)}")
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from nodeflow._base.checks import LARGEST, Ints, describe, first_true
+from nodeflow._base.checks import LARGEST, Ints, check_type, first_true
 from nodeflow._base.dates import exact_seconds
 from nodeflow._base.files import is_file
 from nodeflow._base.types import Array, FileLike
@@ -85,8 +85,7 @@ def listed_files(edges: EdgeFile | Iterable[EdgeFile]) -> list[tuple[Path, ...]]
     Raises TypeError or ValueError for what is no list of such files, FileNotFoundError for the first that is missing.
     """
     listed: Any = [edges] if isinstance(edges, (str, PathLike, tuple)) else edges
-    if not isinstance(listed, Iterable):
-        raise TypeError(f"edges must be a file or a list of files, got {describe(edges)}")
+    check_type(listed, "edges", Iterable, "a file or a list of files")
     files = []
     for one in listed:
         pair = one if isinstance(one, tuple) else (one,)

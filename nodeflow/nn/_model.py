@@ -66,8 +66,7 @@ class FlowModel(nn.Module, metaclass=Explained):
         out_features: int | None = None,
     ) -> None:
         super().__init__()
-        if activation is not None and not callable(activation):
-            raise TypeError(f"activation must be a function, such as torch.relu, or None; got {describe(activation)}")
+        check_type(activation, "activation", Callable | None, "a function, such as torch.relu, or None")
         self.convs = nn.ModuleList(convs)
         if not len(self.convs):
             raise ValueError("convs must hold at least one convolution, got an empty list")

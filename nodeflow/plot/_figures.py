@@ -184,8 +184,7 @@ def plot_parts(report: PartsReport, path: Path | str | None = None) -> Figure:
     """
     from nodeflow.distributed import PartsReport
 
-    if not isinstance(report, PartsReport):
-        raise TypeError(f"report must be a PartsReport, as parts.report() gives it, got {describe(report)}")
+    check_type(report, "report", PartsReport, "a PartsReport, as parts.report() gives it")
     figure, left, right = _two_axes()
     parts = range(len(report.masters))
     left.bar(parts, report.masters, color="tab:blue", label="masters")

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from nodeflow import _kernels as kernels
-from nodeflow._base.checks import Ints, as_flag, as_int, check_one_of, describe
+from nodeflow._base.checks import Ints, as_flag, as_int, check_one_of, check_type
 from nodeflow._base.types import Array, Floats, PerFlow
 from nodeflow._edges.columns import check_edges
 from nodeflow._edges.edges import NOTHING, Edges
@@ -94,8 +94,7 @@ class LayerSampler(Sampler):
         self.layer_sizes = by_kind(layer_sizes, "layer_sizes", _size, "[64, 64]", "node type")
         check_one_of(draw, "draw", ("replacement", "poisson", "systematic"))
         self.draw = draw
-        if score is not None and not callable(score):
-            raise TypeError(f"score must be a function of (candidates, step) or a module, got {describe(score)}")
+        check_type(score, "score", Callable | None, "a function of (candidates, step) or a module")
         self.score = score
         super().__init__(graph, len(self.layer_sizes), **options)
 

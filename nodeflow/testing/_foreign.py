@@ -69,7 +69,7 @@ def as_sampler(
     >>> as_sampler(one_of_three, graph, 1)([0]).flows[0].weight
     tensor([3.])
     """
-    check_type(fn, "fn", Callable, "a function of (seeds, seed)")  # type: ignore[arg-type]
+    check_type(fn, "fn", Callable, "a function of (seeds, seed)")
     return ForeignSampler(graph, num_flows, fn, fanouts, replace, reuse, trees, time, strict)
 
 

@@ -332,7 +332,7 @@ def given_case(
             raise TypeError("graph= goes with a function that makes the sampler; a sampler has its graph")
         subject, make = sampler, settings_maker(sampler)
     else:
-        check_type(sampler, "sampler", Callable, "a sampler, or a function that makes one of a graph")  # type: ignore[arg-type]
+        check_type(sampler, "sampler", Callable, "a sampler, or a function that makes one of a graph")
         make = sampler
         subject = make(_example() if graph is None else graph)
         check_type(subject, "the result of sampler(graph)", SamplerBase, "a sampler")

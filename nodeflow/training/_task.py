@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
-from nodeflow._base.checks import check_type, describe
+from nodeflow._base.checks import check_type
 from nodeflow._base.sizes import as_bytes
 from nodeflow._peers.present import peers_of
 from nodeflow._rows.base import stored
@@ -57,9 +57,7 @@ class OwnParts(NamedTuple):
         check_type(self.model, "model", nn.Module | None, "a torch.nn.Module")
         made_of = {"loss": "outputs and targets", "optimizer": "the parameters", "scheduler": "the optimizer"}
         for name, arguments in made_of.items():
-            part = getattr(self, name)
-            if part is not None and not callable(part):
-                raise TypeError(f"{name} must be a function of {arguments}, got {describe(part)}")
+            check_type(getattr(self, name), name, Callable | None, f"a function of {arguments}")
         check_type(self.metrics, "metrics", list | tuple, "a list of nodeflow.metrics.Metric")
         for i, metric in enumerate(self.metrics):
             check_type(metric, f"metrics[{i}]", Metric, "a Metric; nodeflow.metrics.named(name) is one")
