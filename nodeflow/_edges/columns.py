@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import torch
 from numpy.typing import NDArray
@@ -111,6 +113,7 @@ def edge_integers(graph: HeldGraph, name: str, argument: str) -> Ints:
     return column.astype(np.int64, copy=False)
 
 
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class EdgeMask(Frozen):
     """The edges that a sampler may draw: a bool array ``[num_edges]`` by edge id. It prints as its size and a hash.
 
@@ -118,20 +121,10 @@ class EdgeMask(Frozen):
     can be made for others. ``words`` are the same on every rank.
     """
 
-    __slots__ = ("held", "mask", "source", "words")
     mask: NDArray[np.bool_]
     words: Lazy[str]
-    held: Held | None
-    source: EdgeFilter | None
-
-    def __init__(
-        self,
-        mask: NDArray[np.bool_],
-        words: Lazy[str],
-        held: Held | None = None,
-        source: EdgeFilter | None = None,
-    ) -> None:
-        self._set(mask=mask, words=words, held=held, source=source)
+    held: Held | None = None
+    source: EdgeFilter | None = None
 
     def __repr__(self) -> str:
         return f"EdgeMask({self.words.get()})"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -27,6 +28,7 @@ Lookup: TypeAlias = Lazy[tuple[Tensor, Tensor]]
 """Parent ids in ascending order, and the local id of each."""
 
 
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class LayerPart(Frozen):
     """The nodes of one type in a layer: ``layer.of(name)`` gives it.
 
@@ -39,13 +41,9 @@ class LayerPart(Frozen):
     (LayerPart(1 nodes), tensor([1]))
     """
 
-    __slots__ = ("data", "parent_nid", "rows")
     rows: Tensor
     parent_nid: Tensor
     data: Frame
-
-    def __init__(self, rows: Tensor, parent_nid: Tensor, data: Frame) -> None:
-        self._set(rows=rows, parent_nid=parent_nid, data=data)
 
     def __len__(self) -> int:
         return len(self.rows)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any, Unpack
 
 import numpy as np
@@ -76,15 +77,12 @@ def links(graph: Graph) -> Any:
     return scipy.sparse.coo_array((np.ones(len(pairs[0]), np.bool_), pairs), shape=size).tocsr()  # repeats are one
 
 
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Parts(Frozen):
     """The part of every node: ``numbers`` int64 ``[num_nodes]`` from 0 to ``count - 1``. Prints as sizes and a hash."""
 
-    __slots__ = ("count", "numbers")
-    count: int
     numbers: Ints
-
-    def __init__(self, numbers: Ints, count: int) -> None:
-        self._set(numbers=numbers, count=count)
+    count: int
 
     def __repr__(self) -> str:
         return f"Parts({self.count} parts of {len(self.numbers)} nodes, {hash_ids(self.numbers):#018x})"
