@@ -132,8 +132,9 @@ def node_flow_html(batch: NodeFlow) -> str:
     frames.append(("seeds", batch.seed_data))
     types = _sizes_table("nodes", "layer", [layer.type_sizes() for layer in batch.layers])
     relations = _sizes_table("edges", "flow", [_relation_sizes(flow) for flow in batch.flows])
-    tables = types, relations, column_table(frames, "frame")
-    return page("NodeFlow", words, funnel(batch.layer_sizes, batch.flow_sizes), *tables)
+    return page(
+        "NodeFlow", words, funnel(batch.layer_sizes, batch.flow_sizes), types, relations, column_table(frames, "frame")
+    )
 
 
 def _sizes_table(what: str, part: str, counts: list[dict[str, int]]) -> str:

@@ -85,8 +85,7 @@ class FlowConv(nn.Module, metaclass=Explained):
 
 def linear_map(in_features: int, out_features: int, *, bias: bool) -> nn.Linear:
     """Return a linear map. Raises TypeError or ValueError for widths that are no numbers of at least 1."""
-    widths = as_count(in_features, "in_features", 1), as_count(out_features, "out_features", 1)
-    return nn.Linear(*widths, bias=bias)
+    return nn.Linear(as_count(in_features, "in_features", 1), as_count(out_features, "out_features", 1), bias=bias)
 
 
 def draw_glorot(module: nn.Module) -> None:

@@ -261,8 +261,9 @@ class EdgeSlots:
         edge_ids = np.empty(begin[-1], numpy_type(id_type(begin[-1])))
         head = indptr[:-1].copy()
         for bucket, (dst_start, src_start), first in zip(buckets, starts, begin[:-1].tolist(), strict=True):
-            ends = bucket["src"], bucket["dst"], src_start, dst_start
-            kernels.buckets.place_bucket(*ends, first, head, indices, edge_ids)
+            kernels.buckets.place_bucket(
+                bucket["src"], bucket["dst"], src_start, dst_start, first, head, indices, edge_ids
+            )
         edata: list[dict[str, Tensor]] = [{} for _ in range(kinds + 1)]  # of each relation, and of all edges
         for key, of in self._columns.items():
             array, some = self._arrays[key][1], buckets if of < 0 else buckets[len(whole) * of :][: len(whole)]

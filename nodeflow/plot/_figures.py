@@ -156,8 +156,13 @@ def plot_curves(
     for name, records in runs.items():
         scored = [record for record in records if not math.isnan(record.score)]
         for axis, shown, value in ((left, records, "loss"), (right, scored, "score")):
-            points = [record.epoch for record in shown], [getattr(record, value) for record in shown]
-            axis.plot(*points, marker="o", markersize=3, label=name)
+            axis.plot(
+                [record.epoch for record in shown],
+                [getattr(record, value) for record in shown],
+                marker="o",
+                markersize=3,
+                label=name,
+            )
     left.set(xlabel="epoch", ylabel="training loss")
     right.set(xlabel="epoch", ylabel=f"validation {metric.replace('_', ' ')}")
     for axis in (left, right):

@@ -305,8 +305,9 @@ class LadiesSampler(LayerSampler):
         if edges.patch is not None:
             hit = COMPILED.contains(edges.patch.rows, rows)
             norms[hit] = kernels.layerwise.row_sums(edges.indptr, rows[hit], column, left_out, True)
-        of_rows = edges.indptr, edges.indices, rows, norms, column, left_out
-        sources, total = kernels.layerwise.draw_edges_weighted(*of_rows, size, np.uint64(key))
+        sources, total = kernels.layerwise.draw_edges_weighted(
+            edges.indptr, edges.indices, rows, norms, column, left_out, size, np.uint64(key)
+        )
         ids, times = np.unique(sources, return_counts=True)
         return ids, times, total
 

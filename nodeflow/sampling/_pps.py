@@ -184,8 +184,9 @@ class Proportional:
         """Do what ``draw`` does in compiled loops."""
         weights, number = self.weights, np.uint64(key)
         loops = kernels.weighted
-        plan = edges.indptr, self.sums, weights, rows.numbers, rows.kinds, fanouts, replace
-        indptr, begin, degree, unit, top, ways, sizes = loops.plan_weighted(*plan)
+        indptr, begin, degree, unit, top, ways, sizes = loops.plan_weighted(
+            edges.indptr, self.sums, weights, rows.numbers, rows.kinds, fanouts, replace
+        )
         positions, src = np.empty(indptr[-1], edges.position_type), np.empty(indptr[-1], np.int64)
         table, scan, keep = (ways[way, : sizes[way]] for way in (loops.TABLE, loops.SCAN, loops.KEEP))
         keys, result = (edges.indices, rows.ident, number), (indptr, positions, src)

@@ -63,8 +63,9 @@ def edge_kind(edges: Edges, back: Edges, budget: int) -> Kind:
 
     def draw(random: Random) -> Ints:
         ends = np.empty(2 * budget, np.int64)
-        arrays = (edges.indptr, edges.indices, back.indptr, back.indices, joined)
-        kernels.subgraph.edge_ends(*arrays, np.uint64(random.key), ends)
+        kernels.subgraph.edge_ends(
+            edges.indptr, edges.indices, back.indptr, back.indices, joined, np.uint64(random.key), ends
+        )
         return ends
 
     def joint_rate(part: Subgraph) -> Floats:

@@ -190,9 +190,17 @@ class Sampler(BoundSampler):
             step.dst = dst
             return self.draw_edges(dst, step)
 
-        options: dict[str, Any] = {"include_dst": self.include_dst, "reuse": self.reuse, "contexts": contexts}
         with self.graph.peers.conversation("edges drawn"):
-            return assemble(self.graph, self.reader.edges, seeds, self.num_flows, choose, **options)
+            return assemble(
+                self.graph,
+                self.reader.edges,
+                seeds,
+                self.num_flows,
+                choose,
+                include_dst=self.include_dst,
+                reuse=self.reuse,
+                contexts=contexts,
+            )
 
     _sample = draw_layers
 

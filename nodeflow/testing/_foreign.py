@@ -137,11 +137,19 @@ class ForeignSampler(Sampler):
             raise ValueError(f"fn must return one tuple per flow ({self.num_flows}), got {len(flows)}")
 
         def choose(dst: Tensor, flow: int, context: Tensor | None = None) -> Choice:
-            rows = dst.numpy(), None if context is None else context.numpy()
-            return self._choice(*rows, times[first], flow, *flows[flow])
+            return self._choice(
+                dst.numpy(), None if context is None else context.numpy(), times[first], flow, *flows[flow]
+            )
 
-        options: dict[str, Any] = {"reuse": self.reuse, "contexts": tree_of if self.trees else None}
-        return assemble(self.graph, self.reader.edges, seeds, self.num_flows, choose, **options)
+        return assemble(
+            self.graph,
+            self.reader.edges,
+            seeds,
+            self.num_flows,
+            choose,
+            reuse=self.reuse,
+            contexts=tree_of if self.trees else None,
+        )
 
     def _choice(
         self,

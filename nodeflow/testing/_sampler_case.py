@@ -176,8 +176,7 @@ class SamplerCase:
         """Return the case on a node with many in-edges (out-edges, for a sampler along them)."""
         nodes, hub = np.arange(1, degree + 1), np.zeros(degree, np.int64)
         ends = (hub, nodes) if getattr(self.sampler, "direction", "in") == "out" else (nodes, hub)
-        every = (degree + 1, torch.arange(degree + 1)), (degree, torch.arange(degree))
-        graph = self._made(np.stack(ends), *every)
+        graph = self._made(np.stack(ends), (degree + 1, torch.arange(degree + 1)), (degree, torch.arange(degree)))
         end = 0 if getattr(self.sampler, "direction", "in") == "out" else 2
         first = [graph.schema.ids(relation[end]).start for relation in graph.schema.relations]
         possible = self.other(graph, []).sampler.possible_seeds

@@ -65,8 +65,13 @@ class AnswerBatch(NamedTuple):
             query, answer = place[self.query[of_side]].to(table.device), self.answer[of_side].to(table.device)
             query_rows = nodes[queries.to(table.device)]
             scores = decoder.score_all(query_rows, relation, table, side=side)
-            options: Any = {"weight": self.weight[queries].to(table.device), "reduction": "sum"}
-            loss = loss + one_vs_all_loss(scores, (query, answer), label_smoothing=label_smoothing, **options)
+            loss = loss + one_vs_all_loss(
+                scores,
+                (query, answer),
+                label_smoothing=label_smoothing,
+                weight=self.weight[queries].to(table.device),
+                reduction="sum",
+            )
             if n3:
                 kinds = None if relation is None else relation[query]
                 cubes = cubes + decoder.n3(query_rows[query], kinds, answers[of_side.to(table.device)], side=side).sum()

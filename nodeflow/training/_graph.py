@@ -81,8 +81,9 @@ class FeatureRows(RowsBase):
 
         def finite_pieces() -> Iterator[Tensor]:
             pieces, total = _pieces(self.rows, step), -(-self.shape[0] // step)
-            options: Any = {"terminal_only": True, "pieces": pieces, "delay": 2}
-            for start, piece in progress_bar("features", total, "piece", shown=True, **options):
+            for start, piece in progress_bar(
+                "features", total, "piece", shown=True, terminal_only=True, pieces=pieces, delay=2
+            ):
                 if (wrong := first_not_finite(piece)) is not None:
                     bad.append(start + wrong)
                     return

@@ -180,11 +180,12 @@ def build_model(settings: ModelSettings, num_layers: int, facts: ModelFacts) -> 
     if kind.by_schema:
         options["schema"] = schema
     make = kind.with_history if facts.history and kind.with_history else kind.make
-    shape = facts.in_features, settings.hidden, facts.out_features, num_layers
     with _explained(
         f"model {settings.name!r}", settings.options, f"norm={settings.norm!r}, residual={settings.residual}, model"
     ):
-        return make(*shape, **{**options, **settings.options})
+        return make(
+            facts.in_features, settings.hidden, facts.out_features, num_layers, **{**options, **settings.options}
+        )
 
 
 @contextmanager

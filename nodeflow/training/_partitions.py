@@ -116,8 +116,7 @@ def open_partitions(dataset: Dataset, graph: Graph, settings: Settings, edge_col
         )
     options: dict[str, Any] = {"order": storage.order, "seed": settings.run.seed, "epoch": 0}
     features = dict.fromkeys(key.partition("/")[2] for key in _features(parts).values())
-    columns: dict[str, Any] = {"ndata": (*features, "label"), "edata": edge_columns}
-    return PartitionBuffer(storage.partitions, storage.slots, **options, **columns)
+    return PartitionBuffer(storage.partitions, storage.slots, **options, ndata=(*features, "label"), edata=edge_columns)
 
 
 def _problems(

@@ -21,8 +21,15 @@ class Progress:
         that are done, ``shown`` whether this process shows it.
         """
         begun = sum(counts[: epoch - 1]) + done
-        options: Any = {"shown": shown, "terminal_only": True, "initial": begun, "smoothing": 0}
-        bar = progress_bar(f"epoch {epoch}/{len(counts)}", sum(counts), "batch", **options)
+        bar = progress_bar(
+            f"epoch {epoch}/{len(counts)}",
+            sum(counts),
+            "batch",
+            shown=shown,
+            terminal_only=True,
+            initial=begun,
+            smoothing=0,
+        )
         if not bar.disable:  # the time left counts validation too, which lies between the bars of two epochs
             start = self._start = self._start or (bar.start_t, bar.initial)
             bar.start_t, bar.initial = start

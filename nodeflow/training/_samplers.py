@@ -194,8 +194,9 @@ class Cluster(Method):
 
     def sampler(self, seed: int) -> SamplerBase:
         # cut the graph once: samplers with other seeds reuse the parts
-        options = {**self.settings.options, "parts": self._parts}
-        sampler = sampling.ClusterSampler(self.graph, len(self.settings.fanouts), seed=seed, **options)
+        sampler = sampling.ClusterSampler(
+            self.graph, len(self.settings.fanouts), seed=seed, **self.settings.options, parts=self._parts
+        )
         self._parts = sampler.parts.numbers
         return sampler
 

@@ -147,8 +147,9 @@ class Task(ABC):
         self.features, ordered = features_of(self.graph), known.ordered(self.graph.schema)
         self.edge_type, num_relations = "", 0
         if kind.typed:
-            types = settings.graph.edge_type, known.categories, self.graph.num_edges > self._own_edges
-            self.edge_type, num_relations = relations_of(self.graph, *types)
+            self.edge_type, num_relations = relations_of(
+                self.graph, settings.graph.edge_type, known.categories, self.graph.num_edges > self._own_edges
+            )
         self.inputs = inputs_of(dataset, settings.model, self.features)
         if settings.storage.kind == "cached":
             self._cache()
@@ -252,8 +253,15 @@ class Task(ABC):
         foreseen = max(as_bytes(storage.memory, "memory") // (8 * max(inputs, 1)), 16)
         heat = None if foreseen >= window else self.method.heat(self.trained_nodes())
         epochs = self.settings.run.epochs
-        options: dict[str, Any] = {"heat": heat, "pack": storage.pack or None, "space": storage.space}
-        return Lookahead(self.loader, storage.memory, window=min(window, foreseen), epochs=epochs, **options)
+        return Lookahead(
+            self.loader,
+            storage.memory,
+            window=min(window, foreseen),
+            epochs=epochs,
+            heat=heat,
+            pack=storage.pack or None,
+            space=storage.space,
+        )
 
     # ---- training
 

@@ -356,8 +356,12 @@ class Trainer:
                 for batch in self.batches:
                     if self.peers.size > 1:
                         # seeded anew for each process and step, so that no generator states of others need to be saved
-                        place = self.settings.run.seed, self.epoch, self.batches_done, self.peers.rank
-                        torch.manual_seed(derive_key("processes", *place) & 2**63 - 1)
+                        torch.manual_seed(
+                            derive_key(
+                                "processes", self.settings.run.seed, self.epoch, self.batches_done, self.peers.rank
+                            )
+                            & 2**63 - 1
+                        )
                     value = self.step(batch)
                     self.trace.add(epoch, self.batches_done, batch, value)
                     ages = self.task.method.after_step(batch)
@@ -366,8 +370,14 @@ class Trainer:
                         self.update()
                     # one exchange for counts and signals; saving is collective, so the clock of rank 0 decides
                     due = self.checkpoints is not None and self.peers.is_first and self.checkpoints.is_due
-                    counts = *counts_of(batch, self.task.size(batch)), int(ages.sum()), len(ages)
-                    *summed, stop, save = self.peers.totals("counts of a step", *counts, int(self._stop), int(due))
+                    *summed, stop, save = self.peers.totals(
+                        "counts of a step",
+                        *counts_of(batch, self.task.size(batch)),
+                        int(ages.sum()),
+                        len(ages),
+                        int(self._stop),
+                        int(due),
+                    )
                     now = time.perf_counter()
                     totals = zip(("nodes", "seeds", "edges", "ages", "rows"), summed, strict=True)
                     for name, amount in (*totals, ("loss", value * summed[0]), ("seconds", now - start)):

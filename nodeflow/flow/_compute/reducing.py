@@ -61,8 +61,16 @@ def built_in(part: Part, function: MessageFunction, compute: Callable[..., Tenso
     left, right = sides[function.lhs_kind], sides[function.rhs_kind or "u"]
     names = f"column {function.lhs!r} of {left.where}", f"column {function.rhs!r} of {right.where}"
     with explained(function, "message function", part):
-        operands = left[function.lhs], function.rhs_kind, None if function.rhs is None else right[function.rhs]
-        return compute(part.structure, function.op, function.lhs_kind, *operands, *reduce, names=names)
+        return compute(
+            part.structure,
+            function.op,
+            function.lhs_kind,
+            left[function.lhs],
+            function.rhs_kind,
+            None if function.rhs is None else right[function.rhs],
+            *reduce,
+            names=names,
+        )
 
 
 def reduce_messages(messages: Messages, reducer: ReduceFunction | ColumnsOfNodes) -> dict[str, Tensor]:
