@@ -298,8 +298,9 @@ def check_array(folder: Path, array: ArrayFile) -> None:
         except (ValueError, IsADirectoryError) as error:
             raise ValueError(f"{path} is damaged, was cut off or is no .npy file: {error}") from None
         if dtype != numpy_type(plain.torch_type) or shape != plain.shape:
-            expected = f"{plain.dtype} {list(plain.shape)}"
-            raise ValueError(f"{path} holds {dtype} {list(shape)}, but the manifest says {expected}")
+            raise ValueError(
+                f"{path} holds {dtype} {list(shape)}, but the manifest says {plain.dtype} {list(plain.shape)}"
+            )
 
 
 def map_array(folder: Path, array: ArrayFile, mode: Literal["r", "r+"] = "r") -> Array:

@@ -93,8 +93,9 @@ def edge_numbers(graph: HeldGraph, name: str, argument: str, *, signed: bool = T
             least, most, sums = 1e-30, 1e30, "weighted sums of float32 rows"
         wrong = (np.abs(column) > most) | ((np.abs(column) < least) & (column != 0))
         rule = f"must hold 0 or sizes from {least} to {most}, so that {sums} neither overflow nor vanish"
-        hint = "; multiply the column by a constant"
-        check_edges(graph, column, wrong, f"{argument}: the edge column {name!r} {rule}", hint)
+        check_edges(
+            graph, column, wrong, f"{argument}: the edge column {name!r} {rule}", "; multiply the column by a constant"
+        )
     return column
 
 

@@ -228,9 +228,9 @@ class History(KeptRows):
         self._pulls += torch.is_grad_enabled() and seeds != self._sum_of_seeds
         self._sum_of_seeds = seeds
         if self._pulls == _MANY and not self.stored and int(self.step) <= 1:
-            words = "call history.commit(batch) after every step, or fill the history with an Updater"
             warnings.warn(
-                f"{_MANY} batches have read rows that were never written, and none was committed: {words}",
+                f"{_MANY} batches have read rows that were never written, and none was committed: call "
+                "history.commit(batch) after every step, or fill the history with an Updater",
                 RuntimeWarning,
                 stacklevel=3,
             )

@@ -202,9 +202,9 @@ def _encoding(column: Any, fitted: Array, where: str, most: int, text: Any) -> d
         if len(distinct) <= most:
             return {**way, "values": sorted({str(value) for value in distinct})}
         if text is None or not isinstance(distinct[0], str):
-            words = f"{where} has {len(distinct)} different values, more than categories={most}"
             raise ValueError(
-                f"{words}; name it in drop=, raise categories=, or give text=, which makes numbers of strings"
+                f"{where} has {len(distinct)} different values, more than categories={most}; name it in drop=, "
+                "raise categories=, or give text=, which makes numbers of strings"
             )
         return {**way, "kind": "text"}
     numbers = _as_numbers(seen, where, kind)

@@ -99,8 +99,10 @@ def _numbers(values: Any, rows: Array, where: str) -> Floats:
     if plain.dtype.kind == "f" and plain.dtype.itemsize < 8:
         digits = np.finfo(plain.dtype).nmant + 1
         if (at := first_true(np.abs(seconds) >= 2**digits)) is not None:
-            got = f"row {rows[at]} has {plain[at]} as {plain.dtype}, which has rounded numbers from 2**{digits} on"
-            raise ValueError(f"{words}, but {got}; read it as float64 or int64")
+            raise ValueError(
+                f"{words}, but row {rows[at]} has {plain[at]} as {plain.dtype}, which has rounded numbers from "
+                f"2**{digits} on; read it as float64 or int64"
+            )
     day, month = seconds % 100, seconds // 100 % 100
     is_date = (seconds >= 19000101) & (seconds <= 21001231) & (day % 1 == 0)
     if len(seconds) and (is_date & (day >= 1) & (day <= 31) & (month >= 1) & (month <= 12)).all():

@@ -187,8 +187,10 @@ class DistributedGraph(Graph):
 
     def __repr__(self) -> str:
         whole = super().__repr__().removeprefix("Graph(").removesuffix(")")
-        part = f"{len(self._own.part.masters)} nodes and {self._own.num_edges} edges here"
-        return f"DistributedGraph({whole}; rank {self.peers.rank} of {self.peers.size}, {part})"
+        return (
+            f"DistributedGraph({whole}; rank {self.peers.rank} of {self.peers.size}, {len(self._own.part.masters)} "
+            f"nodes and {self._own.num_edges} edges here)"
+        )
 
     def __deepcopy__(self, memo: dict[int, Any]) -> NoReturn:
         raise TypeError("a DistributedGraph is not copied; open the folder again")

@@ -168,8 +168,11 @@ def layer_html(layer: Layer) -> str:
 def flow_html(flow: Flow) -> str:
     """Return the numbers of nodes and edges, also by relation, and the columns; weights stay unmade."""
     mean = flow.num_edges / max(flow.num_dst, 1)
-    words = (
-        f"layer {flow.layers[0]} → layer {flow.layers[1]}: {flow.num_src:,} sources, {flow.num_dst:,} destinations, "
-        f"{flow.num_edges:,} edges ({mean:.3g} per destination){in_words(_relation_sizes(flow))}"
+    return page(
+        "Flow",
+        (
+            f"layer {flow.layers[0]} → layer {flow.layers[1]}: {flow.num_src:,} sources, {flow.num_dst:,} "
+            f"destinations, {flow.num_edges:,} edges ({mean:.3g} per destination){in_words(_relation_sizes(flow))}"
+        ),
+        column_table([("", flow.data)]),
     )
-    return page("Flow", words, column_table([("", flow.data)]))

@@ -383,5 +383,7 @@ class NodeFlowLoader(Epochs):
 
     def __repr__(self) -> str:
         share = "" if self.world_size == 1 else f" for process {self.rank} of {self.world_size}"
-        size = f"{len(self.seeds)} seeds in {len(self)} batches of {self.batch_size}{share}"
-        return f"NodeFlowLoader({size}, {self.sampler.text()})"
+        return (
+            f"NodeFlowLoader({len(self.seeds)} seeds in {len(self)} batches of {self.batch_size}{share}, "
+            f"{self.sampler.text()})"
+        )

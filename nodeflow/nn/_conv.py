@@ -79,8 +79,12 @@ class FlowConv(nn.Module, metaclass=Explained):
         if advice not in self.advised:
             self.advised.add(advice)
             name = type(self).__name__
-            text = f"{name} ignores flow.weight, but the sampled edges of a node have different weights, so its result"
-            warnings.warn(f"{text} is biased: {advice}", IgnoredWeightWarning, stacklevel=4)
+            warnings.warn(
+                f"{name} ignores flow.weight, but the sampled edges of a node have different weights, so its result "
+                f"is biased: {advice}",
+                IgnoredWeightWarning,
+                stacklevel=4,
+            )
 
 
 def linear_map(in_features: int, out_features: int, *, bias: bool) -> nn.Linear:
@@ -120,6 +124,11 @@ def edges_by_relation(flow: Flow, relations: Sequence[Relation]) -> list[Tensor]
 def edge_rows(flow: Flow, own: Tensor | None, column: str) -> Tensor:
     """Return the rows that a convolution reads per edge, ``[num_edges, ...]``: ``own``, else a column of the flow."""
     rows = flow.data[column] if own is None else own
-    hint = " (of a column of the graph take the rows flow.parent_eid)"
-    check_num_rows(rows.shape, f"{column!r}", flow.num_edges, "edge of the flow", hint)
+    check_num_rows(
+        rows.shape,
+        f"{column!r}",
+        flow.num_edges,
+        "edge of the flow",
+        " (of a column of the graph take the rows flow.parent_eid)",
+    )
     return rows

@@ -110,8 +110,13 @@ class FlowModel(nn.Module, metaclass=Explained):
         """
         check_batch(self, batch, h)
         check_features(h)
-        hint = ": of rows x of all nodes take x[batch.layers[0].parent_nid]"
-        check_num_rows(h.shape, "h", batch.layer_sizes[0], "node of the input layer", hint)
+        check_num_rows(
+            h.shape,
+            "h",
+            batch.layer_sizes[0],
+            "node of the input layer",
+            ": of rows x of all nodes take x[batch.layers[0].parent_nid]",
+        )
         kept: list[Tensor] = []  # with jumping: rows of earlier layers, of the nodes in the present layer
         dropped = False  # whether the previous convolution has applied activation and dropout itself
         for i, flow in enumerate(batch.flows):

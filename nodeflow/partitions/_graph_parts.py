@@ -317,9 +317,13 @@ class PartsReport(NamedTuple):
         widths = [max(map(len, column)) for column in cells]
         lines = [map(str.rjust, row, widths) for row in zip(*cells, strict=True)]
         train = "" if self.train_balance is None else f", training nodes {self.train_balance:.2f}"
-        largest = f"nodes {self.node_balance:.2f}, edges {self.edge_balance:.2f}{train}"
-        shares = f"replication factor {self.replication_factor:.2f}, {self.cut:.1%} of the edges cut"
-        return "\n".join([*map("  ".join, lines), shares, f"largest over mean: {largest}"])
+        return "\n".join(
+            [
+                *map("  ".join, lines),
+                f"replication factor {self.replication_factor:.2f}, {self.cut:.1%} of the edges cut",
+                f"largest over mean: nodes {self.node_balance:.2f}, edges {self.edge_balance:.2f}{train}",
+            ]
+        )
 
 
 def _balance(sizes: tuple[int, ...]) -> float:

@@ -199,8 +199,9 @@ def plot_parts(report: PartsReport, path: Path | str | None = None) -> Figure:
         axis.set(xlabel="part", ylabel=word)
         whole_ticks(axis)
     small_legend(left)
-    cut = f"replication factor {report.replication_factor:.2f}, {report.cut:.1%} of the edges cut"
-    figure.suptitle(cut, fontsize=10)
+    figure.suptitle(
+        f"replication factor {report.replication_factor:.2f}, {report.cut:.1%} of the edges cut", fontsize=10
+    )
     return _written(figure, path)
 
 

@@ -225,8 +225,10 @@ class FullPass:
         out = self.out
         assert out is not None
         if out.shape[1:] != part.shape[1:] or out.dtype != part.dtype:
-            wanted = f"{part.dtype} [{len(out)}, {', '.join(map(str, part.shape[1:]))}]"
-            raise ValueError(f"out must be {wanted}, as the outputs are, got {out.dtype} {list(out.shape)}")
+            raise ValueError(
+                f"out must be {part.dtype} [{len(out)}, {', '.join(map(str, part.shape[1:]))}], as the outputs are, "
+                f"got {out.dtype} {list(out.shape)}"
+            )
         return out
 
     def _entering(self, i: int, h: Tensor, start: int, stop: int) -> tuple[Flow, Tensor]:

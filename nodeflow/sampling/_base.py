@@ -394,8 +394,9 @@ class SamplerBase(ABC):
         own = self.__dict__.keys() - self._from_graph
         self.read_graph()
         self._from_graph = frozenset(self.__dict__.keys() - own)
-        what = f"settings of {type(self).__name__}"
-        self.graph.peers.agree(what, lambda: {name: repr(value) for name, value in self.settings.items()})
+        self.graph.peers.agree(
+            f"settings of {type(self).__name__}", lambda: {name: repr(value) for name, value in self.settings.items()}
+        )
 
     def __getstate__(self) -> dict[str, Any]:
         # the graph travels as itself, by the names of its files where it can

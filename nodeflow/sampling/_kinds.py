@@ -102,8 +102,12 @@ def by_kind(
     value: Any, name: str, check: Callable[[object, str, bool], Number], example: str, kind: str
 ) -> tuple[Number | dict[Any, Number], ...]:
     """Check a number per flow, each by ``of_kinds``."""
-    words = f"one number per flow, as in {example}, or a dict of them by {kind}"
-    return tuple(of_kinds(each, f"{name}[{i}]", check, kind) for i, each in enumerate(as_list(value, name, words)))
+    return tuple(
+        of_kinds(each, f"{name}[{i}]", check, kind)
+        for i, each in enumerate(
+            as_list(value, name, f"one number per flow, as in {example}, or a dict of them by {kind}")
+        )
+    )
 
 
 def of_kinds(

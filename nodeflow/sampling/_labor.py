@@ -129,8 +129,10 @@ class LaborSampler(RowSampler):
         self.layer_dependency = as_flag(layer_dependency, "layer_dependency")
         period = None if batch_dependency is None else as_int(batch_dependency, "batch_dependency")
         if period is not None and not 1 <= period <= _LONGEST:
-            rule = "a number of batches from 1 to 2**31, or None for all of an epoch"
-            raise ValueError(f"batch_dependency must be {rule}, got {period}")
+            raise ValueError(
+                "batch_dependency must be a number of batches from 1 to 2**31, or None for all of an epoch, got "
+                f"{period}"
+            )
         self.batch_dependency = period
         if options.get("reuse") and self.iterations != 0:
             raise ValueError(

@@ -135,8 +135,11 @@ class SamplerCase:
             code = _call(self.sampler)
         elif check == "hubs":  # of graphs of its own
             code, more = "make", ", graph=graph"
-        last = f"check_sampler(sampler, {self.seeds}{times}, checks=[{check!r}]{more})"
-        return [graph_code(self.graph), f"sampler = {code}", last]
+        return [
+            graph_code(self.graph),
+            f"sampler = {code}",
+            f"check_sampler(sampler, {self.seeds}{times}, checks=[{check!r}]{more})",
+        ]
 
     def probe(self, copies: int = COPIES, *, parallel_edges: bool = True) -> SamplerCase:
         """Return the case on copies of a small graph, with columns like those of this one.

@@ -253,8 +253,9 @@ def future(case: SamplerCase) -> None:
             for i, flow in enumerate(case.call([seed], epoch=epoch).flows):
                 eid, times = flow.parent_eid, _times(case.graph, name, flow)
                 late = times >= case.times[seed] if strict else times > case.times[seed]
-                words = f"seed {seed} at time {case.times[seed]} sees the future: in flow {i} edge"
-                _at_first(late, words, eid, " is later")
+                _at_first(
+                    late, f"seed {seed} at time {case.times[seed]} sees the future: in flow {i} edge", eid, " is later"
+                )
 
 
 def _times(graph: Graph, name: str, flow: Flow) -> Tensor:

@@ -54,8 +54,7 @@ def write_tensors(path: Path, tensors: Mapping[str, Tensor], facts: Any) -> None
     whole = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
     text = json.dumps(facts)
     # one entry, because safetensors writes several in random order, and equal runs should give equal files
-    entry = f'{{"checksum": "{_checksum(text, whole)}", "facts": {text}}}'
-    replace_file(path, to_safetensors(whole, {_KEY: entry}))
+    replace_file(path, to_safetensors(whole, {_KEY: f'{{"checksum": "{_checksum(text, whole)}", "facts": {text}}}'}))
 
 
 def _checked(entry: str, tensors: Mapping[str, Tensor]) -> Any:

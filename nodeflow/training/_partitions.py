@@ -170,8 +170,10 @@ def _problems(
     count = parts.num_parts
     sizes = GroupedEdges(graph, parts.owner, EdgeGroups.of("buckets", count)).count().reshape(count, count).T
     for i, j in np.argwhere(sizes != parts.bucket_sizes).tolist():
-        edges = f"{parts.bucket_sizes[i, j]:,} edges from partition {i} to partition {j}"
-        yield f"it has {edges}, and the data set {sizes[i, j]:,}, where {direction}"
+        yield (
+            f"it has {parts.bucket_sizes[i, j]:,} edges from partition {i} to partition {j}, and the data set "
+            f"{sizes[i, j]:,}, where {direction}"
+        )
     for name in edge_columns if kind_of(settings.model.name).typed else ():
         largest = [_largest(map_tensor(parts.folder, parts.edge_array(name))), _largest(graph.edata[name])]
         if largest[0] != largest[1]:

@@ -44,8 +44,10 @@ class EpochRecord:
 
     def __str__(self) -> str:
         score = "" if math.isnan(self.score) else f"validation {self.score:.4f}, "
-        rates = f"{self.seeds_per_second:,.0f} seeds/s, {self.edges_per_second:,.0f} edges/s"
-        return f"epoch {self.epoch}: loss {self.loss:.4f}, {score}{self.seconds:.2f} s, {rates}"
+        return (
+            f"epoch {self.epoch}: loss {self.loss:.4f}, {score}{self.seconds:.2f} s, {self.seeds_per_second:,.0f} "
+            f"seeds/s, {self.edges_per_second:,.0f} edges/s"
+        )
 
 
 def counts_of(batch: Any, size: int) -> tuple[int, int, int]:

@@ -74,8 +74,7 @@ def _scores(places: list[Path]) -> tuple[str, dict[str, Summary]]:
     values: Mapping[str, list[float]] = {
         name: [result["scores"]["test"][name] for result in results] for name in results[0]["scores"].get("test", {})
     }
-    title = f"{results[0]['dataset']}, {results[0]['settings'].get('model', 'none')}"
-    return title, {
+    return f"{results[0]['dataset']}, {results[0]['settings'].get('model', 'none')}", {
         name: Summary(statistics.fmean(each), statistics.stdev(each), len(each))
         for name, each in values.items()
         if None not in each

@@ -153,8 +153,10 @@ def _run(trainer: Trainer, run: Run, folder: Path, say: Say) -> None:
         say("no picture of the curves: it needs matplotlib (pip install matplotlib; --no-plot hides this line)")
     last = f" {'age':>7}" if trainer.task.method.has_history else ""
     last += f"  {'run':{len(folder.name)}}"
-    score = f"{'val ' + metric:>{_width(metric)}}"
-    say(f"\n{'epoch':>5} {'loss':>8} {score} {'seconds':>8} {'seeds/s':>9} {'edges/s':>10}{last}")
+    say(
+        f"\n{'epoch':>5} {'loss':>8} {'val ' + metric:>{_width(metric)}} {'seconds':>8} {'seeds/s':>9} "
+        f"{'edges/s':>10}{last}"
+    )
     start = time.perf_counter()
     with _event_writer(folder, trainer.epoch + 1) as write_event, _stop_on_term(trainer):
 

@@ -132,8 +132,10 @@ class Trainer:
         self._progress = Progress()
 
     def __repr__(self) -> str:
-        names = f"{type(self.network.model).__name__} for {self.task.metric.name}"
-        return f"Trainer({names}, {self.epoch} of {self.settings.run.epochs} epochs done, {self.batches!r})"
+        return (
+            f"Trainer({type(self.network.model).__name__} for {self.task.metric.name}, {self.epoch} of "
+            f"{self.settings.run.epochs} epochs done, {self.batches!r})"
+        )
 
     # ---- the whole run
 
