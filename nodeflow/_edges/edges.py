@@ -221,14 +221,8 @@ class Edges(Frozen):
 
     def _changed(self, **changes: Any) -> Edges:
         names = ("node_rows", "whole_rows", "whole", "patch", "form", "arrays")
-        return Edges._trusted(
-            self.indptr,
-            self.indices,
-            self.edge_ids,
-            position_of=self._position_of,
-            **{name: getattr(self, name) for name in names},
-            **changes,
-        )
+        options = {"position_of": self._position_of, **{name: getattr(self, name) for name in names}, **changes}
+        return Edges._trusted(self.indptr, self.indices, self.edge_ids, **options)
 
     def _reordered(self, indptr: Ints, order: Ints, own: NodeRows, whole: NodeRows) -> Edges:
         ids = order.astype(self.position_type) if self.edge_ids is None else self.edge_ids[order]

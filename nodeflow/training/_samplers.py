@@ -194,9 +194,8 @@ class Cluster(Method):
 
     def sampler(self, seed: int) -> SamplerBase:
         # cut the graph once: samplers with other seeds reuse the parts
-        sampler = sampling.ClusterSampler(
-            self.graph, len(self.settings.fanouts), seed=seed, **self.settings.options, parts=self._parts
-        )
+        options = {**self.settings.options, "parts": self._parts}
+        sampler = sampling.ClusterSampler(self.graph, len(self.settings.fanouts), seed=seed, **options)
         self._parts = sampler.parts.numbers
         return sampler
 
