@@ -317,8 +317,13 @@ class SamplerBase(ABC):
         """
         if isinstance(seeds, Mapping):
             return self._of_parts(seeds), None
-        hint = "; one of a single type goes into a dict, as in {'paper': mask}"
-        flat = unmasked(seeds, "seeds", self.num_seeds, self.seed_kind, hint)
+        flat = unmasked(
+            seeds,
+            "seeds",
+            self.num_seeds,
+            self.seed_kind,
+            "; one of a single type goes into a dict, as in {'paper': mask}",
+        )
         if flat is not seeds:
             return flat, None
         words = [isinstance(part, str) for part in seeds[:3]] if isinstance(seeds, (tuple, list)) else []

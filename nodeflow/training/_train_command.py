@@ -177,8 +177,9 @@ def _run(trainer: Trainer, run: Run, folder: Path, say: Say) -> None:
         say(scores_line(part, scores))
     if result.is_best_last and settings.run.epochs > 1:
         say(f"the best epoch is the last one, {result.best_epoch}: more epochs may give a better model")
-    title = f"{trainer.task.dataset.name}, {settings.model.name}: {tested}"
-    written = save(result, folder, curves=title if picture else None)
+    written = save(
+        result, folder, curves=f"{trainer.task.dataset.name}, {settings.model.name}: {tested}" if picture else None
+    )
     seconds = time.perf_counter() - start
     say(f"best epoch {result.best_epoch}, {tested}; {seconds:.1f} s; wrote {', '.join(map(str, written))}")
 
