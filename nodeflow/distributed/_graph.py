@@ -242,8 +242,9 @@ def open_whole(folder: FileLike, *, verify: bool | None) -> Graph:
     order = torch.from_numpy(parts.places(np.arange(parts.num_edges), "edge"))
     edata = {name: take_rows(column, order) for name, column in part.edata.items()}
     plain = Graph(np.cumsum(indptr), part.src, edge_ids=part.edge_ids, ndata=part.ndata, edata=edata)
-    frames = part.frames
-    return with_schema(plain, parts.schema, lambda kind, i, num_rows: GraphFrame(num_rows, frames[columns_of(kind, i)]))
+    return with_schema(
+        plain, parts.schema, lambda kind, i, num_rows: GraphFrame(num_rows, part.frames[columns_of(kind, i)])
+    )
 
 
 def open_part(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Self, TypeAlias, TypedDict, Unpack
+from typing import Any, Self, TypeAlias, TypedDict, Unpack
 
 import torch
 from torch import Tensor
@@ -19,13 +19,9 @@ from nodeflow.flow._flow import Flow
 from nodeflow.flow._layer import Layer, Move, once
 from nodeflow.flow._pickle import pack, unpack
 from nodeflow.flow._pictures import node_flow_html, plot
+from nodeflow.flow._types import Computation
 from nodeflow.flow._views import FlowView, FrameView, LayerView
-from nodeflow.graph import Frame
-
-if TYPE_CHECKING:
-    from nodeflow.flow._types import Computation
-    from nodeflow.graph import Graph
-
+from nodeflow.graph import Frame, Graph
 
 SeedLayout: TypeAlias = "Callable[[NodeFlow], list[Any]]"
 """Gives the seeds of a batch, which are links, in groups that share negatives; ``LinkSampler`` has one."""

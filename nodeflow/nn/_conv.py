@@ -117,8 +117,7 @@ def check_schema(flow: Flow, relations: Sequence[Relation], node_types: Iterable
 
 def edges_by_relation(flow: Flow, relations: Sequence[Relation]) -> list[Tensor]:
     """Return the edges of each relation of a layer, in the layer's order, which the graph's need not be."""
-    schema = flow.dst_layer.schema
-    return [flow.by_relation.edges(schema.number(relation)) for relation in relations]
+    return [flow.by_relation.edges(flow.dst_layer.schema.number(relation)) for relation in relations]
 
 
 def edge_rows(flow: Flow, own: Tensor | None, column: str) -> Tensor:

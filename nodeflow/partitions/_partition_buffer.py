@@ -206,8 +206,7 @@ class PartitionBuffer:
 
     def __repr__(self) -> str:
         order = self._order if isinstance(self._order, (str, Order)) else "by a function"
-        count = self.partitions.num_parts
-        held = f"{self.slots} of {count} parts in memory, at most {bytes_text(self.held_bytes)}"
+        held = f"{self.slots} of {self.partitions.num_parts} parts in memory, at most {bytes_text(self.held_bytes)}"
         writable = f", writable: {', '.join(self._writable)}" if self._writable else ""
         return f"PartitionBuffer({held}, order {order}, epoch {self.epoch}{writable})"
 

@@ -179,8 +179,7 @@ class Sampler(BoundSampler):
 
     def draw_layers(self, seeds: Ints, draw: Draw, inputs: Any, contexts: Ints | None = None) -> NodeFlow:
         """Return the NodeFlow of checked seeds, layer by layer; ``contexts`` ``[num_seeds]`` see ``assemble``."""
-        form = self.reader.edges.form
-        root = None if draw.contexts is None else form.placed(draw.contexts)
+        root = None if draw.contexts is None else self.reader.edges.form.placed(draw.contexts)
         of_batch, of_epoch = Random(derive_key(draw.key, -1)), Random(draw.epoch_key)
 
         def choose(dst: Tensor, flow: int, context: Tensor | None = None) -> Choice:

@@ -76,9 +76,12 @@ class PartBatches(Epochs):
         return self._counts[epoch]
 
     def settings(self) -> dict[str, Any]:
-        buffer = self.buffer
-        parts = buffer.partitions.num_parts
-        return {"batch_size": self.batch_size, "num_partitions": parts, "slots": buffer.slots, "seed": buffer.seed}
+        return {
+            "batch_size": self.batch_size,
+            "num_partitions": self.buffer.partitions.num_parts,
+            "slots": self.buffer.slots,
+            "seed": self.buffer.seed,
+        }
 
     @property
     def digest(self) -> int:

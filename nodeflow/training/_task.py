@@ -252,12 +252,11 @@ class Task(ABC):
         # the plan takes 8 bytes for each row: no more in all than the rows in memory, but 16 batches at least
         foreseen = max(as_bytes(storage.memory, "memory") // (8 * max(inputs, 1)), 16)
         heat = None if foreseen >= window else self.method.heat(self.trained_nodes())
-        epochs = self.settings.run.epochs
         return Lookahead(
             self.loader,
             storage.memory,
             window=min(window, foreseen),
-            epochs=epochs,
+            epochs=self.settings.run.epochs,
             heat=heat,
             pack=storage.pack or None,
             space=storage.space,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cache
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
@@ -12,10 +11,8 @@ from torch import Tensor
 from nodeflow import ops
 from nodeflow.flow._compute.part import Part
 from nodeflow.flow._compute.udf import Columns, NodeBatch, columns_of, explained, name_of
+from nodeflow.flow._types import ColumnsOfEdges, ColumnsOfNodes
 from nodeflow.fn import MessageFunction, ReduceFunction
-
-if TYPE_CHECKING:
-    from nodeflow.flow._types import ColumnsOfEdges, ColumnsOfNodes
 
 
 class Messages(Columns):
