@@ -162,12 +162,12 @@ def scratch_array(folder: Path, dtype: torch.dtype, shape: tuple[int, ...]) -> T
 def making(folder: Path) -> Iterator[None]:
     """Make a folder with its parents; those that were missing are removed again, if empty, where the block fails."""
     missing = [each for each in (folder, *folder.parents) if not each.exists()]
-    folder.mkdir(parents=True, exist_ok=True)
     try:
+        folder.mkdir(parents=True, exist_ok=True)
         yield
     except BaseException:
-        with suppress(OSError):  # one that is not empty, and the parents of it
-            for each in missing:
+        for each in missing:
+            with suppress(OSError):  # one that is not empty, or was not made
                 each.rmdir()
         raise
 

@@ -7,7 +7,7 @@ import json
 import math
 import platform
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from shutil import rmtree
@@ -23,7 +23,7 @@ from nodeflow._base.calls import checked
 from nodeflow._base.checks import as_count, as_flag, as_number
 from nodeflow._base.files import is_file
 from nodeflow._base.version import __version__
-from nodeflow._disk.arrays import naming
+from nodeflow._disk.arrays import making, naming
 from nodeflow._disk.manifest import replace_file
 from nodeflow._peers.present import present
 from nodeflow._text.table import rows_of_words
@@ -159,21 +159,15 @@ def output_folder(folder: Path) -> Iterator[None]:
 
     If the block fails, folders that were made for it are removed again, unless they hold files.
     """
-    missing = [place for place in (folder, *folder.parents) if not place.exists()]
-    try:
+    with ExitStack() as made:
         try:
-            folder.mkdir(parents=True, exist_ok=True)
+            made.enter_context(making(folder))
             with TemporaryFile(dir=folder):
                 pass
         except OSError as error:
             why = "it is a file" if folder.is_file() else error.strerror or error
             raise OSError(f"cannot write into the output folder {folder}: {why}") from error
         yield
-    except BaseException:
-        for place in missing:
-            with suppress(OSError):
-                place.rmdir()
-        raise
 
 
 def begin(folder: Path, run: Run) -> bool:
