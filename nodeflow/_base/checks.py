@@ -131,6 +131,15 @@ def as_array(value: Any, name: str, what: str = "integers") -> NDArray[Any]:
         raise ValueError(f"{name} must be one-dimensional, got a list of lists of several lengths") from None
 
 
+@contextlib.contextmanager
+def blaming(what: str, *kinds: type[Exception]) -> Iterator[None]:
+    """Raise ValueError for an error of some kinds within the block: ``what`` says what is wrong, the error says why."""
+    try:
+        yield
+    except kinds as error:
+        raise ValueError(f"{what}: {error}") from error
+
+
 def lasting(value: T) -> T | list[Any]:
     """Return a value that can be read several times: the entries of an iterator as a list, else the value itself."""
     return list(value) if isinstance(value, Iterator) else value

@@ -20,7 +20,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nodeflow._base.checks import as_count
+from nodeflow._base.checks import as_count, blaming
 from nodeflow._base.dtypes import DTYPES
 from nodeflow._base.types import Array
 from nodeflow._rows.csr import csr_tensor
@@ -326,10 +326,8 @@ def narrow_column(folder: Path, array: ArrayFile, stored: Tensor | Rows) -> Tens
         return stored
     columns, row = array.narrow
     coding = Coding(array.dtype, row, torch.from_numpy(np.array(map_array(folder, columns))))
-    try:
+    with blaming(f"{folder / columns.file} is damaged", ValueError):
         coding.check(array.shape)
-    except ValueError as error:
-        raise ValueError(f"{folder / columns.file} is damaged: {error}") from None
     return NarrowRows(stored, coding)
 
 

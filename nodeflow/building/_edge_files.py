@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from nodeflow._base.checks import LARGEST, Ints, check_type, first_true
+from nodeflow._base.checks import LARGEST, Ints, blaming, check_type, first_true
 from nodeflow._base.dates import exact_seconds
 from nodeflow._base.files import is_file
 from nodeflow._base.types import Array, FileLike
@@ -138,10 +138,8 @@ def _of_matrix(path: Path, upper: int | None) -> Iterator[Piece]:
 def _of_arrays(paths: tuple[Path, ...], upper: int | None) -> Iterator[Piece]:
     headers = []
     for path in paths:
-        try:
+        with blaming(f"{path} must be a .npy file of edges", ValueError):
             dtype, shape, start = read_header(path)
-        except ValueError as error:
-            raise ValueError(f"{path} must be a .npy file of edges: {error}") from None
         wanted = (None, 2) if len(paths) == 1 else (None,)
         if len(shape) != len(wanted) or shape[1:] != wanted[1:] or dtype.kind not in "iu":
             what = "[edges, 2]" if len(paths) == 1 else "[edges]"

@@ -20,7 +20,7 @@ import tomli_w
 import torch
 
 from nodeflow._base.calls import checked
-from nodeflow._base.checks import as_count, as_flag, as_number
+from nodeflow._base.checks import as_count, as_flag, as_number, blaming
 from nodeflow._base.files import is_file
 from nodeflow._base.version import __version__
 from nodeflow._disk.arrays import making, naming
@@ -92,11 +92,9 @@ class Run:
                 f"{folder} is no folder of a run: it has no {SETTINGS}; a run that was cut off before that was "
                 "written begins again with the nodeflow train that started it"
             )
-        try:
+        with blaming(f"{path}", ValueError, TypeError):
             values = read_toml(path)
             return cls.of(values, named_again(values, model))
-        except (ValueError, TypeError) as error:
-            raise ValueError(f"{path}: {error}") from error
 
     def write(self, folder: Path) -> None:
         replace_file(folder / SETTINGS, tomli_w.dumps(self.values()).encode())
@@ -330,15 +328,13 @@ def read_log(path: Path, metric: str) -> list[EpochRecord]:
     if not {"epoch", "loss", *RATES} <= {*titles}:
         raise ValueError(f"{path} is empty or damaged: its first line must name epoch, loss and {', '.join(RATES)}")
     for line, words in lines:
-        try:
+        with blaming(f"{path}, line {line}, is damaged", ValueError):
             row = dict(zip(titles, words, strict=True))
             score = float(row.get(f"val_{metric}") or math.nan)
             seconds, seeds, edges = (float(row[name]) for name in RATES)
             records.append(EpochRecord(int(row["epoch"]), float(row["loss"]), score, seconds, seeds, edges))
             if records[-1].epoch != len(records):
                 raise ValueError(f"epoch {len(records)} is missing")
-        except ValueError as error:
-            raise ValueError(f"{path}, line {line}, is damaged: {error}") from None
     return records
 
 
@@ -365,7 +361,9 @@ def load_model(checkpoint: Path | str, *, model: str | None = None) -> Network:
     path = Path(checkpoint)
     facts, weights = read_tensors(path)
     weights.pop(NODES, None)
-    try:
+    with blaming(
+        f"{path}: the model that it holds cannot be made", TypeError, KeyError, ValueError, AttributeError, RuntimeError
+    ):
         how, values = facts["network"], facts["settings"]
         settings = Settings.from_dict(values, **named_again(values, model))
         if how["model"] is None and settings.model.name != "none":
@@ -373,8 +371,6 @@ def load_model(checkpoint: Path | str, *, model: str | None = None) -> Network:
         with OwnRandom(0, torch.device("cpu")).inside():  # the weights drawn here are replaced
             network = _network(settings, how)
         load_weights(network, weights)
-    except (TypeError, KeyError, ValueError, AttributeError, RuntimeError) as error:
-        raise ValueError(f"{path}: the model that it holds cannot be made: {error}") from error
     return network.eval()
 
 

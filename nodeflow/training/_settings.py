@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import Any, get_type_hints
 
 from nodeflow._base.calls import checked
-from nodeflow._base.checks import as_int, check_type
+from nodeflow._base.checks import as_int, blaming, check_type
 from nodeflow._base.files import is_file
 from nodeflow._base.habits import meant
 from nodeflow._base.sizes import as_bytes
@@ -352,7 +352,5 @@ def read_toml(path: Path) -> dict[str, Any]:
     """Return the contents of a TOML file; raises FileNotFoundError, or ValueError for one that is no TOML."""
     if not is_file(path):
         raise FileNotFoundError(f"no file of settings at {path}")
-    try:
+    with blaming(f"{path} is no TOML", ValueError, RecursionError):  # as TOML and Unicode raise
         return tomllib.loads(path.read_text(encoding="utf-8"))
-    except (ValueError, RecursionError) as error:  # as TOML and Unicode raise
-        raise ValueError(f"{path} is no TOML: {error}") from None

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
-from nodeflow._base.checks import check_type
+from nodeflow._base.checks import blaming, check_type
 from nodeflow._base.sizes import as_bytes
 from nodeflow._peers.present import peers_of
 from nodeflow._rows.base import stored
@@ -339,10 +339,8 @@ class Task(ABC):
         options |= {"ndata": {i: names for i, names in columns.items() if names}, "edata": self.edge_columns() or None}
         options |= {"seed": seed, "num_workers": compute.workers, "share": compute.share}
         if compute.sample_on == "device":
-            try:
+            with blaming("sample_on 'device' is not possible", TypeError):
                 sampler = sampler.in_torch(self.device)
-            except TypeError as error:
-                raise ValueError(f"sample_on 'device' is not possible: {error}") from None
             return NodeFlowLoader(sampler, seeds, batch_size, device=self.device, **options)
         if self.device.type != "cuda":
             return NodeFlowLoader(sampler, seeds, batch_size, **options)
