@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import torch
@@ -213,8 +213,7 @@ class InTorch(Form):
         return (values if isinstance(values, Tensor) else from_numpy(values)).to(self.device)
 
     def tensor(self, values: Any) -> Tensor:
-        tensor: Tensor = values
-        return tensor
+        return cast("Tensor", values)
 
     def joined(self, parts: Sequence[Any]) -> Any:
         return torch.cat(list(parts))
@@ -248,8 +247,7 @@ class InTorch(Form):
         return spread(degree.double().div_(drawn), indptr, size)  # int64 / int64 would be float32
 
     def weights(self, numbers: Any, kind: type[np.floating[Any]]) -> Tensor:
-        tensor: Tensor = numbers.to(torch.float64 if kind is np.float64 else torch.float32)
-        return tensor
+        return cast("Tensor", numbers.to(torch.float64 if kind is np.float64 else torch.float32))
 
 
 COMPILED = Compiled()

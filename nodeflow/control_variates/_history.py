@@ -6,7 +6,7 @@ import math
 import warnings
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TypedDict
+from typing import TypedDict, cast
 
 import numpy as np
 import torch
@@ -324,8 +324,7 @@ class History(KeptRows):
     def _column(self, name: str, layer: int) -> Tensor:
         if layer not in self.widths:
             raise ValueError(f"layer {layer} is no layer of this history, which has {sorted(self.widths)}")
-        column: Tensor = getattr(self, f"{name}_{layer}")
-        return column
+        return cast("Tensor", getattr(self, f"{name}_{layer}"))
 
     def _age(self, layer: int, ids: Ints | None) -> Tensor:
         written = self._column("written", layer) if ids is None else self._rows("ages", "written", layer, ids)

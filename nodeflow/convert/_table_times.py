@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -84,8 +84,7 @@ def to_dates(values: Any, where: str) -> Array:
         stamps = pandas.to_datetime(values, utc=True)
     except (TypeError, ValueError, OverflowError) as error:
         raise ValueError(f"{words}; {str(error).splitlines()[0]}") from None
-    dates: Array = stamps.dt.tz_localize(None).to_numpy()
-    return dates
+    return cast("Array", stamps.dt.tz_localize(None).to_numpy())
 
 
 def _numbers(values: Any, rows: Array, where: str) -> Floats:

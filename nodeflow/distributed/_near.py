@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from itertools import pairwise
-from typing import Any, NoReturn
+from typing import Any, NoReturn, cast
 
 import numpy as np
 import torch
@@ -96,8 +96,7 @@ class HeldNear(Held):
         first = np.searchsorted(ids, eid.astype(ids.dtype), sorter=order)
         inside = first < len(ids)
         positions = order[first[inside]]
-        found: Ints = positions[ids[positions] == eid[inside]]
-        return found
+        return cast("Ints", positions[ids[positions] == eid[inside]])
 
     def edges_of_whole(self, values: Tensor | Array) -> Array:
         return np.asarray(values)[self.whole.edge_ids]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from functools import reduce
 from itertools import pairwise
-from typing import TypedDict, TypeGuard, Unpack
+from typing import TypedDict, TypeGuard, Unpack, cast
 
 import torch
 from torch import Tensor, nn
@@ -317,8 +317,7 @@ class Jumping(nn.Module):
     def forward(self, rows: list[Tensor]) -> Tensor:
         """Return ``[n, out_features]`` for the rows of every layer, ``[n, width]`` each."""
         if self.mode == "max":
-            out: Tensor = self.linear(reduce(torch.maximum, rows))
-            return out
+            return cast("Tensor", self.linear(reduce(torch.maximum, rows)))
         return linear_sum(*zip(rows, self.linear.weight.split(self.width, 1), strict=True), bias=self.linear.bias)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, Unpack
+from typing import Any, Unpack, cast
 
 import numpy as np
 import torch
@@ -141,8 +141,7 @@ class ClusterSampler(SubgraphSampler):
         return self.parts.count
 
     def choose_nodes(self, seeds: Ints, random: Random) -> Ints:
-        nodes: Ints = self._members[kernels.csr.csr_rows(self._begin, distinct_in_order(seeds)[0])[1]]
-        return nodes
+        return cast("Ints", self._members[kernels.csr.csr_rows(self._begin, distinct_in_order(seeds)[0])[1]])
 
     def inverse(self, part: Subgraph, seeds: Ints) -> NDArray[np.float64] | None:
         """Return (p - 1) / (q - 1) for edges between parts, 1 for the others, float64 ``[E]``; None for one part."""

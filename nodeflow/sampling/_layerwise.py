@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Self, TypeAlias, Unpack
+from typing import Self, TypeAlias, Unpack, cast
 
 import numpy as np
 import torch
@@ -332,5 +332,4 @@ class LadiesSampler(LayerSampler):
         wanted = kernels.layerwise.row_sums(edges.indptr, rows, self._column, edges.left_out, False)
         sums = np.add.reduceat(np.append(weight, 0.0), indptr[:-1]) * (np.diff(indptr) > 0)
         scale = np.divide(wanted, sums, out=np.zeros(len(rows)), where=sums > 0)
-        scaled: Floats = weight * np.repeat(scale, np.diff(indptr))
-        return scaled
+        return cast("Floats", weight * np.repeat(scale, np.diff(indptr)))

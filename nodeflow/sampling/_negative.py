@@ -5,7 +5,7 @@ from __future__ import annotations
 import decimal
 import math
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -77,8 +77,7 @@ class Pairs(NamedTuple):
     def between(self, u: Ints, v: Ints) -> Ints:
         """Return the ids of all edges between ``u[i]`` and ``v[i]``, in either direction, int64; some repeatedly."""
         pairs = np.unique(np.stack([np.minimum(u, v), np.maximum(u, v)]), axis=1)  # parallel edges make one look-up
-        ids: Ints = kernels.negative.edges_between(self.indptr, self.dst, self.eid, pairs[0], pairs[1])
-        return ids
+        return cast("Ints", kernels.negative.edges_between(self.indptr, self.dst, self.eid, pairs[0], pairs[1]))
 
 
 class Negatives:
@@ -170,8 +169,9 @@ class Negatives:
         """Return which ``nodes`` ``[n / size, count]``, shared by ``size`` rows in turn, are known, ``[n, count]``."""
         indptr, answers, _ = self._known
         nodes = nodes if self._rank is None else self._rank[nodes]
-        marks: NDArray[np.bool_] = kernels.negative.known_among(rows, indptr, answers, nodes, size, self._num_nodes)
-        return marks
+        return cast(
+            "NDArray[np.bool_]", kernels.negative.known_among(rows, indptr, answers, nodes, size, self._num_nodes)
+        )
 
     def log_chance(self, rows: Ints, types: Ints, nodes: Ints, size: int) -> Floats:
         """Return the logarithms of the probabilities of ``nodes``, which are as for ``marked``, ``[n, count]``."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import torch
@@ -159,8 +159,7 @@ class Proportional:
 
         Only draws with replacement have a form in torch.
         """
-        drawn: Drawn = edges.form.of(_PROPORTIONAL)(self, edges, rows, fanouts, key, replace=replace)
-        return drawn
+        return cast("Drawn", edges.form.of(_PROPORTIONAL)(self, edges, rows, fanouts, key, replace=replace))
 
     def _placed_later(self) -> Placed:
         positive = np.concatenate([[0], np.cumsum(self.weights > 0)])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple, Unpack
+from typing import NamedTuple, Unpack, cast
 
 import numpy as np
 import torch
@@ -48,8 +48,7 @@ def node_kind(graph: Graph, reader: Reader, budget: int) -> Kind:
     def draw(random: Random) -> Ints:
         drawn = random.uniform(np.arange(budget)).numpy() * ends[-1]
         # rounding may put a number at the very end
-        nodes: Ints = np.minimum(np.searchsorted(ends, drawn, side="right"), last)
-        return nodes
+        return cast("Ints", np.minimum(np.searchsorted(ends, drawn, side="right"), last))
 
     return Kind(draw, budget > 1, norms / ends[-1])
 

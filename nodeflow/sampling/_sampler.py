@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, Final, NamedTuple, Unpack
+from typing import Any, ClassVar, Final, NamedTuple, Unpack, cast
 
 import numpy as np
 import torch
@@ -170,8 +170,7 @@ class Sampler(BoundSampler):
         """
         if getattr(step, "dst", None) is not dst:
             check_range(dst.cpu().numpy(), "dst", self.graph.num_nodes, "node")
-        nodes: Ints = self.reader.edges.form.array(dst)
-        return nodes
+        return cast("Ints", self.reader.edges.form.array(dst))
 
     def candidates(self, dst: Tensor) -> Candidates:
         """Return all edges that the destinations ``dst`` (parent ids) could draw."""

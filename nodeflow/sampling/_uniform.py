@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -74,20 +74,22 @@ class Window(NamedTuple):
 
     def plan(self, edges: Edges, rows: DrawingRows, counts: NDArray[Any], *, replace: bool) -> tuple[Ints, Ints, Ints]:
         """Return what ``kernels.uniform.plan_past`` does."""
-        plan: tuple[Ints, Ints, Ints] = kernels.uniform.plan_past(
-            edges.indptr,
-            self.stamps,
-            rows.numbers,
-            self.limits,
-            self.starts,
-            self.lowest,
-            rows.contexts,
-            counts,
-            rows.kinds,
-            replace,
-            self.strict,
+        return cast(
+            "tuple[Ints, Ints, Ints]",
+            kernels.uniform.plan_past(
+                edges.indptr,
+                self.stamps,
+                rows.numbers,
+                self.limits,
+                self.starts,
+                self.lowest,
+                rows.contexts,
+                counts,
+                rows.kinds,
+                replace,
+                self.strict,
+            ),
         )
-        return plan
 
 
 def _compiled_past(
