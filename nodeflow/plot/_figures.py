@@ -126,11 +126,16 @@ class _Epoch(Protocol):
     """One point of the curves, such as a ``nodeflow.training.EpochRecord``."""
 
     @property
-    def epoch(self) -> int: ...
+    def epoch(self) -> int:
+        """Its number, from 1."""
+
     @property
-    def loss(self) -> float: ...
+    def loss(self) -> float:
+        """The mean loss of training."""
+
     @property
-    def score(self) -> float: ...
+    def score(self) -> float:
+        """The metric on the validation nodes, NaN for none."""
 
 
 def plot_curves(
