@@ -136,6 +136,15 @@ class Answers(Epochs):
         query, answer = np.repeat(np.arange(len(chosen)), np.diff(indptr)), self._answer[at]
         side, node = torch.from_numpy(self._side[chosen]), torch.from_numpy(self._node[chosen])
         relation = None if self._relation is None else torch.from_numpy(self._relation[chosen])
-        answers = torch.from_numpy(query), torch.from_numpy(answer)
         weight = torch.from_numpy((np.diff(indptr) if self.by_answer else np.ones(len(chosen))).astype(np.float32))
-        return AnswerBatch(self.graph, side, node, relation, *answers, weight, float(total), float(num_answers))
+        return AnswerBatch(
+            self.graph,
+            side,
+            node,
+            relation,
+            torch.from_numpy(query),
+            torch.from_numpy(answer),
+            weight,
+            float(total),
+            float(num_answers),
+        )

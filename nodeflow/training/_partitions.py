@@ -117,9 +117,16 @@ def open_partitions(dataset: Dataset, graph: Graph, settings: Settings, edge_col
             f"{storage.partitions} does not hold the partitions of data set {dataset.name!r}: {problem}; write them "
             "again with nodeflow partition"
         )
-    options: dict[str, Any] = {"order": storage.order, "seed": settings.run.seed, "epoch": 0}
     features = dict.fromkeys(key.partition("/")[2] for key in _features(parts).values())
-    return PartitionBuffer(storage.partitions, storage.slots, **options, ndata=(*features, "label"), edata=edge_columns)
+    return PartitionBuffer(
+        storage.partitions,
+        storage.slots,
+        order=storage.order,
+        seed=settings.run.seed,
+        epoch=0,
+        ndata=(*features, "label"),
+        edata=edge_columns,
+    )
 
 
 def _problems(

@@ -55,9 +55,9 @@ class OwnParts(NamedTuple):
     def check(self) -> None:
         """Raise TypeError for a part of another kind."""
         check_type(self.model, "model", nn.Module | None, "a torch.nn.Module")
-        made_of = {"loss": "outputs and targets", "optimizer": "the parameters", "scheduler": "the optimizer"}
-        for name, arguments in made_of.items():
-            check_type(getattr(self, name), name, Callable | None, f"a function of {arguments}")
+        check_type(self.loss, "loss", Callable | None, "a function of outputs and targets")
+        check_type(self.optimizer, "optimizer", Callable | None, "a function of the parameters")
+        check_type(self.scheduler, "scheduler", Callable | None, "a function of the optimizer")
         check_type(self.metrics, "metrics", list | tuple, "a list of nodeflow.metrics.Metric")
         for i, metric in enumerate(self.metrics):
             check_type(metric, f"metrics[{i}]", Metric, "a Metric; nodeflow.metrics.named(name) is one")
