@@ -11,7 +11,7 @@ from nodeflow import _kernels as kernels
 from nodeflow._base.checks import Ints
 from nodeflow._edges.edges import Edges
 from nodeflow._edges.forms import Loop
-from nodeflow._tensors import past, uniform
+from nodeflow._tensors import uniform
 
 if TYPE_CHECKING:
     from nodeflow.sampling._rows import DrawingRows
@@ -108,7 +108,7 @@ def _past_in_torch(
     arrays, fanouts = edges.arrays, counts.tolist()
     of_rows: Any = rows.numbers, rows.ident, rows.kinds, rows.contexts
     numbers, ident, kinds, contexts = of_rows
-    begin, num_past = past.past(
+    begin, num_past = uniform.past(
         arrays.indptr,
         window.stamps,
         numbers,
