@@ -11,7 +11,7 @@ from nodeflow import _kernels as kernels
 from nodeflow._base.checks import Ints
 from nodeflow._base.frozen import Frozen
 from nodeflow._edges.forms import COMPILED, Form, Loop, Placed
-from nodeflow._tensors.node_rows import rows_of_nodes
+from nodeflow._tensors.ragged import rows_of_nodes
 
 NO_KINDS: Ints = np.zeros(0, np.int64)
 """Kinds of rows where there is only one."""

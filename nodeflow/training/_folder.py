@@ -37,9 +37,8 @@ from nodeflow.training._names import NODES, Names
 from nodeflow.training._network import Inputs, LinkNetwork, Network, TypedInputs
 from nodeflow.training._nodes import NodeTask
 from nodeflow.training._processes import OwnRandom
-from nodeflow.training._result import EpochRecord, Result
+from nodeflow.training._result import EpochRecord, Result, write_trace
 from nodeflow.training._settings import Settings, as_read, named_again, read_toml
-from nodeflow.training._trace import write_trace
 from nodeflow.training._trainer import Trainer
 
 SETTINGS, CHECKPOINT, LOG, RESULT, CURVES = "run.toml", "checkpoint.safetensors", "log.csv", "result.json", "curves.png"

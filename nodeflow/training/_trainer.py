@@ -31,10 +31,9 @@ from nodeflow.training._nodes import Loss, NodeTask
 from nodeflow.training._processes import OwnRandom, find_device
 from nodeflow.training._progress import Progress
 from nodeflow.training._recipes import completed, sizes_of
-from nodeflow.training._result import EpochRecord, Result, Stopped, counts_of, record_of
+from nodeflow.training._result import EpochRecord, Result, Stopped, Trace, counts_of, record_of
 from nodeflow.training._settings import Settings, as_read
 from nodeflow.training._task import OwnParts, Task, facts_of
-from nodeflow.training._trace import Trace
 
 
 class Trainer:
