@@ -137,7 +137,8 @@ def blaming(what: str, *kinds: type[Exception]) -> Iterator[None]:
     try:
         yield
     except kinds as error:
-        raise ValueError(f"{what}: {error}") from error
+        # the words of a KeyError are its key alone
+        raise ValueError(f"{what}: {repr(error) if isinstance(error, KeyError) else error}") from error
 
 
 def lasting(value: T) -> T | list[Any]:

@@ -232,8 +232,9 @@ class EdgeSlots:
         self._partitions, self._page_cache = partitions, page_cache
         self._columns = partitions.keys("edges", columns)
         keys = {"src": -1, "dst": -1, **self._columns}
-        arrays = partitions.manifest.arrays
-        self._arrays: dict[str, tuple[int, ArrayFile]] = {key: (of, arrays[key]) for key, of in keys.items()}
+        self._arrays: dict[str, tuple[int, ArrayFile]] = {
+            key: (of, partitions.manifest.arrays[key]) for key, of in keys.items()
+        }
         self._own_ptr = partitions.begin_in_relations()
         self._kept: dict[int, Bucket] = {}
 

@@ -138,13 +138,11 @@ class Run:
 
 def check_checkpoint(path: Path, facts: Mapping[str, Any], run: Run) -> None:
     """Raise ValueError where the checkpoint at ``path`` is of another run; ``run``: its settings for one process."""
-    try:
+    with blaming(f"{path} does not say of which run it is", KeyError, TypeError, ValueError, AttributeError):
         _ = "names" in facts and Names.from_json(facts["names"])
         settings = as_read(facts["settings"])
         _ = settings.replace(task=facts["task"]), dict(facts["network"]["model"] or {})  # which evaluation reads
         size = settings.sampler.batch_size * facts.get("processes", 1)
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise ValueError(f"{path} does not say of which run it is: {error!r}") from error
     check_same_run(settings.replace(batch_size=size), run.settings, 1, str(path))
     if facts.get("identity", "") != run.identity:
         raise ValueError(f"{path} is of another run than {SETTINGS} beside it: put its own file back")

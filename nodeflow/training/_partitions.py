@@ -87,11 +87,10 @@ class PartBatches(Epochs):
     def digest(self) -> int:
         """A hash of the folder's file checksums: the cut, the edges and the columns that training reads."""
         parts = self.buffer.partitions
-        arrays = parts.manifest.arrays
         nodes = [*_features(parts).values(), "ndata/label"]
         columns = [f"{key}/{p}" for key in nodes for p in range(parts.num_parts)]
         columns += sorted(parts.columns["edges"])
-        files = [arrays[name] for name in ("rows", "src", "dst", "train", *columns)]
+        files = [parts.manifest.arrays[name] for name in ("rows", "src", "dst", "train", *columns)]
         tables = [file.narrow[0] for file in files if file.narrow]
         return derive_key(hash_ids(np.array([file.checksum for file in (*files, *tables)], np.int64)))
 

@@ -18,6 +18,7 @@ from torch import Tensor, nn
 
 from nodeflow._base.calls import checked
 from nodeflow._base.checks import check_one_of, check_type
+from nodeflow._base.progress import Progress
 from nodeflow._base.types import IdsLike
 from nodeflow._peers.present import peers_of
 from nodeflow.datasets import Dataset
@@ -29,7 +30,6 @@ from nodeflow.training._data import PARTS, learned_part
 from nodeflow.training._links import LinkTask, TopLinkOptions
 from nodeflow.training._nodes import Loss, NodeTask
 from nodeflow.training._processes import OwnRandom, find_device
-from nodeflow.training._progress import Progress
 from nodeflow.training._recipes import completed, sizes_of
 from nodeflow.training._result import EpochRecord, Result, Stopped, Trace, counts_of, record_of
 from nodeflow.training._settings import Settings, as_read
