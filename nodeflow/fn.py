@@ -102,8 +102,14 @@ def _message_maker(left: str, op: str, right: str) -> _MessageMaker:
     def make(lhs: str, rhs: str, out: str) -> MessageFunction:
         return MessageFunction(op, left, lhs, right, rhs, out)
 
-    doc = f"Message ``out``: column ``lhs`` of {_ENDS[left]} {_WORDS[op]} column ``rhs`` of {_ENDS[right]}."
-    _name(make, f"{left}_{op}_{right}", doc, "lhs", "rhs", "out")
+    _name(
+        make,
+        f"{left}_{op}_{right}",
+        f"Message ``out``: column ``lhs`` of {_ENDS[left]} {_WORDS[op]} column ``rhs`` of {_ENDS[right]}.",
+        "lhs",
+        "rhs",
+        "out",
+    )
     return make
 
 

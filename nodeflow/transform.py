@@ -352,8 +352,7 @@ def _cuts_by_fraction(fractions: object, size: int) -> Ints:
         raise ValueError(f"fractions must add up to 1, got {values.tolist()}; pass numbers of items as counts=")
     # sums such as 0.8 + 0.1 + 0.1 are 1 but for rounding
     ends[-1] = 1
-    cuts: Ints = np.minimum(np.floor(ends * size + 0.5 + 1e-9 * size), size).astype(np.int64)
-    return cuts
+    return np.minimum(np.floor(ends * size + 0.5 + 1e-9 * size), size).astype(np.int64)
 
 
 def _cuts_by_count(counts: object, size: int, what: str) -> Ints:
@@ -368,8 +367,7 @@ def _cuts_by_count(counts: object, size: int, what: str) -> Ints:
     if left < 0 or (left > 0 and not rest.any()):
         wrong = f"{-left} too many" if left < 0 else f"{left} left over; give one part -1 for the rest"
         raise ValueError(f"counts must add up to the {size} {what}, got {values.tolist()}: {wrong}")
-    cuts: Ints = np.cumsum(np.where(rest, left, values.astype(np.int64)))
-    return cuts
+    return np.cumsum(np.where(rest, left, values.astype(np.int64)))
 
 
 def _chosen(frame: Frame, name: str, ids: Ints) -> dict[str, Tensor]:

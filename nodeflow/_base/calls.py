@@ -143,8 +143,9 @@ class Explained(type):
             others = len(takes) < len(parameters)  # passed on to something else, which checks them
             for name in options:
                 if name not in takes and (not others or renamed(name, takes)):
-                    words = f"got an unexpected keyword argument {name!r}; {hint_of(name, takes)}"
-                    raise TypeError(f"{cls.__name__} {words}") from None
+                    raise TypeError(
+                        f"{cls.__name__} got an unexpected keyword argument {name!r}; {hint_of(name, takes)}"
+                    ) from None
             try:
                 _signature(cls).bind(*args, **options)
             except TypeError as wrong:

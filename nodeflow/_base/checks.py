@@ -6,7 +6,6 @@ import contextlib
 import operator
 import sys
 from collections.abc import Iterable, Iterator, Sequence, Sized
-from types import UnionType
 from typing import Any, Final, TypeVar
 
 import numpy as np
@@ -113,8 +112,7 @@ def as_array(value: Any, name: str, what: str = "integers") -> NDArray[Any]:
             raise TypeError(f"{name} must be {what}, got a tensor on the meta device, which has no numbers")
         if value.layout != torch.strided or value.dtype == torch.bfloat16:  # these numpy does not know
             raise TypeError(f"{name} must be dense {what}, got {describe(value)} and layout {value.layout}")
-        array: NDArray[Any] = value.detach().cpu().numpy()
-        return array
+        return value.detach().cpu().numpy()
     if isinstance(value, np.ndarray):
         return plain_array(value, name)
     if isinstance(value, (set, frozenset)):
@@ -131,6 +129,16 @@ def as_array(value: Any, name: str, what: str = "integers") -> NDArray[Any]:
         return np.asarray(items)
     except ValueError:
         raise ValueError(f"{name} must be one-dimensional, got a list of lists of several lengths") from None
+
+
+@contextlib.contextmanager
+def blaming(what: str, *kinds: type[Exception]) -> Iterator[None]:
+    """Raise ValueError for an error of some kinds within the block: ``what`` says what is wrong, the error says why."""
+    try:
+        yield
+    except kinds as error:
+        # the words of a KeyError are its key alone
+        raise ValueError(f"{what}: {repr(error) if isinstance(error, KeyError) else error}") from error
 
 
 def lasting(value: T) -> T | list[Any]:
@@ -281,8 +289,8 @@ def as_device(value: object, name: str = "device") -> torch.device:
     return device
 
 
-def check_type(value: object, name: str, kind: type | UnionType, words: str) -> None:
-    """Raise TypeError unless ``value`` is of a ``kind``, which ``words`` name."""
+def check_type(value: object, name: str, kind: Any, words: str) -> None:
+    """Raise TypeError unless ``value`` is of a ``kind``, which ``isinstance`` takes and ``words`` name."""
     if not isinstance(value, kind):
         raise TypeError(f"{name} must be {words}, got {describe(value)}")
 

@@ -76,6 +76,8 @@ def as_moments(value: object, name: str, of: str, *shapes: tuple[int, ...]) -> A
     if array.shape not in shapes:
         raise ValueError(f"{name} must have one entry per {of}, got shape {array.shape}")
     if array.size and array.dtype.kind not in "iuf":
-        hint = "pandas.to_datetime makes dates of words"
-        raise TypeError(f"{name} must be numbers in the unit of the graph's times, or dates, got {array.dtype}; {hint}")
+        raise TypeError(
+            f"{name} must be numbers in the unit of the graph's times, or dates, got {array.dtype}; "
+            "pandas.to_datetime makes dates of words"
+        )
     return array

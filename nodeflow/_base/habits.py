@@ -271,8 +271,9 @@ class Habit:
 
     def __get__(self, owner: object, kind: type) -> NoReturn:
         # obj=None: Python would add the attribute that is spelled most nearly so
-        text = f"{kind.__name__!r} object has no attribute {self._name!r}; use {self._hint}"
-        raise AttributeError(text, name=self._name, obj=None)
+        raise AttributeError(
+            f"{kind.__name__!r} object has no attribute {self._name!r}; use {self._hint}", name=self._name, obj=None
+        )
 
 
 def taught(kind: type[T]) -> type[T]:

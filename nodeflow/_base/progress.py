@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from tqdm import tqdm
@@ -38,3 +38,31 @@ def progress_bar(
     hidden = not shown or sys.stderr is None
     disable = True if hidden else None if terminal_only else False  # tqdm's words: None looks for a terminal
     return Bar(pieces, desc=what, total=total, unit=unit, disable=disable, leave=False, **options)
+
+
+class Progress:
+    """Bars of the epochs of a run: each counts all batches of the run, and shows the time left of all epochs."""
+
+    def __init__(self) -> None:
+        self._start: tuple[float, float] | None = None  # time and batches of the whole run at the first bar
+
+    def bar(self, counts: Sequence[int], epoch: int, done: int, *, shown: bool) -> Any:
+        """Return the bar of an epoch.
+
+        ``counts`` are the numbers of batches of all epochs, ``epoch`` counts from 1, ``done`` are the batches of it
+        that are done, ``shown`` whether this process shows it.
+        """
+        begun = sum(counts[: epoch - 1]) + done
+        bar = progress_bar(
+            f"epoch {epoch}/{len(counts)}",
+            sum(counts),
+            "batch",
+            shown=shown,
+            terminal_only=True,
+            initial=begun,
+            smoothing=0,
+        )
+        if not bar.disable:  # the time left counts validation too, which lies between the bars of two epochs
+            start = self._start = self._start or (bar.start_t, bar.initial)
+            bar.start_t, bar.initial = start
+        return bar

@@ -20,7 +20,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nodeflow._base.checks import as_count
+from nodeflow._base.checks import as_count, blaming
 from nodeflow._base.dtypes import DTYPES
 from nodeflow._base.types import Array
 from nodeflow._rows.csr import csr_tensor
@@ -162,12 +162,12 @@ def scratch_array(folder: Path, dtype: torch.dtype, shape: tuple[int, ...]) -> T
 def making(folder: Path) -> Iterator[None]:
     """Make a folder with its parents; those that were missing are removed again, if empty, where the block fails."""
     missing = [each for each in (folder, *folder.parents) if not each.exists()]
-    folder.mkdir(parents=True, exist_ok=True)
     try:
+        folder.mkdir(parents=True, exist_ok=True)
         yield
     except BaseException:
-        with suppress(OSError):  # one that is not empty, and the parents of it
-            for each in missing:
+        for each in missing:
+            with suppress(OSError):  # one that is not empty, or was not made
                 each.rmdir()
         raise
 
@@ -298,8 +298,9 @@ def check_array(folder: Path, array: ArrayFile) -> None:
         except (ValueError, IsADirectoryError) as error:
             raise ValueError(f"{path} is damaged, was cut off or is no .npy file: {error}") from None
         if dtype != numpy_type(plain.torch_type) or shape != plain.shape:
-            expected = f"{plain.dtype} {list(plain.shape)}"
-            raise ValueError(f"{path} holds {dtype} {list(shape)}, but the manifest says {expected}")
+            raise ValueError(
+                f"{path} holds {dtype} {list(shape)}, but the manifest says {plain.dtype} {list(plain.shape)}"
+            )
 
 
 def map_array(folder: Path, array: ArrayFile, mode: Literal["r", "r+"] = "r") -> Array:
@@ -325,10 +326,8 @@ def narrow_column(folder: Path, array: ArrayFile, stored: Tensor | Rows) -> Tens
         return stored
     columns, row = array.narrow
     coding = Coding(array.dtype, row, torch.from_numpy(np.array(map_array(folder, columns))))
-    try:
+    with blaming(f"{folder / columns.file} is damaged", ValueError):
         coding.check(array.shape)
-    except ValueError as error:
-        raise ValueError(f"{folder / columns.file} is damaged: {error}") from None
     return NarrowRows(stored, coding)
 
 

@@ -6,15 +6,15 @@ import json
 import os
 import time
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 
-from nodeflow._base.checks import check_indptr, check_range
+from nodeflow._base.checks import blaming, check_indptr, check_range
 from nodeflow._base.types import Array
 from nodeflow._disk.arrays import ArrayFile, checksum, map_array, open_file
 
@@ -106,7 +106,7 @@ def _compare(folder: Path, checksums: Mapping[str, int]) -> None:
 def check_ends(folder: Path, array: ArrayFile, size: int) -> None:
     """Raise ValueError unless the numbers of a file go from 0 to ``size`` without a fall."""
     ends = _integers(folder, array)
-    with _blamed(folder / array.file):
+    with blaming(f"{folder / array.file} is damaged", ValueError, IndexError):
         check_indptr(np.concatenate([ends[:1], ends[1:][-1:]]), size)
         for start in range(0, len(ends), _PIECE):
             piece = ends[start : start + _PIECE + 1]
@@ -117,7 +117,7 @@ def check_ends(folder: Path, array: ArrayFile, size: int) -> None:
 def check_ids(folder: Path, array: ArrayFile, upper: int, what: str = "node", *, lower: int = 0) -> None:
     """Raise ValueError unless all numbers of a file are in ``[lower, upper)``."""
     ids = _integers(folder, array)
-    with _blamed(folder / array.file):
+    with blaming(f"{folder / array.file} is damaged", ValueError, IndexError):
         for start in range(0, len(ids), _PIECE):
             piece = ids[start : start + _PIECE]
             if piece.min() < lower or piece.max() >= upper:
@@ -138,14 +138,6 @@ def _integers(folder: Path, array: ArrayFile) -> Array:
     if len(array.shape) != 1 or array.dtype not in ("int32", "int64"):
         raise ValueError(f"{folder / array.file} must hold ids, int32 or int64, got {array.dtype} {list(array.shape)}")
     return map_array(folder, array)
-
-
-@contextmanager
-def _blamed(file: Path) -> Iterator[None]:
-    try:
-        yield
-    except (ValueError, IndexError) as error:
-        raise ValueError(f"{file} is damaged: {error}") from None
 
 
 def _state(file: Path) -> State:

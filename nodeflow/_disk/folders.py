@@ -74,8 +74,12 @@ def _replace(draft: Path, path: Path) -> None:
         try:
             path.replace(_replaced(path))
         except PermissionError as error:
-            why = "a file in it is open or mapped, so that this system does not replace it; close what uses it"
-            raise PermissionError(error.errno, f"{error.strerror}: {why}", str(path)) from error
+            raise PermissionError(
+                error.errno,
+                f"{error.strerror}: a file in it is open or mapped, so that this system does not replace it; close "
+                "what uses it",
+                str(path),
+            ) from error
     elif path.exists():
         path.unlink() if path.is_symlink() else path.rmdir()
     draft.replace(path)

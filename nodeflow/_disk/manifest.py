@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from nodeflow._base.checks import as_flag
+from nodeflow._base.checks import as_flag, blaming
 from nodeflow._disk.arrays import ArrayFile, check_array, naming, open_file, replacing
 from nodeflow._disk.checked import check_contents
 
@@ -88,7 +88,7 @@ class Manifest:
             raise FileNotFoundError(f"{folder} has no {kind} in it: {why}") from None
         except (IsADirectoryError, ValueError) as error:
             raise ValueError(f"{path} is damaged or foreign: {error}") from None
-        try:
+        with blaming(f"{path} is damaged or foreign", ValueError, TypeError, KeyError, AttributeError, RecursionError):
             words = json.loads(text, object_pairs_hook=_once)
             # folders of before have none
             if "checksum" in words and words.pop("checksum") != _checksum(words):
@@ -99,8 +99,6 @@ class Manifest:
             arrays = {name: ArrayFile.of(facts) for name, facts in words["arrays"].items()}
             written = version if narrow and words["version"] == f"{version}{_NARROW}" else words["version"]
             manifest = cls(words["kind"], written, arrays, dict(words["facts"]))
-        except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
-            raise ValueError(f"{path} is damaged or foreign: {error!r}") from None
         if manifest.kind != kind:
             raise ValueError(f"{folder} holds {manifest.kind!r}, not {kind!r}")
         if manifest.version != version:

@@ -53,8 +53,9 @@ class ArrayWriter:
                     while len(piece):
                         piece = piece[opened.write(piece) :]
         except OSError as error:
-            why = f"{os.strerror(error.errno or 0)}, writing {len(data):,} bytes"
-            raise OSError(error.errno, why, str(self.file)) from None
+            raise OSError(
+                error.errno, f"{os.strerror(error.errno or 0)}, writing {len(data):,} bytes", str(self.file)
+            ) from None
 
     def convert(self, dtype: torch.dtype) -> None:
         """Change the type of the numbers, those written before too, to one of the same width."""

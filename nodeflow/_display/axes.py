@@ -117,5 +117,13 @@ def legend_below(axis: Axes) -> None:
     """Put a legend below the axes, with one entry per word; none where nothing has a word."""
     kinds = dict(zip(*reversed(axis.get_legend_handles_labels()), strict=True))
     if kinds:
-        place: dict[str, Any] = {"loc": "upper center", "bbox_to_anchor": (0.5, 0), "ncols": min(len(kinds), 3)}
-        axis.legend(kinds.values(), kinds, **place, fontsize=7, frameon=False, markerscale=0.4)
+        axis.legend(
+            kinds.values(),
+            kinds,
+            loc="upper center",
+            bbox_to_anchor=(0.5, 0),
+            ncols=min(len(kinds), 3),
+            fontsize=7,
+            frameon=False,
+            markerscale=0.4,
+        )

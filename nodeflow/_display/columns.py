@@ -91,8 +91,7 @@ def _numbers_of(values: Any, argument: str, size: int) -> list[float]:
     if numbers.layout != torch.strided or numbers.ndim != 1 or numbers.is_complex():
         raise ValueError(f"{argument} must have one number per row, got {describe(numbers)}")
     check_num_rows(numbers.shape, argument, size, "node or edge")
-    values_of_rows: list[float] = numbers.tolist()
-    return values_of_rows
+    return numbers.tolist()
 
 
 def names_of(ids: list[str], labels: list[float] | None) -> list[str]:

@@ -53,8 +53,11 @@ def table(head: Sequence[str], rows: Iterable[Sequence[object]], *, numbers: Seq
         body += (
             f'{_ROW}<td colspan="{len(head)}" style="{_CELL.format(side="left")}">… more rows are not shown</td></tr>'
         )
-    style = "border-collapse:collapse;border:0;margin:4px 0 0 0;font-size:90%"
-    return f'<table style="{style}"><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table>'
+    return (
+        '<table style="'
+        "border-collapse:collapse;border:0;margin:4px 0 0 0;font-size:90%"
+        f'"><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table>'
+    )
 
 
 def page(title: str, words: str = "", *parts: str) -> str:
@@ -102,8 +105,9 @@ def _flow(x: float, middle: float, height: list[float], edges: Sequence[int], la
     left, right = x + _BAR / 2, x + _STEP - _BAR / 2
     corners = [(left, -1, layer), (right, -1, after), (right, 1, after), (left, 1, layer)]
     points = " ".join(f"{at:g},{middle + side * height[i] / 2:.1f}" for at, side, i in corners)
-    band = f'<polygon points="{points}" opacity=".15"/>'
-    return band + _words(x + _STEP / 2, _TOP - 8, f"{edges[layer]:,} edges", 10, ' opacity=".75"')
+    return f'<polygon points="{points}" opacity=".15"/>' + _words(
+        x + _STEP / 2, _TOP - 8, f"{edges[layer]:,} edges", 10, ' opacity=".75"'
+    )
 
 
 def _words(x: float, y: float, words: str, size: int, more: str = "") -> str:

@@ -166,8 +166,15 @@ def draw_summary(axis: Axes, sizes: Sequence[int], flows: Sequence[FlowSummary])
     for i, size in enumerate(sizes):
         axis.text(i, size, f"{size:,}", ha="center", va="bottom", fontsize=9)
     for i, flow in enumerate(flows):
-        words = f"{flow.edges:,} edges\nin-degree {flow.mean_degree:.3g}\n(largest {flow.largest_degree:,})"
-        axis.text(i + 0.5, 1.17 * most, words, ha="center", va="center", fontsize=7.5, linespacing=1.3)
+        axis.text(
+            i + 0.5,
+            1.17 * most,
+            f"{flow.edges:,} edges\nin-degree {flow.mean_degree:.3g}\n(largest {flow.largest_degree:,})",
+            ha="center",
+            va="center",
+            fontsize=7.5,
+            linespacing=1.3,
+        )
     _layer_ticks(axis, range(len(sizes)))
     axis.set(xlim=(-0.4, last + 0.4), ylim=(0, 1.32 * most), ylabel="nodes")
     axis.spines["left"].set_visible(True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import torch
 from numpy.typing import NDArray
@@ -91,8 +93,9 @@ def edge_numbers(graph: HeldGraph, name: str, argument: str, *, signed: bool = T
             least, most, sums = 1e-30, 1e30, "weighted sums of float32 rows"
         wrong = (np.abs(column) > most) | ((np.abs(column) < least) & (column != 0))
         rule = f"must hold 0 or sizes from {least} to {most}, so that {sums} neither overflow nor vanish"
-        hint = "; multiply the column by a constant"
-        check_edges(graph, column, wrong, f"{argument}: the edge column {name!r} {rule}", hint)
+        check_edges(
+            graph, column, wrong, f"{argument}: the edge column {name!r} {rule}", "; multiply the column by a constant"
+        )
     return column
 
 
@@ -111,6 +114,7 @@ def edge_integers(graph: HeldGraph, name: str, argument: str) -> Ints:
     return column.astype(np.int64, copy=False)
 
 
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class EdgeMask(Frozen):
     """The edges that a sampler may draw: a bool array ``[num_edges]`` by edge id. It prints as its size and a hash.
 
@@ -118,20 +122,10 @@ class EdgeMask(Frozen):
     can be made for others. ``words`` are the same on every rank.
     """
 
-    __slots__ = ("held", "mask", "source", "words")
     mask: NDArray[np.bool_]
     words: Lazy[str]
-    held: Held | None
-    source: EdgeFilter | None
-
-    def __init__(
-        self,
-        mask: NDArray[np.bool_],
-        words: Lazy[str],
-        held: Held | None = None,
-        source: EdgeFilter | None = None,
-    ) -> None:
-        self._set(mask=mask, words=words, held=held, source=source)
+    held: Held | None = None
+    source: EdgeFilter | None = None
 
     def __repr__(self) -> str:
         return f"EdgeMask({self.words.get()})"

@@ -172,8 +172,15 @@ class Edges(Frozen):
         row = own.of_edges(nodes, self.by_position(kinds()))
         if (row[1:] >= row[:-1]).all():
             indptr = np.concatenate([[0], np.cumsum(np.bincount(row, minlength=own.num_rows))])
-            options = {"node_rows": own, "whole_rows": whole, "position_of": self._position_of, "whole": self.whole}
-            return Edges._trusted(indptr, self.indices, self.edge_ids, **options)
+            return Edges._trusted(
+                indptr,
+                self.indices,
+                self.edge_ids,
+                node_rows=own,
+                whole_rows=whole,
+                position_of=self._position_of,
+                whole=self.whole,
+            )
         indptr, order = kernels.csr.sort_by_destination(row, own.num_rows)
         return self._reordered(indptr, order, own, whole)
 
@@ -219,8 +226,7 @@ class Edges(Frozen):
 
     def _reordered(self, indptr: Ints, order: Ints, own: NodeRows, whole: NodeRows) -> Edges:
         ids = order.astype(self.position_type) if self.edge_ids is None else self.edge_ids[order]
-        rows = {"node_rows": own, "whole_rows": whole}
-        return Edges._trusted(indptr, self.indices[order], ids, whole=self.whole, **rows)
+        return Edges._trusted(indptr, self.indices[order], ids, whole=self.whole, node_rows=own, whole_rows=whole)
 
 
 class Patch(Frozen):

@@ -9,9 +9,8 @@ An *array of the form* is a numpy array in the compiled form, and a tensor on th
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import torch
@@ -34,76 +33,77 @@ class Loop(NamedTuple):
     in_torch: Callable[..., Any]
 
 
-class Form(ABC, Frozen):
-    """What differs between the forms, for all samplers."""
+class Form(Frozen):
+    """What differs between the forms, for all samplers: here compiled loops on numpy arrays."""
 
     __slots__ = ()
+    name: str = "compiled"
+    """The name of the form, and where it is: "compiled", or "torch on cuda:0"."""
+    device: torch.device = torch.device("cpu")
+    """Where batches are made."""
 
-    @property
-    @abstractmethod
-    def name(self) -> str:
-        """The name of the form, and where it is: "compiled", or "torch on cuda:0"."""
+    def __reduce__(self) -> str | tuple[Any, ...]:
+        return "COMPILED"  # there is one
 
-    @property
-    @abstractmethod
-    def device(self) -> torch.device:
-        """Where batches are made."""
-
-    @abstractmethod
     def of(self, loop: Loop) -> Callable[..., Any]:
         """Return the function of this form."""
+        return loop.compiled
 
-    @abstractmethod
     def array(self, values: Array | Tensor) -> Any:
         """Return an array of the form with these values, which shares their memory where it can."""
+        return values.numpy() if isinstance(values, Tensor) else values
 
-    @abstractmethod
     def tensor(self, values: Any) -> Tensor:
         """Return an array of the form as a tensor, in the same memory."""
+        return torch.from_numpy(values)
 
     def placed(self, values: Array | Tensor) -> Tensor:
         """Return values as a tensor where batches are made, which shares their memory where it can."""
         return self.tensor(self.array(values))
 
-    @abstractmethod
     def joined(self, parts: Sequence[Any]) -> Any:
         """Return arrays one after another."""
+        return np.concatenate(parts)
 
-    @abstractmethod
     def take(self, values: Any, index: Any) -> Any:
         """Return the entries of an array at ``index``."""
+        return values[index]
 
-    @abstractmethod
     def indices(self, mask: Any) -> Any:
         """Return where a mask is True, ascending."""
+        return np.flatnonzero(mask)
 
-    @abstractmethod
     def spread(self, values: Any, indptr: Any, size: int) -> Any:
         """Return the value of each row once for each of its entries, ``[size]``."""
+        return np.repeat(values, np.diff(indptr))
 
-    @abstractmethod
     def search(self, ascending: Any, values: Any) -> Any:
         """Return how many of ``ascending`` are below each value."""
+        return np.searchsorted(ascending, values)
 
-    @abstractmethod
     def wide(self, ids: Any) -> Any:
         """Return ids as int64, shared where they are."""
+        return ids.astype(np.int64, copy=False)
 
-    @abstractmethod
     def numbering(self, num_ids: int) -> Any:
         """Return a ``Numbering`` of ids below ``num_ids``."""
+        return Numbering(num_ids)
 
-    @abstractmethod
     def distinct(self, ids: Any) -> tuple[Any, Any]:
         """Return the distinct ids, ascending, and the index of each id among them; ``ids`` may be overwritten."""
+        with Numbering(int(ids.max(initial=0)) + 1) as drawn:
+            local = drawn.extend(ids)
+            distinct, rank = np.unique(drawn.nodes, return_inverse=True)
+        return distinct, rank[local]
 
-    @abstractmethod
     def add_to_rows(self, indptr: Any, entries: Any, values: Any) -> None:
         """Add ``values[i]`` to all entries of row i, in place."""
+        kernels.csr.add_to_rows(indptr, entries, values)
 
-    @abstractmethod
     def inverse_rate(self, degree: Any, indptr: Any, size: int) -> Any:
         """Return degree / number of drawn edges of the row, for each of ``size`` drawn edges, float64."""
+        drawn = np.diff(indptr)
+        return np.repeat(degree / np.maximum(drawn, 1), drawn)
 
     def contains(self, ascending: Any, values: Any) -> Any:
         """Return for each of ``values`` whether it is among ``ascending``."""
@@ -111,90 +111,21 @@ class Form(ABC, Frozen):
             return values != values
         return self.take(ascending, self.search(ascending, values).clip(max=len(ascending) - 1)) == values
 
-    @abstractmethod
     def weights(self, numbers: Any, kind: type[np.floating[Any]]) -> Tensor:
         """Return numbers as a tensor of the type ``kind``."""
-
-
-class Compiled(Form):
-    """Compiled loops on numpy arrays."""
-
-    __slots__ = ()
-
-    def __reduce__(self) -> str:
-        return "COMPILED"  # there is one
-
-    @property
-    def name(self) -> str:
-        return "compiled"
-
-    @property
-    def device(self) -> torch.device:
-        return torch.device("cpu")
-
-    def of(self, loop: Loop) -> Callable[..., Any]:
-        return loop.compiled
-
-    def array(self, values: Array | Tensor) -> Any:
-        return values.numpy() if isinstance(values, Tensor) else values
-
-    def tensor(self, values: Any) -> Tensor:
-        return torch.from_numpy(values)
-
-    def joined(self, parts: Sequence[Any]) -> Any:
-        return np.concatenate(parts)
-
-    def take(self, values: Any, index: Any) -> Any:
-        return values[index]
-
-    def indices(self, mask: Any) -> Any:
-        return np.flatnonzero(mask)
-
-    def spread(self, values: Any, indptr: Any, size: int) -> Any:
-        return np.repeat(values, np.diff(indptr))
-
-    def search(self, ascending: Any, values: Any) -> Any:
-        return np.searchsorted(ascending, values)
-
-    def wide(self, ids: Any) -> Any:
-        return ids.astype(np.int64, copy=False)
-
-    def numbering(self, num_ids: int) -> Numbering:
-        return Numbering(num_ids)
-
-    def distinct(self, ids: Any) -> tuple[Any, Any]:
-        with Numbering(int(ids.max(initial=0)) + 1) as drawn:
-            local = drawn.extend(ids)
-            distinct, rank = np.unique(drawn.nodes, return_inverse=True)
-        return distinct, rank[local]
-
-    def add_to_rows(self, indptr: Any, entries: Any, values: Any) -> None:
-        kernels.csr.add_to_rows(indptr, entries, values)
-
-    def inverse_rate(self, degree: Any, indptr: Any, size: int) -> Any:
-        drawn = np.diff(indptr)
-        return np.repeat(degree / np.maximum(drawn, 1), drawn)
-
-    def weights(self, numbers: Any, kind: type[np.floating[Any]]) -> Tensor:
         return torch.from_numpy(np.asarray(numbers, kind))
 
 
 class InTorch(Form):
-    """Operations of torch on tensors of ``device``, the CPU too."""
+    """The other form, which has every part that differs: operations of torch on tensors of ``device``, the CPU too."""
 
-    __slots__ = ("_device",)
-    _device: torch.device
+    __slots__ = ("device", "name")
 
     def __init__(self, device: torch.device) -> None:
-        self._set(_device=device)
+        self._set(device=device, name=f"torch on {device}")
 
-    @property
-    def device(self) -> torch.device:
-        return self._device
-
-    @property
-    def name(self) -> str:
-        return f"torch on {self.device}"
+    def __reduce__(self) -> tuple[Any, ...]:
+        return InTorch, (self.device,)
 
     def check(self) -> None:
         """Raise ValueError for a device without the numbers that batches need."""
@@ -213,8 +144,7 @@ class InTorch(Form):
         return (values if isinstance(values, Tensor) else from_numpy(values)).to(self.device)
 
     def tensor(self, values: Any) -> Tensor:
-        tensor: Tensor = values
-        return tensor
+        return cast("Tensor", values)
 
     def joined(self, parts: Sequence[Any]) -> Any:
         return torch.cat(list(parts))
@@ -248,11 +178,10 @@ class InTorch(Form):
         return spread(degree.double().div_(drawn), indptr, size)  # int64 / int64 would be float32
 
     def weights(self, numbers: Any, kind: type[np.floating[Any]]) -> Tensor:
-        tensor: Tensor = numbers.to(torch.float64 if kind is np.float64 else torch.float32)
-        return tensor
+        return cast("Tensor", numbers.to(torch.float64 if kind is np.float64 else torch.float32))
 
 
-COMPILED = Compiled()
+COMPILED = Form()
 """The form of edges that nothing else was asked of."""
 
 ENTRIES = Loop(kernels.csr.csr_rows, entries_of)

@@ -11,7 +11,7 @@ from nodeflow import _kernels as kernels
 from nodeflow._base.checks import Ints
 from nodeflow._base.frozen import Frozen
 from nodeflow._edges.forms import COMPILED, Form, Loop, Placed
-from nodeflow._tensors.node_rows import rows_of_nodes
+from nodeflow._tensors.ragged import rows_of_nodes
 
 NO_KINDS: Ints = np.zeros(0, np.int64)
 """Kinds of rows where there is only one."""
@@ -105,8 +105,7 @@ class NodeRows(Frozen):
         # of ranges that begin at one row all but the last are without rows
         part = np.searchsorted(self.begins, rows, side="right") - 1
         count = np.diff(self.first_kind)[part]
-        kinds: Ints = self.kinds[self.first_kind[part] + (rows - self.begins[part]) % count]
-        return kinds
+        return self.kinds[self.first_kind[part] + (rows - self.begins[part]) % count]
 
     def restricted(self, nodes: Ints) -> NodeRows:
         """Return the layout of some nodes, ascending, which are numbered from 0."""

@@ -1,7 +1,5 @@
 """Edges in groups of a graph that is cut; in-edges of the parts in memory, from the buckets between two each."""
 
-from __future__ import annotations
-
 from numba import njit
 
 

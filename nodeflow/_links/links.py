@@ -116,8 +116,7 @@ class Queries:
             return node
         # relations may be arbitrary integers: their ranks keep key = rank * num_nodes + node small
         kind = _places(self._relations, relation)
-        keys: Ints = np.where(kind < 0, -1, kind * self._num_nodes + node)
-        return keys
+        return np.where(kind < 0, -1, kind * self._num_nodes + node)
 
 
 def pointers(rows: Array, count: int) -> Ints:

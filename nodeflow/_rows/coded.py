@@ -85,8 +85,7 @@ class CodedTensor(Tensor):
     @staticmethod
     def __new__(cls, codes: Tensor, coding: Coding, ids: Ints) -> CodedTensor:
         shape = (len(ids), *coding.row)
-        facts: dict[str, Any] = {"dtype": torch.float32, "device": torch.device("cpu")}
-        self = Tensor._make_wrapper_subclass(cls, shape, **facts)  # noqa: SLF001 (torch has no public name for it)
+        self = Tensor._make_wrapper_subclass(cls, shape, dtype=torch.float32, device=torch.device("cpu"))  # noqa: SLF001 (torch has no public name for it)
         self.codes, self.coding, self.ids, self._made = codes, coding, ids, None
         return self
 

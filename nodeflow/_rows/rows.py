@@ -59,8 +59,7 @@ class Rows(Protocol):
 
 def layout_of(column: Tensor | Rows) -> torch.layout:
     """Return the layout of a column, ``torch.strided`` or ``torch.sparse_csr``; ``Rows`` without one are dense."""
-    layout: torch.layout = getattr(column, "layout", torch.strided)
-    return layout
+    return getattr(column, "layout", torch.strided)
 
 
 def is_sparse(column: Tensor | Rows) -> bool:
@@ -258,8 +257,9 @@ def slice_rows(column: Tensor, start: int, stop: int) -> Tensor:
     indptr = check_csr(column, "the column").crow_indices()[start : stop + 1]
     first, last = int(indptr[0]), int(indptr[-1])
     indptr = indptr - first if first else indptr
-    entries = column.col_indices()[first:last], column.values()[first:last]
-    return csr_tensor(indptr, *entries, (stop - start, column.shape[1]))
+    return csr_tensor(
+        indptr, column.col_indices()[first:last], column.values()[first:last], (stop - start, column.shape[1])
+    )
 
 
 def concat_rows(parts: Sequence[Tensor]) -> Tensor:

@@ -93,12 +93,15 @@ class Epoch:
             return
         if seconds >= SLOW and missed >= CROWDED * seconds:
             process.advised = True
-            text = (
-                f"an epoch took {seconds:.1f} s, in {missed:.1f} s of which its thread had no core: other programs use "
-                "them, and torch's threads spin while they wait for each other. Start Python with "
-                "OMP_WAIT_POLICY=passive in the environment, or take fewer threads (torch.set_num_threads)"
+            warnings.warn(
+                (
+                    f"an epoch took {seconds:.1f} s, in {missed:.1f} s of which its thread had no core: other "
+                    "programs use them, and torch's threads spin while they wait for each other. Start Python with "
+                    "OMP_WAIT_POLICY=passive in the environment, or take fewer threads (torch.set_num_threads)"
+                ),
+                RuntimeWarning,
+                stacklevel=3,
             )
-            warnings.warn(text, RuntimeWarning, stacklevel=3)
 
 
 def without_core() -> float:

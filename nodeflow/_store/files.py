@@ -205,8 +205,11 @@ class FileStore(Store):
                 create_array(folder / str(number) / f"{array}.npy", numpy_type(dtype), shape)
         except OSError as error:
             total = sum(math.prod(shape) * dtype.itemsize for shape, dtype in self.shapes.values())
-            what = f"{os.strerror(error.errno or 0)}: {with_article(self._kind)} of {total:,} bytes"
-            raise OSError(error.errno, what, str(self.folder)) from None
+            raise OSError(
+                error.errno,
+                f"{os.strerror(error.errno or 0)}: {with_article(self._kind)} of {total:,} bytes",
+                str(self.folder),
+            ) from None
 
     def _remove(self, number: int | str) -> None:
         shutil.rmtree(self.folder / str(number), ignore_errors=True)
@@ -235,8 +238,10 @@ class FileStore(Store):
             held, ours = ({n: [list(a.shape), a.dtype] for n, a in m.arrays.items()} for m in (manifest, expected))
             differs.append(f"with arrays {held}, not {ours}")
         if differs:
-            what = f"{with_article(self._kind)} {differs[0]}"
-            raise ValueError(f"{self.folder} holds {what}; choose another folder, or delete that one")
+            raise ValueError(
+                f"{self.folder} holds {with_article(self._kind)} {differs[0]}; choose another folder, or delete "
+                "that one"
+            )
         if manifest.arrays != expected.arrays:  # rows may change from here on
             expected.write(self.folder)
         return int(number)

@@ -128,8 +128,11 @@ class Journal:
             os.replace(draft, self._file)
         except OSError as error:
             draft.unlink(missing_ok=True)
-            what = f"{os.strerror(error.errno or 0)}: a commit needs {size:,} bytes for the rows that it replaces"
-            raise OSError(error.errno, what, str(self._file)) from None
+            raise OSError(
+                error.errno,
+                f"{os.strerror(error.errno or 0)}: a commit needs {size:,} bytes for the rows that it replaces",
+                str(self._file),
+            ) from None
         finally:
             self._map()
 

@@ -155,8 +155,10 @@ def checked_rows(
         where = f"{path}, line {line}"
         if len(fields) != len(names):
             hint = "name all columns of the file in `columns`, '_' for those to skip; no row may leave one out"
-            shown = f"{', '.join(names[:8])}{', ...' * (len(names) > 8)}"
-            raise ValueError(f"{where}: expected {len(names)} columns ({shown}), got {len(fields)}; {hint}")
+            raise ValueError(
+                f"{where}: expected {len(names)} columns ({', '.join(names[:8])}{', ...' * (len(names) > 8)}), got "
+                f"{len(fields)}; {hint}"
+            )
         for name, field in zip(names, fields, strict=True):
             if name in ENDS and named:
                 if not field:

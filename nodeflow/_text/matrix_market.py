@@ -22,9 +22,10 @@ def read_matrix_market(path: Path) -> tuple[int, dict[str, Array]]:
     with reading(path, "a sparse matrix in Matrix Market format"):
         rows, columns, entries, layout, numbers, _ = scipy.io.mminfo(path)
     if layout != "coordinate" or numbers == "complex" or rows != columns:
-        hint = "a matrix that joins two kinds of nodes is no graph of one kind: give Graph.typed its rows and columns"
-        got = f"{layout} {numbers} [{rows}, {columns}]"
-        raise ValueError(f"{path} must hold a square sparse matrix of real numbers, got {got}; {hint}")
+        raise ValueError(
+            f"{path} must hold a square sparse matrix of real numbers, got {layout} {numbers} [{rows}, {columns}]; "
+            "a matrix that joins two kinds of nodes is no graph of one kind: give Graph.typed its rows and columns"
+        )
     check_memory(12 * entries, f"{path}: {entries:,} entries", "check its third number, that of entries")
     with reading(path, "a sparse matrix in Matrix Market format"):
         matrix = scipy.io.mmread(path).tocoo()

@@ -194,8 +194,10 @@ def as_names(values: Array, where: str, first: int = 0) -> list[Any]:
     if values.dtype.kind == "f":
         too_large = abs(values) >= 2.0 ** (np.finfo(values.dtype).nmant + 1)
         if (row := first_true(too_large)) is not None:
-            words = f"floats of {values.dtype} do not tell integers such as {values[row]} apart"
-            raise ValueError(f"{where}, row {first + row}: {words}; keep ids as integers or strings")
+            raise ValueError(
+                f"{where}, row {first + row}: floats of {values.dtype} do not tell integers such as {values[row]} "
+                "apart; keep ids as integers or strings"
+            )
     names: list[Any] = values.tolist()
     for row, name in enumerate(names):
         if isinstance(name, bytes):

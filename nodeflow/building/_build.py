@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from nodeflow._base.calls import checked
-from nodeflow._base.checks import Ints, as_count, as_ids, check_one_of
+from nodeflow._base.checks import Ints, as_count, as_ids, blaming, check_one_of
 from nodeflow._base.files import is_file
 from nodeflow._base.progress import progress_bar
 from nodeflow._base.sizes import as_bytes
@@ -230,10 +230,8 @@ def _column(value: Any, argument: str) -> Tensor | Rows | Array:
     path = Path(value)
     if not is_file(path):
         raise FileNotFoundError(f"{argument}: there is no file {path}")
-    try:
+    with blaming(f"{argument}: {path} must be a .npy file of numbers", ValueError):
         _, shape, _ = read_header(path)
-    except ValueError as error:
-        raise ValueError(f"{argument}: {path} must be a .npy file of numbers: {error}") from None
     if not shape:
         raise ValueError(f"{argument}: {path} must have one row per node or edge, got a single number")
     array: Array = np.load(path, mmap_mode="r" if 0 not in shape else None, allow_pickle=False)

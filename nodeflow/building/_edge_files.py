@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from nodeflow._base.arrays import NUMBERS
-from nodeflow._base.checks import LARGEST, Ints, describe, first_true
+from nodeflow._base.checks import LARGEST, Ints, blaming, check_type, first_true
 from nodeflow._base.dates import exact_seconds
 from nodeflow._base.files import is_file
 from nodeflow._base.types import Array, FileLike
@@ -86,8 +86,7 @@ def listed_files(edges: EdgeFile | Iterable[EdgeFile]) -> list[tuple[Path, ...]]
     Raises TypeError or ValueError for what is no list of such files, FileNotFoundError for the first that is missing.
     """
     listed: Any = [edges] if isinstance(edges, (str, PathLike, tuple)) else edges
-    if not isinstance(listed, Iterable):
-        raise TypeError(f"edges must be a file or a list of files, got {describe(edges)}")
+    check_type(listed, "edges", Iterable, "a file or a list of files")
     files = []
     for one in listed:
         pair = one if isinstance(one, tuple) else (one,)
@@ -140,10 +139,8 @@ def _of_matrix(path: Path, upper: int | None) -> Iterator[Piece]:
 def _of_arrays(paths: tuple[Path, ...], upper: int | None) -> Iterator[Piece]:
     headers = []
     for path in paths:
-        try:
+        with blaming(f"{path} must be a .npy file of edges", ValueError):
             dtype, shape, start = read_header(path)
-        except ValueError as error:
-            raise ValueError(f"{path} must be a .npy file of edges: {error}") from None
         wanted = (None, 2) if len(paths) == 1 else (None,)
         if len(shape) != len(wanted) or shape[1:] != wanted[1:] or dtype.kind not in "iu":
             what = "[edges, 2]" if len(paths) == 1 else "[edges]"

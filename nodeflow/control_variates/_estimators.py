@@ -125,11 +125,14 @@ def exact_sums(flow: Flow) -> Tensor:
     >>> batch.layers[1].parent_nid, exact_sums(batch.flows[0]).flatten()
     (tensor([3, 0, 2]), tensor([3., 3., 0.]))
     """
-    advice = (
-        ", the sums of the inputs over all neighbours: make the history with inputs=x (or the model with "
-        "precomputed=True), and sample with a ControlVariateSampler"
+    return _column(
+        flow.dst_layer,
+        f"agg_h_{flow.layers[0]}",
+        (
+            ", the sums of the inputs over all neighbours: make the history with inputs=x (or the model with "
+            "precomputed=True), and sample with a ControlVariateSampler"
+        ),
     )
-    return _column(flow.dst_layer, f"agg_h_{flow.layers[0]}", advice)
 
 
 def _column(layer: Layer, name: str, advice: str) -> Tensor:

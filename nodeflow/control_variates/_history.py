@@ -6,7 +6,7 @@ import math
 import warnings
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TypedDict
+from typing import TypedDict, cast
 
 import numpy as np
 import torch
@@ -228,9 +228,9 @@ class History(KeptRows):
         self._pulls += torch.is_grad_enabled() and seeds != self._sum_of_seeds
         self._sum_of_seeds = seeds
         if self._pulls == _MANY and not self.stored and int(self.step) <= 1:
-            words = "call history.commit(batch) after every step, or fill the history with an Updater"
             warnings.warn(
-                f"{_MANY} batches have read rows that were never written, and none was committed: {words}",
+                f"{_MANY} batches have read rows that were never written, and none was committed: call "
+                "history.commit(batch) after every step, or fill the history with an Updater",
                 RuntimeWarning,
                 stacklevel=3,
             )
@@ -324,8 +324,7 @@ class History(KeptRows):
     def _column(self, name: str, layer: int) -> Tensor:
         if layer not in self.widths:
             raise ValueError(f"layer {layer} is no layer of this history, which has {sorted(self.widths)}")
-        column: Tensor = getattr(self, f"{name}_{layer}")
-        return column
+        return cast("Tensor", getattr(self, f"{name}_{layer}"))
 
     def _age(self, layer: int, ids: Ints | None) -> Tensor:
         written = self._column("written", layer) if ids is None else self._rows("ages", "written", layer, ids)

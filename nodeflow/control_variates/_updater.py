@@ -125,8 +125,9 @@ class Updater:
         """Copy the rows of a layer into a new history, and sum them up where the history stores sums."""
         history, target = self.history, new[f"h_{i}"]
         if h.shape != target.shape:
-            shapes = f"{tuple(target.shape)}, but the model's rows are {tuple(h.shape)}"
-            raise ValueError(f"layer {i} of the history is {shapes}")
+            raise ValueError(
+                f"layer {i} of the history is {tuple(target.shape)}, but the model's rows are {tuple(h.shape)}"
+            )
         # all at once where the layers lie in memory
         ranges = history.propagation.ranges(None if self.folder is None else self.chunk_size or _CHUNK)
         for start, stop in ranges:

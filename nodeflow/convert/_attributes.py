@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import numpy as np
 import torch
@@ -225,8 +225,7 @@ def _of_igraph(sequence: Any, names: Attributes, what: str) -> dict[str, Tensor]
     def values_of(name: str) -> Sequence[Any]:
         if name not in (held := sequence.attributes()):
             raise KeyError(f"no {what} attribute {name!r}; the graph has {', '.join(map(repr, held)) or 'none'}")
-        values: list[Any] = sequence[name]
-        return values
+        return cast("list[Any]", sequence[name])
 
     return _as_columns(names, what, values_of, range(len(sequence)), sequence.attributes())
 

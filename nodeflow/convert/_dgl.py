@@ -88,8 +88,10 @@ def from_dgl_blocks(blocks: Sequence[dgl.DGLGraph], *, parent: Graph | None = No
     layers = []
     for i, size in enumerate(sizes):
         sides = [block.srcdata for block in blocks[i : i + 1]] + [block.dstdata for block in blocks[i - 1 : i] if i]
-        words = f"layer {i} differs between the destinations of block {i - 1} and the sources of block {i}"
-        columns = merged((dict(side), words) for side in sides)
+        columns = merged(
+            (dict(side), f"layer {i} differs between the destinations of block {i - 1} and the sources of block {i}")
+            for side in sides
+        )
         ids = columns.pop(_ID, None)
         ids = None if ids is None else torch.from_numpy(as_ids(ids, f"parent ids of layer {i}", LARGEST).copy())
         layers.append(Layer(size, ids, Frame(size, columns)))

@@ -23,8 +23,6 @@ from nodeflow.ops import Structure
 if TYPE_CHECKING:
     from torch_geometric.data import Data, HeteroData
 
-    from nodeflow.flow import FlowParts
-
 
 def from_pyg(
     data: Data | HeteroData, *, node_columns: Sequence[str] | None = None, edge_columns: Sequence[str] | None = None
@@ -152,8 +150,11 @@ def from_pyg_batch(
     for i, (count, frame) in enumerate(zip(edges, fdata, strict=True)):
         structure = Structure(indptr[: sizes[i + 1] + 1], src[:count], sizes[i])
         eid, scales = (None if column is None else Lazy.of(column[:count]) for column in (e_id, scale))
-        of_edges: FlowParts = {"parent_eid": eid, "weight": scales, "data": frame, "prefix": True}
-        flows.append(Flow._trusted(structure, layers[i], layers[i + 1], (i, i + 1), **of_edges))
+        flows.append(
+            Flow._trusted(
+                structure, layers[i], layers[i + 1], (i, i + 1), parent_eid=eid, weight=scales, data=frame, prefix=True
+            )
+        )
     seeds = {name: getattr(data, name, None) for name in ("seed_index", "seed_ids")}
     batch = NodeFlow(layers, flows, parent=parent, **seeds)
     batch.seed_data.update(getattr(data, "seed_data", None))

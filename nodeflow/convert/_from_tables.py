@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from torch import from_numpy
@@ -203,9 +203,9 @@ def _encoding(column: Any, fitted: Array, where: str, most: int, text: Any) -> d
         if len(distinct) <= most:
             return {**way, "values": sorted({str(value) for value in distinct})}
         if text is None or not isinstance(distinct[0], str):
-            words = f"{where} has {len(distinct)} different values, more than categories={most}"
             raise ValueError(
-                f"{words}; name it in drop=, raise categories=, or give text=, which makes numbers of strings"
+                f"{where} has {len(distinct)} different values, more than categories={most}; name it in drop=, "
+                "raise categories=, or give text=, which makes numbers of strings"
             )
         return {**way, "kind": "text"}
     numbers = _as_numbers(seen, where, kind)
@@ -245,8 +245,7 @@ def _as_numbers(values: Any, where: str, kind: str) -> Array:
     """Return numbers as they are, dates as days, float64."""
     if kind == "date":
         return seconds_of(to_dates(values, where)) / 86400
-    numbers: Array = _pandas().to_numeric(values).to_numpy(np.float64)
-    return numbers
+    return cast("Array", _pandas().to_numeric(values).to_numpy(np.float64))
 
 
 def _numbers(numbers: Array, way: Mapping[str, Any], name: str) -> tuple[list[str], Array]:
@@ -268,8 +267,7 @@ def _text_rows(values: Any, where: str, text: Any) -> Array:
     rows = np.asarray(text(list(strings)), np.float32)
     if rows.ndim != 2 or len(rows) != len(strings):
         raise ValueError(f"text must return [{len(strings)}, width] for strings of {where}, got {list(rows.shape)}")
-    encoded: Array = rows[codes]
-    return encoded
+    return cast("Array", rows[codes])
 
 
 def _primary_keys(column: Any, where: str) -> Array:

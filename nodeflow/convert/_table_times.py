@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -88,8 +88,7 @@ def to_dates(values: Any, where: str) -> Array:
     except (TypeError, ValueError, OverflowError) as error:
         reason = str(error).splitlines()[0].removesuffix(" You might want to try:")
         raise ValueError(f"{words}; {reason} Its format= reads others") from None
-    dates: Array = stamps.dt.tz_localize(None).to_numpy()
-    return dates
+    return cast("Array", stamps.dt.tz_localize(None).to_numpy())
 
 
 def _numbers(values: Any, rows: Array, where: str) -> Floats:
@@ -103,8 +102,10 @@ def _numbers(values: Any, rows: Array, where: str) -> Floats:
     if plain.dtype.kind == "f" and plain.dtype.itemsize < 8:
         digits = np.finfo(plain.dtype).nmant + 1
         if (at := first_true(np.abs(seconds) >= 2**digits)) is not None:
-            got = f"row {rows[at]} has {plain[at]} as {plain.dtype}, which has rounded numbers from 2**{digits} on"
-            raise ValueError(f"{words}, but {got}; read it as float64 or int64")
+            raise ValueError(
+                f"{words}, but row {rows[at]} has {plain[at]} as {plain.dtype}, which has rounded numbers from "
+                f"2**{digits} on; read it as float64 or int64"
+            )
     for unit, form, factor, first in _CALENDAR:
         days = seconds * factor + first
         day = days % 100
@@ -112,8 +113,10 @@ def _numbers(values: Any, rows: Array, where: str) -> Floats:
         year = days // 10_000
         is_date = (year >= 1900) & (year <= 2100) & (month >= 1) & (month <= 12) & (day >= 1) & (day <= 31)
         if len(seconds) and (is_date & (seconds % 1 == 0)).all():
-            hint = f"pandas.to_datetime(column, format={form!r}) makes dates of them"
-            raise ValueError(f"{words}, but looks like {unit} such as {plain[0]}, which are seconds of 1970; {hint}")
+            raise ValueError(
+                f"{words}, but looks like {unit} such as {plain[0]}, which are seconds of 1970; "
+                f"pandas.to_datetime(column, format={form!r}) makes dates of them"
+            )
     return seconds
 
 

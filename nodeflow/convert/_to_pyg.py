@@ -332,5 +332,11 @@ def _is_prefix(flow: Flow, outer: Flow) -> bool:
 
 
 def _merged(frames: Sequence[Mapping[str, Tensor]], what: str) -> dict[str, Tensor]:
-    words = f"differs from that of an earlier {what}, and Data holds one row per node or edge; delete one, or rename it"
-    return merged((frame, f"{what} {i} {words}") for i, frame in enumerate(frames))
+    return merged(
+        (
+            frame,
+            f"{what} {i} differs from that of an earlier {what}, and Data holds one row per node or edge; delete "
+            "one, or rename it",
+        )
+        for i, frame in enumerate(frames)
+    )

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from nodeflow._base.calls import checked
-from nodeflow._base.checks import LARGEST, Ints, check_num_rows, first_true
+from nodeflow._base.checks import LARGEST, Ints, blaming, check_num_rows, first_true
 from nodeflow._base.dtypes import as_floats
 from nodeflow._base.files import is_file
 from nodeflow._base.types import FileLike
@@ -364,7 +364,13 @@ def _read_graph_folder(folder: Path, *, labels: bool) -> Dataset:
     none = np.zeros(0, np.int64)
     arrays = {f"{folder}, split {part!r},": np.array(stored.get(part, none)) for part in SPLIT}
     train, val, test = map(torch.from_numpy, split_of(arrays, graph.num_nodes))
-    try:
+    with blaming(
+        f"{folder}: what its manifest says of the data set does not fit the graph",
+        TypeError,
+        ValueError,
+        KeyError,
+        AttributeError,
+    ):
         words = {name: facts.get(name) for name in ("class_names", "feature_names")}
         names: dict[str, Any] = {
             name: own if own is None or isinstance(own, dict) else tuple(own) for name, own in words.items()
@@ -382,8 +388,6 @@ def _read_graph_folder(folder: Path, *, labels: bool) -> Dataset:
             target=facts.get("target", ""),
             **names,
         )
-    except (TypeError, ValueError, KeyError, AttributeError) as error:
-        raise ValueError(f"{folder}: what its manifest says of the data set does not fit the graph: {error}") from None
     dataset = dataset.of_type() if labels else dataset
     if labels and "label" not in dataset.graph.ndata:
         raise FileNotFoundError(f"{folder} has no node column 'label'; labels=False reads a graph without labels")

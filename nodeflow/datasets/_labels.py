@@ -172,15 +172,19 @@ def _members(name: str, column: Tensor | Rows, where: str, of: str, start: int) 
     words = f"{where}: {of} column {name!r}"
     values = as_array(whole_column(column), words)
     if values.size != len(values):
-        hint = "of several splits keep one, such as column[:, 0]"
-        raise ValueError(f"{words} must have one entry per {of}, got shape {values.shape}; {hint}")
+        raise ValueError(
+            f"{words} must have one entry per {of}, got shape {values.shape}; of several splits keep one, such as "
+            "column[:, 0]"
+        )
     values = values.reshape(-1)
     is_mask = plain(name) != "split"
     rule = f"be a mask, bool [{of}s]" if is_mask else "hold 0 (train), 1 (validation) or 2 (test), or -1 for none"
     # a split of bools would be of two parts, whose names nobody said
     known = np.isin(values, (0, 1) if is_mask else (-1, 0, 1, 2)) & (is_mask or values.dtype != np.bool_)
     if (at := first_true(~known)) is not None:
-        got = f"{column.dtype} {list(column.shape)} with {values[at]} for {of} {at + start}"
-        raise ValueError(f"{words} must {rule}, got {got}; rename it if it is none")
+        raise ValueError(
+            f"{words} must {rule}, got {column.dtype} {list(column.shape)} with {values[at]} for {of} {at + start}; "
+            "rename it if it is none"
+        )
     numbers = {SPLITS[plain(name)]: 1} if is_mask else {part: number for number, part in enumerate(PARTS)}
     return {part: np.flatnonzero(values == number) + start for part, number in numbers.items()}

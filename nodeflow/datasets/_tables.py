@@ -342,8 +342,11 @@ def _feature(table: Words, title: str) -> NDArray[np.float32]:
         row, word = next(
             (row, word) for row, word in enumerate(table.columns[title]) if kind_of(word) == NAME or is_code(word)
         )
-        hint = f"numbers are features; a title that begins with _, such as _{title}, leaves the column out"
-        raise table.error(row, f"column {title!r} must hold numbers, got {short(word)}; {hint}")
+        raise table.error(
+            row,
+            f"column {title!r} must hold numbers, got {short(word)}; numbers are features; a title that begins with "
+            f"_, such as _{title}, leaves the column out",
+        )
     return as_float32(column, f"{table.path}, column {title!r}")
 
 

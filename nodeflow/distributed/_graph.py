@@ -187,8 +187,10 @@ class DistributedGraph(Graph):
 
     def __repr__(self) -> str:
         whole = super().__repr__().removeprefix("Graph(").removesuffix(")")
-        part = f"{len(self._own.part.masters)} nodes and {self._own.num_edges} edges here"
-        return f"DistributedGraph({whole}; rank {self.peers.rank} of {self.peers.size}, {part})"
+        return (
+            f"DistributedGraph({whole}; rank {self.peers.rank} of {self.peers.size}, {len(self._own.part.masters)} "
+            f"nodes and {self._own.num_edges} edges here)"
+        )
 
     def __deepcopy__(self, memo: dict[int, Any]) -> NoReturn:
         raise TypeError("a DistributedGraph is not copied; open the folder again")
@@ -240,8 +242,9 @@ def open_whole(folder: FileLike, *, verify: bool | None) -> Graph:
     order = torch.from_numpy(parts.places(np.arange(parts.num_edges), "edge"))
     edata = {name: take_rows(column, order) for name, column in part.edata.items()}
     plain = Graph(np.cumsum(indptr), part.src, edge_ids=part.edge_ids, ndata=part.ndata, edata=edata)
-    frames = part.frames
-    return with_schema(plain, parts.schema, lambda kind, i, num_rows: GraphFrame(num_rows, frames[columns_of(kind, i)]))
+    return with_schema(
+        plain, parts.schema, lambda kind, i, num_rows: GraphFrame(num_rows, part.frames[columns_of(kind, i)])
+    )
 
 
 def open_part(

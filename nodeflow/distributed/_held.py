@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -42,8 +42,7 @@ class PartIds(WholeIds):
         return self._places(nodes)
 
     def edge_ids_of(self, edges: Ints) -> Ints:
-        ids: Ints = self._edge_ids[edges].astype(np.int64, copy=False)
-        return ids
+        return self._edge_ids[edges].astype(np.int64, copy=False)
 
 
 class HeldPart(Held):
@@ -82,8 +81,7 @@ class HeldPart(Held):
     @cached_property
     def mirrors(self) -> Ints:
         ends = np.unique(np.concatenate([self.part.rows, self.part.src.astype(np.int64)]))
-        mirrors: Ints = ends[self.parts.owners(ends) != self.part.part]
-        return mirrors
+        return cast("Ints", ends[self.parts.owners(ends) != self.part.part])
 
     def holders(self, nodes: Ints) -> Ints:
         return self._peers.owners(nodes)
@@ -142,8 +140,7 @@ class HeldPart(Held):
         return self.parts.places(eid[self.parts.owners(eid, "edge") == self.part.part], "edge")
 
     def edges_of_whole(self, values: Tensor | Array) -> Array:
-        entries: Array = np.asarray(values)[self.part.edge_ids]
-        return entries
+        return np.asarray(values)[self.part.edge_ids]
 
     def check(self, direction: str) -> None:
         """Raise ValueError unless the edges of a node in a direction lie together."""
@@ -236,8 +233,7 @@ class DistributedRows(RowsBase):
 
     def here(self, ids: Ints) -> NDArray[np.bool_]:
         """Return which of the rows ``ids`` this process holds."""
-        held: NDArray[np.bool_] = self._owners(ids + self.ids.start) == self._peers.rank
-        return held
+        return cast("NDArray[np.bool_]", self._owners(ids + self.ids.start) == self._peers.rank)
 
     def _read(self, ids: Ints, out: Tensor | None) -> Tensor:
         return self._put(self.pieces(ids), len(ids))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from itertools import pairwise
-from typing import Any, NoReturn
+from typing import Any, NoReturn, cast
 
 import numpy as np
 import torch
@@ -42,8 +42,7 @@ class NearIds(WholeIds):
         return self.row[nodes].astype(np.int64, copy=False)
 
     def edge_ids_of(self, edges: Ints) -> Ints:
-        ids: Ints = self.edge_ids[edges].astype(np.int64, copy=False)
-        return ids
+        return self.edge_ids[edges].astype(np.int64, copy=False)
 
 
 def _refuse(*_: object) -> NoReturn:
@@ -82,8 +81,7 @@ class HeldNear(Held):
         return torch.from_numpy(self._nodes)
 
     def holders(self, nodes: Ints) -> Ints:
-        holders: Ints = np.where(self.whole.row[nodes] >= 0, self._peers.rank, self._peers.owners(nodes))
-        return holders
+        return np.where(self.whole.row[nodes] >= 0, self._peers.rank, self._peers.owners(nodes))
 
     def csc(self) -> tuple[Ints, Array, Array | None]:
         self.own.check("in")
@@ -98,12 +96,10 @@ class HeldNear(Held):
         first = np.searchsorted(ids, eid.astype(ids.dtype), sorter=order)
         inside = first < len(ids)
         positions = order[first[inside]]
-        found: Ints = positions[ids[positions] == eid[inside]]
-        return found
+        return cast("Ints", positions[ids[positions] == eid[inside]])
 
     def edges_of_whole(self, values: Tensor | Array) -> Array:
-        entries: Array = np.asarray(values)[self.whole.edge_ids]
-        return entries
+        return np.asarray(values)[self.whole.edge_ids]
 
     mirrors = property(_refuse)
     places: Any = _refuse

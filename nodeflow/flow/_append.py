@@ -69,8 +69,9 @@ def append(first: NodeFlow, other: NodeFlow) -> NodeFlow:
     if row_of is not None and other.num_flows == 0:  # the joint layer is the last one
         index = row_of[index]
     ids = other.seed_ids if other.has_seed_ids else None
-    layout = other.seed_layout
-    batch = type(first)._trusted(layers, flows, parent=graph, seed_index=index, seed_ids=ids, seed_layout=layout)
+    batch = type(first)._trusted(
+        layers, flows, parent=graph, seed_index=index, seed_ids=ids, seed_layout=other.seed_layout
+    )
     batch.seed_data.update(other.seed_data)
     return batch
 

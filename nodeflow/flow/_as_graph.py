@@ -165,10 +165,8 @@ def _bits(parts: list[Ints], size: int) -> Tensor:
 
 
 def _joined(parts: list[Ints]) -> Ints:
-    joined: Ints = np.concatenate([np.zeros(0, np.int64), *parts])
-    return joined
+    return np.concatenate([np.zeros(0, np.int64), *parts])
 
 
 def _numpy(ids: Tensor) -> Ints:
-    array: Ints = ids.numpy(force=True)
-    return array
+    return ids.numpy(force=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Unpack
+from typing import Unpack
 
 import numpy as np
 import torch
@@ -23,6 +23,7 @@ from nodeflow._base.checks import (
 )
 from nodeflow._base.frozen import Lazy
 from nodeflow._base.sizes import check_memory
+from nodeflow._base.types import ColumnsLike, IdsLike
 from nodeflow._edges.columns import edge_numbers, is_float64
 from nodeflow._rows.rows import take_rows
 from nodeflow.flow._flow import Flow
@@ -30,12 +31,8 @@ from nodeflow.flow._flow_parts import FlowParts
 from nodeflow.flow._layer import Layer
 from nodeflow.flow._node_flow import NodeFlow
 from nodeflow.flow._parent import check_graph
-from nodeflow.graph import Frame
+from nodeflow.graph import Frame, Graph
 from nodeflow.ops import Structure
-
-if TYPE_CHECKING:
-    from nodeflow._base.types import ColumnsLike, IdsLike
-    from nodeflow.graph import Graph
 
 
 def flow_from_edges(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -27,6 +28,7 @@ Lookup: TypeAlias = Lazy[tuple[Tensor, Tensor]]
 """Parent ids in ascending order, and the local id of each."""
 
 
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class LayerPart(Frozen):
     """The nodes of one type in a layer: ``layer.of(name)`` gives it.
 
@@ -39,13 +41,9 @@ class LayerPart(Frozen):
     (LayerPart(1 nodes), tensor([1]))
     """
 
-    __slots__ = ("data", "parent_nid", "rows")
     rows: Tensor
     parent_nid: Tensor
     data: Frame
-
-    def __init__(self, rows: Tensor, parent_nid: Tensor, data: Frame) -> None:
-        self._set(rows=rows, parent_nid=parent_nid, data=data)
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -247,8 +245,9 @@ class Layer(Frozen):
         context = None if self.context is None else move(self.context)
         lookup = self._lookup if ids is self._parent_nid else None
         own = {name: move(part.copy()) for name, part in self.typed_frames().items()}
-        schema = self._schema
-        return Layer._trusted(self.num_nodes, ids, frame, context=context, lookup=lookup, schema=schema, frames=own)
+        return Layer._trusted(
+            self.num_nodes, ids, frame, context=context, lookup=lookup, schema=self._schema, frames=own
+        )
 
     def same_parent_nid(self, other: Layer) -> bool:
         """Whether this layer and ``other`` share one tensor of parent ids (or both have none)."""
@@ -271,8 +270,7 @@ def dst_in_src(src: Layer, dst: Layer, device: torch.device) -> Tensor | None:
     """Return the local id in ``src`` of every node of ``dst``, -1 where it is not there; None: they are the first."""
     if not (src.has_parent and dst.has_parent):
         return torch.full((dst.num_nodes,), -1, device=device)
-    ids = dst.parent_nid
-    same = src.num_nodes >= dst.num_nodes and torch.equal(src.parent_nid[: dst.num_nodes], ids)
+    same = src.num_nodes >= dst.num_nodes and torch.equal(src.parent_nid[: dst.num_nodes], dst.parent_nid)
     if same and (src.context is None or dst.context is None or torch.equal(src.context[: dst.num_nodes], dst.context)):
         return None
     return rows_between(src, dst)

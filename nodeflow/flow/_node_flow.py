@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Self, TypeAlias, TypedDict, Unpack
+from typing import Any, Self, TypeAlias, TypedDict, Unpack
 
 import torch
 from torch import Tensor
@@ -12,20 +12,15 @@ from nodeflow._base.calls import checked
 from nodeflow._base.checks import as_ids, as_index, check_type, describe, pinned
 from nodeflow._base.frozen import Frozen
 from nodeflow._base.habits import taught
-from nodeflow.flow import _append, _as_graph, _validate
-from nodeflow.flow import _parent as parent_graph
+from nodeflow.flow import _append, _as_graph, _parent, _validate
 from nodeflow.flow._compute import run
 from nodeflow.flow._flow import Flow
 from nodeflow.flow._layer import Layer, Move, once
 from nodeflow.flow._pickle import pack, unpack
 from nodeflow.flow._pictures import node_flow_html, plot
+from nodeflow.flow._types import Computation
 from nodeflow.flow._views import FlowView, FrameView, LayerView
-from nodeflow.graph import Frame
-
-if TYPE_CHECKING:
-    from nodeflow.flow._types import Computation
-    from nodeflow.graph import Graph
-
+from nodeflow.graph import Frame, Graph
 
 SeedLayout: TypeAlias = "Callable[[NodeFlow], list[Any]]"
 """Gives the seeds of a batch, which are links, in groups that share negatives; ``LinkSampler`` has one."""
@@ -119,7 +114,7 @@ class NodeFlow(Frozen):
         for name, ids in (("seed_index", seed_index), ("seed_ids", seed_ids)):
             check_type(ids, name, Tensor | None, "an int64 tensor or None")
         if parent is not None:
-            parent_graph.check_graph(parent, "parent")
+            _parent.check_graph(parent, "parent")
         batch = NodeFlow._trusted(layers, flows, parent=parent, seed_index=seed_index, seed_ids=seed_ids)
         batch.validate()
         self._set(**{name: getattr(batch, name) for name in NodeFlow.__slots__})
@@ -248,11 +243,11 @@ class NodeFlow(Frozen):
 
     # ---- parent graph; these functions, from a file of their own, become methods
 
-    map_to_parent_nid = parent_graph.map_to_parent_nid
-    map_to_parent_eid = parent_graph.map_to_parent_eid
-    map_from_parent_nid = parent_graph.map_from_parent_nid
-    copy_from_parent = parent_graph.copy_from_parent
-    copy_to_parent = parent_graph.copy_to_parent
+    map_to_parent_nid = _parent.map_to_parent_nid
+    map_to_parent_eid = _parent.map_to_parent_eid
+    map_from_parent_nid = _parent.map_from_parent_nid
+    copy_from_parent = _parent.copy_from_parent
+    copy_to_parent = _parent.copy_to_parent
 
     # ---- message passing; methods in the same way
 
@@ -298,7 +293,7 @@ class NodeFlow(Frozen):
         Raises IndexError for a parent id that ``graph`` does not have.
         """
         if graph is not None:
-            parent_graph.check_fits(self, graph)
+            _parent.check_fits(self, graph)
         return self._rebuild(parent=graph)
 
     def with_seeds(

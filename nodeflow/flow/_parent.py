@@ -91,8 +91,9 @@ def map_from_parent_nid(
     missing = rows < 0
     if not allow_missing and bool(missing.any()):
         at = int(missing.nonzero()[0])
-        node = f"parent node {int(ids[at])} (parent_nid[{at}])"
-        raise KeyError(f"{node} is not in layer {i}; allow_missing=True gives -1 instead")
+        raise KeyError(
+            f"parent node {int(ids[at])} (parent_nid[{at}]) is not in layer {i}; allow_missing=True gives -1 instead"
+        )
     if remap_local:
         return rows
     return torch.where(missing, -1, rows + sum(batch.layer_sizes[:i]))

@@ -132,8 +132,9 @@ def node_flow_html(batch: NodeFlow) -> str:
     frames.append(("seeds", batch.seed_data))
     types = _sizes_table("nodes", "layer", [layer.type_sizes() for layer in batch.layers])
     relations = _sizes_table("edges", "flow", [_relation_sizes(flow) for flow in batch.flows])
-    tables = types, relations, column_table(frames, "frame")
-    return page("NodeFlow", words, funnel(batch.layer_sizes, batch.flow_sizes), *tables)
+    return page(
+        "NodeFlow", words, funnel(batch.layer_sizes, batch.flow_sizes), types, relations, column_table(frames, "frame")
+    )
 
 
 def _sizes_table(what: str, part: str, counts: list[dict[str, int]]) -> str:
@@ -167,8 +168,11 @@ def layer_html(layer: Layer) -> str:
 def flow_html(flow: Flow) -> str:
     """Return the numbers of nodes and edges, also by relation, and the columns; weights stay unmade."""
     mean = flow.num_edges / max(flow.num_dst, 1)
-    words = (
-        f"layer {flow.layers[0]} → layer {flow.layers[1]}: {flow.num_src:,} sources, {flow.num_dst:,} destinations, "
-        f"{flow.num_edges:,} edges ({mean:.3g} per destination){in_words(_relation_sizes(flow))}"
+    return page(
+        "Flow",
+        (
+            f"layer {flow.layers[0]} → layer {flow.layers[1]}: {flow.num_src:,} sources, {flow.num_dst:,} "
+            f"destinations, {flow.num_edges:,} edges ({mean:.3g} per destination){in_words(_relation_sizes(flow))}"
+        ),
+        column_table([("", flow.data)]),
     )
-    return page("Flow", words, column_table([("", flow.data)]))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from nodeflow._base.checks import LARGEST
+from nodeflow._base.checks import LARGEST, blaming
 from nodeflow._base.frozen import Lazy
 
 if TYPE_CHECKING:
@@ -22,10 +22,8 @@ def validate(batch: NodeFlow) -> None:
 
     ``nodeflow.testing.assert_valid`` is the same check for tests, where it raises AssertionError.
     """
-    try:
+    with blaming("not a valid NodeFlow", ValueError):
         _check(batch)
-    except ValueError as error:
-        raise ValueError(f"not a valid NodeFlow: {error}") from None
 
 
 def _check(batch: NodeFlow) -> None:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from torch import Tensor
 
-from nodeflow._base.checks import check_indptr, check_range
+from nodeflow._base.checks import blaming, check_indptr, check_range
 from nodeflow._base.types import Array, FileLike
 from nodeflow._disk.arrays import ArrayFile, check_array, map_array, map_column
 from nodeflow._disk.checked import check_ends, check_ids, check_sparse
@@ -29,6 +28,7 @@ if TYPE_CHECKING:
     from nodeflow.graph._graph import Graph
 
 KIND, VERSION = "graph", 1
+_WRONG = (AttributeError, KeyError, TypeError, ValueError, IndexError, OverflowError, RuntimeError)
 NAMES, SPLIT = "names", ("train", "val", "test")  # further arrays that a graph folder may have
 
 
@@ -103,10 +103,8 @@ def _check(folder: Path, verify: bool | None, manifest: Manifest) -> None:
     if edge_ids is not None:
         check_ids(folder, edge_ids, size, "edge")
         if verify:  # takes a byte per edge of memory, and no compiled loop relies on it
-            try:
+            with blaming(f"{folder / edge_ids.file} is damaged", ValueError):
                 permutation(map_array(folder, edge_ids), size)
-            except ValueError as error:
-                raise ValueError(f"{folder / edge_ids.file} is damaged: {error}") from None
     for kind in [kind for kind, described in manifest.facts.items() if isinstance(described, list)]:
         for _, column in _columns(folder, manifest, kind):
             check_sparse(folder, column)
@@ -130,13 +128,11 @@ def check_reopened(parts: Sequence[Array | FilePart | None], arrays: Sequence[Ar
     indptr, indices, edge_ids = arrays
     assert indptr is not None
     assert indices is not None
-    try:
+    with blaming(f"{', '.join(files)}: not the graph that was pickled, or damaged", ValueError, IndexError):
         check_indptr(indptr, len(indices))
         check_range(indices, "indices", len(indptr) - 1, "node")
         if edge_ids is not None:
             check_range(edge_ids, "edge_ids", len(indices), "edge")
-    except (ValueError, IndexError) as error:
-        raise ValueError(f"{', '.join(files)}: not the graph that was pickled, or damaged: {error}") from None
 
 
 def open_graph(folder: Path, manifest: Manifest) -> tuple[tuple[Array, Array, Array | None], Frame, Frame, Types]:
@@ -154,10 +150,10 @@ def _types(folder: Path, manifest: Manifest, ndata: Frame, edata: Frame) -> Type
     """Return the types of nodes and edges; an earlier version had none."""
     if "schema" not in manifest.facts:
         return Types.of_one(ndata, edata)
-    try:
+    with blaming(
+        f"{folder} is damaged: its manifest has no right schema", AttributeError, KeyError, TypeError, ValueError
+    ):
         schema = Schema.from_json(manifest.facts["schema"])
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise ValueError(f"{folder} is damaged: its manifest has no right schema: {error}") from None
     if (schema.num_nodes, schema.num_edges) != (ndata.num_rows, edata.num_rows):
         raise ValueError(f"{folder} is damaged: its manifest has a schema of another size: {schema}")
     return Types.of(
@@ -167,7 +163,7 @@ def _types(folder: Path, manifest: Manifest, ndata: Frame, edata: Frame) -> Type
 
 def _frame(folder: Path, manifest: Manifest, kind: str, num_rows: int) -> GraphFrame:
     described = _columns(folder, manifest, kind)
-    with _blamed(folder, kind):
+    with blaming(f"{folder} is damaged: its manifest describes wrong columns in {kind}", *_WRONG):
         columns = {name: map_column(folder, array) for name, array in described}
         if len(columns) < len(described):
             raise ValueError("two have one name")
@@ -177,7 +173,7 @@ def _frame(folder: Path, manifest: Manifest, kind: str, num_rows: int) -> GraphF
 def _columns(folder: Path, manifest: Manifest, kind: str) -> list[tuple[str, ArrayFile]]:
     """Return the names and arrays of the columns of a frame."""
     columns = []
-    with _blamed(folder, kind):
+    with blaming(f"{folder} is damaged: its manifest describes wrong columns in {kind}", *_WRONG):
         for one in manifest.facts.get(kind, []):
             *ends, array = (manifest.arrays[name] for name in one["arrays"])
             if one["width"] is not None:  # an earlier version named the arrays of a sparse column one by one
@@ -186,11 +182,3 @@ def _columns(folder: Path, manifest: Manifest, kind: str) -> list[tuple[str, Arr
                 check_array(folder, array)
             columns.append((one["name"], array))
     return columns
-
-
-@contextmanager
-def _blamed(folder: Path, kind: str) -> Iterator[None]:
-    try:
-        yield
-    except (AttributeError, KeyError, TypeError, ValueError, IndexError, OverflowError, RuntimeError) as error:
-        raise ValueError(f"{folder} is damaged: its manifest describes wrong columns in {kind}: {error}") from None

@@ -135,8 +135,7 @@ class Frame(MutableMapping[str, Tensor]):
         if initializer is None:
             self._initializers.pop(name, None)
             return
-        if not callable(initializer):
-            raise TypeError(f"initializer must be a function of (shape, dtype, device), got {describe(initializer)}")
+        check_type(initializer, "initializer", Callable, "a function of (shape, dtype, device)")
         self._initializers[name] = initializer
 
     def has_initializer(self, name: str) -> bool:

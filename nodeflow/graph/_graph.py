@@ -357,8 +357,11 @@ class Graph(OneProcess, Lookups):
 
     def _repr_html_(self) -> str:
         of_nodes, of_edges = self._types.sizes()
-        words = f"{self.num_nodes:,} nodes{of_nodes}, {self.num_edges:,} edges{of_edges}"
-        return page(type(self).__name__, words, column_table(self._types.frames(self.ndata, self.edata), "frame"))
+        return page(
+            type(self).__name__,
+            f"{self.num_nodes:,} nodes{of_nodes}, {self.num_edges:,} edges{of_edges}",
+            column_table(self._types.frames(self.ndata, self.edata), "frame"),
+        )
 
     def __repr__(self) -> str:
         of_nodes, of_edges = self._types.sizes()

@@ -39,8 +39,9 @@ def size_of(num_nodes: int | None, src: Ints, dst: Ints) -> int:
     if num_nodes is None:
         num_nodes, what = int(max(src.max(initial=-1), dst.max(initial=-1))) + 1, "num_nodes, the largest id + 1,"
     size = as_count(num_nodes, "num_nodes")
-    hint = "ids count from 0 without large gaps: Graph.from_named_edges numbers others"
-    check_memory(16 * size, f"{what} of {size}", hint)
+    check_memory(
+        16 * size, f"{what} of {size}", "ids count from 0 without large gaps: Graph.from_named_edges numbers others"
+    )
     return size
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
@@ -38,6 +39,7 @@ TypedEdges: TypeAlias = "Mapping[Relation, Any]"
 """Per relation the ends of its edges, ``(src, dst)`` or ``(src, dst, columns)``, in ids of their types."""
 
 
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class OfType(Frozen):
     """The nodes of one type, or the edges of one relation: their ids in the graph, and their own columns.
 
@@ -51,13 +53,9 @@ class OfType(Frozen):
     (OfType('paper': ids 3 to 4, columns year), tensor([4, 3]), tensor([1]))
     """
 
-    __slots__ = ("data", "ids", "name")
     name: str | Relation
     ids: range
     data: Frame
-
-    def __init__(self, name: str | Relation, ids: range, data: Frame) -> None:
-        self._set(name=name, ids=ids, data=data)
 
     def to_graph(self, local: IdsLike | MaskLike, *, name: str = "local") -> Tensor:
         """Return the ids in the graph of local ids, or of a bool mask of the type, int64 ``[k]``; errors use ``name``.

@@ -78,8 +78,7 @@ class Pipeline(Generic[Batch, Result]):
     ) -> None:
         check_type(batches, "batches", Iterable, "a loader or another iterable")
         self.batches, self.compute = batches, compute
-        if not callable(compute):
-            raise TypeError(f"compute must be a function of a batch and its rows, got {describe(compute)}")
+        check_type(compute, "compute", Callable, "a function of a batch and its rows")
         self._single = not isinstance(pulls, Mapping)
         self._pulls = {"": pulls} if not isinstance(pulls, Mapping) else dict(pulls)
         if not self._pulls:

@@ -68,9 +68,19 @@ class RowOptimizer:
         else:
             first, second = self.betas
             size = number(self.lr * math.sqrt(1 - second**step) / (1 - first**step))
-            shares = number(1 - first), number(1 - second)
-            moments = states["exp_avg"], states["exp_avg_sq"]
-            kernels.row_steps.adam(rows, places, *moments, ids, grads, size, eps, decay, *shares)
+            kernels.row_steps.adam(
+                rows,
+                places,
+                states["exp_avg"],
+                states["exp_avg_sq"],
+                ids,
+                grads,
+                size,
+                eps,
+                decay,
+                number(1 - first),
+                number(1 - second),
+            )
 
 
 def initial_rows(init: str, scale: float, key: int, ids: Ints, width: int) -> Floats:

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nodeflow._base.checks import Ints, describe
+from nodeflow._base.checks import Ints, check_type, describe
 from nodeflow._base.dates import as_moments
 from nodeflow._base.types import ColumnsLike, NumbersLike, SeedsLike
 from nodeflow._rows.columns import as_column
@@ -56,17 +56,18 @@ def as_seed_data(columns: ColumnsLike | None, num_seeds: int, argument: str) -> 
     return Frame(num_seeds, columns)
 
 
-def check_inputs(inputs: object, ahead: int, num_nodes: int) -> None:
+def check_inputs(inputs: Any, ahead: int, num_nodes: int) -> None:
     """Raise TypeError or ValueError unless inputs are a row per node or a function; ``ahead`` needs a function."""
     if ahead and not callable(inputs):
         raise ValueError(f"inputs_ahead={ahead} needs a function as inputs, got {describe(inputs)}")
     if inputs is None or callable(inputs):
         return
-    if not isinstance(inputs, (Tensor, np.ndarray)):
-        raise TypeError(
-            "inputs must be a tensor or an array with a row per node, or a function of the seeds of a batch, got "
-            f"{describe(inputs)}"
-        )
+    check_type(
+        inputs,
+        "inputs",
+        Tensor | np.ndarray,
+        "a tensor or an array with a row per node, or a function of the seeds of a batch",
+    )
     if inputs.ndim == 0 or inputs.shape[0] != num_nodes:
         raise ValueError(f"inputs must have a row per node ({num_nodes}), got shape {tuple(inputs.shape)}")
 

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from nodeflow._base.checks import as_count, as_device, as_flag, as_int, check_type, describe
+from nodeflow._base.checks import as_count, as_device, as_flag, as_int, check_type
 from nodeflow._base.habits import taught
 from nodeflow._base.types import Array, ColumnsLike, NumbersLike, SeedsLike
 from nodeflow._display.html import page, table
@@ -175,8 +175,7 @@ class NodeFlowLoader(Epochs):
         self.inputs, self.inputs_ahead = inputs, as_count(inputs_ahead, "inputs_ahead")
         check_inputs(inputs, self.inputs_ahead, sampler.graph.num_nodes)
         self.ndata, self.edata = ndata, edata
-        if transform is not None and not callable(transform):
-            raise TypeError(f"transform must be a function of a NodeFlow, got {describe(transform)}")
+        check_type(transform, "transform", Callable | None, "a function of a NodeFlow")
         self.transform, self.timings = transform, Timings()
         self.device = None if device is None else as_device(device)
         self.pin_memory = as_flag(pin_memory, "pin_memory")
@@ -384,5 +383,7 @@ class NodeFlowLoader(Epochs):
 
     def __repr__(self) -> str:
         share = "" if self.world_size == 1 else f" for process {self.rank} of {self.world_size}"
-        size = f"{len(self.seeds)} seeds in {len(self)} batches of {self.batch_size}{share}"
-        return f"NodeFlowLoader({size}, {self.sampler.text()})"
+        return (
+            f"NodeFlowLoader({len(self.seeds)} seeds in {len(self)} batches of {self.batch_size}{share}, "
+            f"{self.sampler.text()})"
+        )

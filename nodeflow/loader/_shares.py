@@ -84,8 +84,10 @@ def as_group(rank: int | None, world_size: int | None, graph: Graph) -> tuple[in
         )
     if rank is None or world_size is None:
         missing = "rank" if rank is None else "world_size"
-        rest = "pass rank= and world_size= together, or neither to take both from the default process group"
-        raise ValueError(f"{missing} is missing: {rest}")
+        raise ValueError(
+            f"{missing} is missing: pass rank= and world_size= together, or neither to take both from the default "
+            "process group"
+        )
     size, number = as_count(world_size, "world_size", 1), as_int(rank, "rank")
     if not 0 <= number < size:
         raise ValueError(f"rank must be from 0 to {size - 1}, since world_size is {size}; got {number}")

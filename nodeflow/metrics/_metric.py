@@ -43,8 +43,7 @@ class Metric:
 
     def __post_init__(self) -> None:
         check_type(self.name, "name", str, "a str")
-        if not callable(self.function):
-            raise TypeError(f"function must be a function of outputs and targets, got {describe(self.function)}")
+        check_type(self.function, "function", Callable, "a function of outputs and targets")
         as_flag(self.larger_is_better, "larger_is_better")
 
     def __call__(self, outputs: Tensor, targets: Tensor) -> float:

@@ -100,8 +100,10 @@ class Scoring:
             if not isinstance(scores, Tensor) or not scores.is_floating_point():
                 raise TypeError(f"score_all must return a tensor of floating-point scores, got {describe(scores)}")
             if scores.shape != (len(nodes), len(rows)):
-                wanted = f"a score per query and candidate, {(len(nodes), len(rows))}"
-                raise ValueError(f"score_all must return {wanted}, got {tuple(scores.shape)}")
+                raise ValueError(
+                    f"score_all must return a score per query and candidate, {(len(nodes), len(rows))}, got "
+                    f"{tuple(scores.shape)}"
+                )
             yield first, last, scores
             self._bar.update(last - first)
 

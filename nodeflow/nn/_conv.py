@@ -79,14 +79,17 @@ class FlowConv(nn.Module, metaclass=Explained):
         if advice not in self.advised:
             self.advised.add(advice)
             name = type(self).__name__
-            text = f"{name} ignores flow.weight, but the sampled edges of a node have different weights, so its result"
-            warnings.warn(f"{text} is biased: {advice}", IgnoredWeightWarning, stacklevel=4)
+            warnings.warn(
+                f"{name} ignores flow.weight, but the sampled edges of a node have different weights, so its result "
+                f"is biased: {advice}",
+                IgnoredWeightWarning,
+                stacklevel=4,
+            )
 
 
 def linear_map(in_features: int, out_features: int, *, bias: bool) -> nn.Linear:
     """Return a linear map. Raises TypeError or ValueError for widths that are no numbers of at least 1."""
-    widths = as_count(in_features, "in_features", 1), as_count(out_features, "out_features", 1)
-    return nn.Linear(*widths, bias=bias)
+    return nn.Linear(as_count(in_features, "in_features", 1), as_count(out_features, "out_features", 1), bias=bias)
 
 
 def draw_glorot(module: nn.Module) -> None:
@@ -114,13 +117,17 @@ def check_schema(flow: Flow, relations: Sequence[Relation], node_types: Iterable
 
 def edges_by_relation(flow: Flow, relations: Sequence[Relation]) -> list[Tensor]:
     """Return the edges of each relation of a layer, in the layer's order, which the graph's need not be."""
-    schema = flow.dst_layer.schema
-    return [flow.by_relation.edges(schema.number(relation)) for relation in relations]
+    return [flow.by_relation.edges(flow.dst_layer.schema.number(relation)) for relation in relations]
 
 
 def edge_rows(flow: Flow, own: Tensor | None, column: str) -> Tensor:
     """Return the rows that a convolution reads per edge, ``[num_edges, ...]``: ``own``, else a column of the flow."""
     rows = flow.data[column] if own is None else own
-    hint = " (of a column of the graph take the rows flow.parent_eid)"
-    check_num_rows(rows.shape, f"{column!r}", flow.num_edges, "edge of the flow", hint)
+    check_num_rows(
+        rows.shape,
+        f"{column!r}",
+        flow.num_edges,
+        "edge of the flow",
+        " (of a column of the graph take the rows flow.parent_eid)",
+    )
     return rows

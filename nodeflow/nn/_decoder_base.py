@@ -56,8 +56,9 @@ class Decoder(nn.Module, metaclass=Explained):
             raise TypeError(f"{name} needs the width of the rows that it compares, as in {name}(64)")
         self.width = as_count(width, "width", 1 + self.two_part_rows)
         if self.two_part_rows and width % 2:
-            words = f"because rows of {name} are complex numbers of two parts"
-            raise ValueError(f"width must be even, {words}, got {width}")
+            raise ValueError(
+                f"width must be even, because rows of {name} are complex numbers of two parts, got {width}"
+            )
         self.num_relations = 1 if num_relations is None else as_count(num_relations, "num_relations", 1)
         self.inverse = bool(inverse)
         self.make_parameters()

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from itertools import chain, pairwise
-from typing import Final
+from typing import Final, cast
 
 import torch
 from torch import Tensor, nn
@@ -329,8 +329,7 @@ class MLPDecoder(Decoder):
         return query + F.embedding(relation, self.middle(self.relation)).to(query.dtype)
 
     def candidates(self, rows: Tensor, side: str) -> Tensor:
-        candidates: Tensor = (self.destination if side == "destination" else self.source)(rows)
-        return candidates
+        return cast("Tensor", (self.destination if side == "destination" else self.source)(rows))
 
     def compare(self, query: Tensor, rows: Tensor) -> Tensor:
         scores: Tensor = self.rest(query + rows)

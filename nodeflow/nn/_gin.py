@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 import torch
 from torch import Tensor, nn
 
@@ -69,8 +71,7 @@ class GINConv(FlowConv):
         """
         own = (1 + self.eps) * flow.take_dst(h)
         weight = flow.weight.to(torch.promote_types(h.dtype, torch.float32)) if self.weighted else None
-        out: Tensor = self.mlp(own + flow.aggregate(h, self.aggregator, weight=weight).to(h.dtype))
-        return out
+        return cast("Tensor", self.mlp(own + flow.aggregate(h, self.aggregator, weight=weight).to(h.dtype)))
 
     def extra_repr(self) -> str:
         learned = isinstance(self.eps, nn.Parameter)
@@ -126,8 +127,7 @@ class GINEConv(FlowConv):
         edge = edge_rows(flow, edge_features, self.edge_column)
         edge = edge if self.edge is None else self.edge(edge)
         total = flow.aggregate_edges((flow.gather_src(h) + edge).relu(), "sum")
-        out: Tensor = self.mlp((1 + self.eps) * flow.take_dst(h) + total)
-        return out
+        return cast("Tensor", self.mlp((1 + self.eps) * flow.take_dst(h) + total))
 
 
 class EdgeConv(FlowConv):

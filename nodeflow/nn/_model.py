@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from functools import reduce
 from itertools import pairwise
-from typing import TypedDict, TypeGuard, Unpack
+from typing import TypedDict, TypeGuard, Unpack, cast
 
 import torch
 from torch import Tensor, nn
@@ -66,8 +66,7 @@ class FlowModel(nn.Module, metaclass=Explained):
         out_features: int | None = None,
     ) -> None:
         super().__init__()
-        if activation is not None and not callable(activation):
-            raise TypeError(f"activation must be a function, such as torch.relu, or None; got {describe(activation)}")
+        check_type(activation, "activation", Callable | None, "a function, such as torch.relu, or None")
         self.convs = nn.ModuleList(convs)
         if not len(self.convs):
             raise ValueError("convs must hold at least one convolution, got an empty list")
@@ -111,8 +110,13 @@ class FlowModel(nn.Module, metaclass=Explained):
         """
         check_batch(self, batch, h)
         check_features(h)
-        hint = ": of rows x of all nodes take x[batch.layers[0].parent_nid]"
-        check_num_rows(h.shape, "h", batch.layer_sizes[0], "node of the input layer", hint)
+        check_num_rows(
+            h.shape,
+            "h",
+            batch.layer_sizes[0],
+            "node of the input layer",
+            ": of rows x of all nodes take x[batch.layers[0].parent_nid]",
+        )
         kept: list[Tensor] = []  # with jumping: rows of earlier layers, of the nodes in the present layer
         dropped = False  # whether the previous convolution has applied activation and dropout itself
         for i, flow in enumerate(batch.flows):
@@ -313,8 +317,7 @@ class Jumping(nn.Module):
     def forward(self, rows: list[Tensor]) -> Tensor:
         """Return ``[n, out_features]`` for the rows of every layer, ``[n, width]`` each."""
         if self.mode == "max":
-            out: Tensor = self.linear(reduce(torch.maximum, rows))
-            return out
+            return cast("Tensor", self.linear(reduce(torch.maximum, rows)))
         return linear_sum(*zip(rows, self.linear.weight.split(self.width, 1), strict=True), bias=self.linear.bias)
 
 

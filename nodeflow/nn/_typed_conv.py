@@ -84,8 +84,10 @@ class TypedConv(FlowConv):
         for name, conv in convs.items():
             check_type(conv, f"convs[{name!r}]", nn.Module, "a convolution")
             if isinstance(conv, GraphConv | SAGEConv) and conv.weighted and getattr(conv, "norm", "") != "none":
-                words = "divides by degrees of nodes, which count the edges of all relations; for estimator weights"
-                raise ValueError(f"convs[{name!r}] {words} {_ADVICE}")
+                raise ValueError(
+                    f"convs[{name!r}] divides by degrees of nodes, which count the edges of all relations; for "
+                    f"estimator weights {_ADVICE}"
+                )
             if isinstance(conv, FlowConv):
                 conv.advised = self.advised  # one warning, not one per relation
                 conv.weight_advice = conv.weight_advice and _ADVICE

@@ -94,8 +94,10 @@ class TypedLinear(nn.Module, metaclass=Explained):
             else:
                 blocks[name] = module(part.parent_nid)
             if blocks[name].shape != (len(part), self.out_features):
-                shape = f"{tuple(blocks[name].shape)} for {len(part)} nodes"
-                raise ValueError(f"rows of {name!r} must be {self.out_features} wide (out_features), got {shape}")
+                raise ValueError(
+                    f"rows of {name!r} must be {self.out_features} wide (out_features), got "
+                    f"{tuple(blocks[name].shape)} for {len(part)} nodes"
+                )
         return joined(layer, blocks)
 
 

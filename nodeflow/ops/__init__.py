@@ -12,7 +12,7 @@ docs/architecture.md says who sums which rows ("Who sums what"), and where to ch
   those of destinations do not (``CACHED``), are added to as they come; for others the edges are sorted by source first.
 - Another reduction is an entry of ``_reductions.REDUCTIONS``; for any message with an executor there, and a name in
   ``fn``. The executors choose the code that runs a pair of message and reduction; ``_chunked`` runs every pair.
-- A gradient is wrong: ``_autograd`` (sums, dots, gathers), ``_chunked`` (extremes, products), ``_own``.
+- A gradient is wrong: ``_autograd`` (sums, dots, gathers), ``_chunked`` (extremes, products), ``_aggregate``.
 - A new version of torch breaks something: ``_torch_state`` has all its private names.
 
 A change must keep: float16 and bfloat16 are summed in float32; results have the same bits for any number of threads and
@@ -22,7 +22,8 @@ on every run; rows without edges give +0.0 and finite gradients. Time it beside 
 Names that are imported ``as`` themselves serve rooms above, not users.
 """
 
-from nodeflow.ops._aggregate import aggregate
+from nodeflow.ops._aggregate import aggregate, aggregate_beside_own
+from nodeflow.ops._aggregate import rows_beside_own as rows_beside_own
 from nodeflow.ops._autograd import EdgeDot as EdgeDot
 from nodeflow.ops._autograd import Permute as Permute
 from nodeflow.ops._autograd import bag as bag
@@ -33,8 +34,6 @@ from nodeflow.ops._linear import dropout, linear_sum, sparse_linear
 from nodeflow.ops._linear import in_bfloat16 as in_bfloat16
 from nodeflow.ops._messages import message, message_reduce
 from nodeflow.ops._moduli import sum_moduli as sum_moduli
-from nodeflow.ops._own import aggregate_beside_own
-from nodeflow.ops._own import rows_beside_own as rows_beside_own
 from nodeflow.ops._products import product_type
 from nodeflow.ops._segment import gather_dst, gather_src, segment_reduce, segment_softmax
 from nodeflow.ops._structure import Structure as Structure

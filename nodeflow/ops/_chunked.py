@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import torch
 from torch import Tensor
@@ -215,8 +215,7 @@ def read_once(structure: Structure, kind: str, h: Tensor, wanted: Wanted) -> tup
     """
     if not native.is_native(h) or torch.compiler.is_compiling():
         return _one_by_one(structure, kind, h, wanted)
-    outs: tuple[Tensor, ...] = _ReadOnce.apply(structure, kind, h, wanted)
-    return outs
+    return cast("tuple[Tensor, ...]", _ReadOnce.apply(structure, kind, h, wanted))
 
 
 def _one_by_one(structure: Structure, kind: str, h: Tensor, wanted: Wanted) -> tuple[Tensor, ...]:

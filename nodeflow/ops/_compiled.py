@@ -161,8 +161,22 @@ def _sum_rows(
     """Return the sums of rows of ``groups`` (how many, and numbers in each); threads do a range of rows each."""
     out, size = _new(shape, np.dtype(_NUMPY[dtype])), math.prod(groups)
     streamed = not own and dtype != torch.bfloat16 and groups[1] % kernels.simd.LANES == 0 and _is_streamed(out)
-    inputs = indices, edges, None, numbers, size, weights, *groups, mean, own, streamed
-    _by_row(kernels.row_sums.sum_rows, _ints(by.indptr), size, *inputs, out.reshape(-1))
+    _by_row(
+        kernels.row_sums.sum_rows,
+        _ints(by.indptr),
+        size,
+        indices,
+        edges,
+        None,
+        numbers,
+        size,
+        weights,
+        *groups,
+        mean,
+        own,
+        streamed,
+        out.reshape(-1),
+    )
     return _tensor(out, dtype)
 
 
@@ -221,8 +235,9 @@ def relu_gradient(g: Tensor, out: Tensor, scale: float) -> tuple[Tensor, Tensor]
 
     def piece(first: int, last: int) -> None:
         for k in range(first, last):
-            rows = k * _ROWS, min((k + 1) * _ROWS, count)
-            kernels.activation.relu_gradient(gradient, result, np.float32(scale), masked.reshape(-1), sums[k], *rows)
+            kernels.activation.relu_gradient(
+                gradient, result, np.float32(scale), masked.reshape(-1), sums[k], k * _ROWS, min((k + 1) * _ROWS, count)
+            )
 
     _in_threads(piece, _even_ranges(len(sums), _ROWS * width))
     return _tensor(masked, out.dtype), torch.from_numpy(sums.sum(0))
@@ -235,8 +250,17 @@ def dots(structure: Structure, a: Tensor, b: Tensor, groups: int) -> Tensor:
     if 0 in (size, structure.num_edges):
         return torch.from_numpy(np.zeros((structure.num_edges, groups), left.dtype))
     out = _new((structure.num_edges, groups), left.dtype)
-    inputs = _ints(structure.indices), left, right, groups, size // groups
-    _by_row(kernels.row_sums.edge_dots, _ints(structure.indptr), size, *inputs, out.reshape(-1))
+    _by_row(
+        kernels.row_sums.edge_dots,
+        _ints(structure.indptr),
+        size,
+        _ints(structure.indices),
+        left,
+        right,
+        groups,
+        size // groups,
+        out.reshape(-1),
+    )
     return torch.from_numpy(out)
 
 
@@ -253,8 +277,15 @@ def reductions(
     outs = [_new(shape, numbers.dtype) if write else None for write in written]
     if size and structure.num_dst:
         results = [None if out is None else out.reshape(-1) for out in outs]
-        inputs = _ints(structure.indices) if kind == "u" else None, numbers, size
-        _by_row(kernels.extremes.reduce_rows, _ints(structure.indptr), size * sum(wanted), *inputs, *results)
+        _by_row(
+            kernels.extremes.reduce_rows,
+            _ints(structure.indptr),
+            size * sum(wanted),
+            _ints(structure.indices) if kind == "u" else None,
+            numbers,
+            size,
+            *results,
+        )
     return [None if out is None else torch.from_numpy(out) for out in outs]
 
 
@@ -294,14 +325,12 @@ def _by_row(loop: Callable[..., None], indptr: Ints, size: int, *inputs: Any) ->
 
 
 def _ints(tensor: Tensor) -> Ints:
-    array: Ints = tensor.contiguous().numpy()
-    return array
+    return tensor.contiguous().numpy()
 
 
 def _flat(tensor: Tensor) -> Array:
     flat = tensor.detach().contiguous().resolve_neg().view(-1)
-    array: Array = (flat.view(torch.uint16) if flat.dtype == torch.bfloat16 else flat).numpy()
-    return array
+    return (flat.view(torch.uint16) if flat.dtype == torch.bfloat16 else flat).numpy()
 
 
 def _tensor(out: Array, dtype: torch.dtype) -> Tensor:

@@ -43,8 +43,7 @@ def sparse_linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tens
     if x.requires_grad:
         raise TypeError("x is sparse and requires a gradient, which sparse features do not get: pass x.detach()")
     check_csr(x, "x")
-    parts = x.crow_indices().to(torch.int64), x.col_indices().to(torch.int64)
-    structure = Structure._trusted(*parts, x.shape[1])
+    structure = Structure._trusted(x.crow_indices().to(torch.int64), x.col_indices().to(torch.int64), x.shape[1])
     low = _autocast_type((weight, x.values(), *([] if bias is None else [bias])))
     exact = weight.float() if low is not None else weight  # summed in float32, also in the gradient, and rounded once
     out = Spmm.apply(structure, exact.t().contiguous(), x.values().to(exact.dtype), "v", False, low)

@@ -58,8 +58,7 @@ def _gradient(x: Tensor, y: Tensor, weights: Tensor) -> Tensor:
 
 
 def _columns(rows: Tensor) -> Array:
-    columns: Array = rows.detach().T.contiguous().numpy()
-    return columns
+    return rows.detach().T.contiguous().numpy()
 
 
 def _in_pieces(loop: Callable[[int, int], None], size: int) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar, cast
 
 import numpy as np
 import torch
@@ -136,8 +136,7 @@ class Structure(Frozen):
         if name not in self._derived:
             with torch.inference_mode(False):  # the cached result serves later calls, which may need gradients
                 self._derived[name] = make()
-        kept: T = self._derived[name]
-        return kept
+        return cast("T", self._derived[name])
 
     def _make_dst(self) -> Tensor:
         if self.device.type == "cpu":  # torch's own wakes all its threads, whatever the size

@@ -126,14 +126,26 @@ class GraphParts(CutGraph):
         sizes, sharing = self.manifest.facts["sizes"], (self.mirrors > 0) | (self.mirrors.T > 0)
         masters, edges, mirrors = (tuple(sizes[name]) for name in ("masters", "edges", "mirrors"))
         train, partners = sizes["train"], tuple(sharing.sum(1).tolist())
-        whole = self.num_nodes, self.num_edges, int(self.manifest.facts["cut"])
-        return PartsReport(*whole, masters, edges, mirrors, partners, None if train is None else tuple(train))
+        return PartsReport(
+            self.num_nodes,
+            self.num_edges,
+            int(self.manifest.facts["cut"]),
+            masters,
+            edges,
+            mirrors,
+            partners,
+            None if train is None else tuple(train),
+        )
 
     def __repr__(self) -> str:
         grid = "" if self.grid is None else f" {self.grid[0]} x {self.grid[1]}"
         types = in_words({name: len(ids) for name, ids in self.schema.nodes.items()})
-        sizes = f"{self.num_parts} parts", f"{self.num_nodes} nodes{types}", f"{self.num_edges} edges"
-        return self._shown(*sizes, f"edges: {self.edges}{grid}")
+        return self._shown(
+            f"{self.num_parts} parts",
+            f"{self.num_nodes} nodes{types}",
+            f"{self.num_edges} edges",
+            f"edges: {self.edges}{grid}",
+        )
 
 
 def _check_places(folder: Path, owner: ArrayFile, place: ArrayFile, sizes: Ints) -> None:
@@ -305,9 +317,13 @@ class PartsReport(NamedTuple):
         widths = [max(map(len, column)) for column in cells]
         lines = [map(str.rjust, row, widths) for row in zip(*cells, strict=True)]
         train = "" if self.train_balance is None else f", training nodes {self.train_balance:.2f}"
-        largest = f"nodes {self.node_balance:.2f}, edges {self.edge_balance:.2f}{train}"
-        shares = f"replication factor {self.replication_factor:.2f}, {self.cut:.1%} of the edges cut"
-        return "\n".join([*map("  ".join, lines), shares, f"largest over mean: {largest}"])
+        return "\n".join(
+            [
+                *map("  ".join, lines),
+                f"replication factor {self.replication_factor:.2f}, {self.cut:.1%} of the edges cut",
+                f"largest over mean: nodes {self.node_balance:.2f}, edges {self.edge_balance:.2f}{train}",
+            ]
+        )
 
 
 def _balance(sizes: tuple[int, ...]) -> float:

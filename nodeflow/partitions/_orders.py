@@ -82,8 +82,7 @@ class Order(Frozen):
         return [k for k, state in enumerate(self.states) if part in state]
 
     def __repr__(self) -> str:
-        sizes = f"{self.num_parts} parts, {self.slots} slots, {len(self.states)} states"
-        return f"Order({sizes}, {self.swaps} swaps)"
+        return f"Order({self.num_parts} parts, {self.slots} slots, {len(self.states)} states, {self.swaps} swaps)"
 
     def _fitting(self, bucket_state: Ints) -> Ints:
         number = np.asarray(bucket_state)

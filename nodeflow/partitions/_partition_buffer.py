@@ -195,8 +195,9 @@ class PartitionBuffer:
         parts, order, start, self._start = self.partitions, self.order_of(self.epoch), self._start, 0
         # epochs share the memory of the slots
         if self._nodes is None or self._nodes.spare < order.most_swapped:
-            sizes = self.slots, order.most_swapped
-            self._nodes = NodeSlots(parts, self._ndata, self._writable, *sizes, page_cache=self._page_cache)
+            self._nodes = NodeSlots(
+                parts, self._ndata, self._writable, self.slots, order.most_swapped, page_cache=self._page_cache
+            )
         slots = self._nodes, EdgeSlots(parts, self._edata, page_cache=self._page_cache)
         train, key = self._train, (self.seed, self.epoch)
         run = BufferEpoch(parts, order, slots, self.counters, train, key, prefetch=self._prefetch)
@@ -205,8 +206,7 @@ class PartitionBuffer:
 
     def __repr__(self) -> str:
         order = self._order if isinstance(self._order, (str, Order)) else "by a function"
-        count = self.partitions.num_parts
-        held = f"{self.slots} of {count} parts in memory, at most {bytes_text(self.held_bytes)}"
+        held = f"{self.slots} of {self.partitions.num_parts} parts in memory, at most {bytes_text(self.held_bytes)}"
         writable = f", writable: {', '.join(self._writable)}" if self._writable else ""
         return f"PartitionBuffer({held}, order {order}, epoch {self.epoch}{writable})"
 

@@ -263,10 +263,10 @@ class Partitions(CutGraph):
         return PartitionedRows(self, name, node_type)
 
     def __repr__(self) -> str:
-        sizes = (
-            f"{self.num_parts} parts of {self.size} nodes{in_words({n: len(i) for n, i in self.part.nodes.items()})}"
+        return self._shown(
+            f"{self.num_parts} parts of {self.size} nodes{in_words({n: len(i) for n, i in self.part.nodes.items()})}",
+            f"{self.num_edges} edges, {self.cut:.1%} cut",
         )
-        return self._shown(sizes, f"{self.num_edges} edges, {self.cut:.1%} cut")
 
 
 class PartitionedRows(RowsBase):

@@ -232,8 +232,9 @@ class EdgeSlots:
         self._partitions, self._page_cache = partitions, page_cache
         self._columns = partitions.keys("edges", columns)
         keys = {"src": -1, "dst": -1, **self._columns}
-        arrays = partitions.manifest.arrays
-        self._arrays: dict[str, tuple[int, ArrayFile]] = {key: (of, arrays[key]) for key, of in keys.items()}
+        self._arrays: dict[str, tuple[int, ArrayFile]] = {
+            key: (of, partitions.manifest.arrays[key]) for key, of in keys.items()
+        }
         self._own_ptr = partitions.begin_in_relations()
         self._kept: dict[int, Bucket] = {}
 
@@ -261,8 +262,9 @@ class EdgeSlots:
         edge_ids = np.empty(begin[-1], numpy_type(id_type(begin[-1])))
         head = indptr[:-1].copy()
         for bucket, (dst_start, src_start), first in zip(buckets, starts, begin[:-1].tolist(), strict=True):
-            ends = bucket["src"], bucket["dst"], src_start, dst_start
-            kernels.buckets.place_bucket(*ends, first, head, indices, edge_ids)
+            kernels.buckets.place_bucket(
+                bucket["src"], bucket["dst"], src_start, dst_start, first, head, indices, edge_ids
+            )
         edata: list[dict[str, Tensor]] = [{} for _ in range(kinds + 1)]  # of each relation, and of all edges
         for key, of in self._columns.items():
             array, some = self._arrays[key][1], buckets if of < 0 else buckets[len(whole) * of :][: len(whole)]

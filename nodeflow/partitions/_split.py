@@ -163,8 +163,8 @@ def columns_of(
             column = torch.from_numpy(column)
         if isinstance(column, (Tensor, Rows)):
             check_num_rows(column.shape, f"columns[{name!r}]", graph.num_nodes, "node")
-        elif not callable(column):
-            raise TypeError(f"columns[{name!r}] must be a tensor, Rows or a function of ids, got {describe(column)}")
+        else:
+            check_type(column, f"columns[{name!r}]", Callable, "a tensor, Rows or a function of ids")
         nodes[name] = column
     return nodes, edges, chosen
 

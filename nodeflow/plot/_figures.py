@@ -126,11 +126,16 @@ class _Epoch(Protocol):
     """One point of the curves, such as a ``nodeflow.training.EpochRecord``."""
 
     @property
-    def epoch(self) -> int: ...
+    def epoch(self) -> int:
+        """Its number, from 1."""
+
     @property
-    def loss(self) -> float: ...
+    def loss(self) -> float:
+        """The mean loss of training."""
+
     @property
-    def score(self) -> float: ...
+    def score(self) -> float:
+        """The metric on the validation nodes, NaN for none."""
 
 
 def plot_curves(
@@ -156,8 +161,13 @@ def plot_curves(
     for name, records in runs.items():
         scored = [record for record in records if not math.isnan(record.score)]
         for axis, shown, value in ((left, records, "loss"), (right, scored, "score")):
-            points = [record.epoch for record in shown], [getattr(record, value) for record in shown]
-            axis.plot(*points, marker="o", markersize=3, label=name)
+            axis.plot(
+                [record.epoch for record in shown],
+                [getattr(record, value) for record in shown],
+                marker="o",
+                markersize=3,
+                label=name,
+            )
     left.set(xlabel="epoch", ylabel="training loss")
     right.set(xlabel="epoch", ylabel=f"validation {metric.replace('_', ' ')}")
     for axis in (left, right):
@@ -184,8 +194,7 @@ def plot_parts(report: PartsReport, path: Path | str | None = None) -> Figure:
     """
     from nodeflow.distributed import PartsReport
 
-    if not isinstance(report, PartsReport):
-        raise TypeError(f"report must be a PartsReport, as parts.report() gives it, got {describe(report)}")
+    check_type(report, "report", PartsReport, "a PartsReport, as parts.report() gives it")
     figure, left, right = _two_axes()
     parts = range(len(report.masters))
     left.bar(parts, report.masters, color="tab:blue", label="masters")
@@ -195,8 +204,9 @@ def plot_parts(report: PartsReport, path: Path | str | None = None) -> Figure:
         axis.set(xlabel="part", ylabel=word)
         whole_ticks(axis)
     small_legend(left)
-    cut = f"replication factor {report.replication_factor:.2f}, {report.cut:.1%} of the edges cut"
-    figure.suptitle(cut, fontsize=10)
+    figure.suptitle(
+        f"replication factor {report.replication_factor:.2f}, {report.cut:.1%} of the edges cut", fontsize=10
+    )
     return _written(figure, path)
 
 

@@ -122,8 +122,22 @@ class EdgeSums(Frozen):
         rows = read_only(np.arange(len(out)) if nodes is None else nodes)  # compiled once, for these
 
         def work(k: int) -> None:
-            inputs = edges.indptr, edges.indices, None, rows, words, stride, self.weights, 1, width
-            kernels.row_sums.sum_rows(*inputs, False, False, False, sums, *pieces[k])
+            kernels.row_sums.sum_rows(
+                edges.indptr,
+                edges.indices,
+                None,
+                rows,
+                words,
+                stride,
+                self.weights,
+                1,
+                width,
+                False,
+                False,
+                False,
+                sums,
+                *pieces[k],
+            )
 
         threads = torch.get_num_threads() if out.numel() >= _SHARED else 1
         pieces = [(0, len(out))] if threads == 1 and len(out) <= _AT_ONCE else self._pieces(nodes, threads)

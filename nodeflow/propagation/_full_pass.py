@@ -31,22 +31,29 @@ class LayeredModel(Protocol):
     """The part of a ``nodeflow.nn.FlowModel``, or of a model of the user's, that a full pass uses; see there."""
 
     @property
-    def convs(self) -> Sized: ...
+    def convs(self) -> Sized:
+        """The convolutions, one per layer."""
 
     @property
-    def jumping(self) -> Callable[[list[Tensor]], Tensor] | None: ...
+    def jumping(self) -> Callable[[list[Tensor]], Tensor] | None:
+        """What joins the results of all layers; None takes the last."""
 
-    def modules(self) -> Iterator[nn.Module]: ...
+    def modules(self) -> Iterator[nn.Module]:
+        """Return the model and its parts, whose modes are kept."""
 
-    def eval(self) -> object: ...
+    def eval(self) -> object:
+        """Compute for evaluation from now on."""
 
-    def activate(self, i: int, h: Tensor) -> Tensor: ...
+    def activate(self, i: int, h: Tensor) -> Tensor:
+        """Return the rows of layer i as the next convolution reads them."""
 
-    def convolve(self, i: int, flow: Flow, h: Tensor) -> Tensor: ...
+    def convolve(self, i: int, flow: Flow, h: Tensor) -> Tensor:
+        """Return the result of convolution i along a flow."""
 
     def layers(
         self, propagation: Propagation, h: Tensor | Rows, *, chunk_size: int | None = None, progress: bool = False
-    ) -> Iterable[Tensor]: ...
+    ) -> Iterable[Tensor]:
+        """Return the results of every layer for all nodes."""
 
 
 def check_features(h: object) -> None:
@@ -225,8 +232,10 @@ class FullPass:
         out = self.out
         assert out is not None
         if out.shape[1:] != part.shape[1:] or out.dtype != part.dtype:
-            wanted = f"{part.dtype} [{len(out)}, {', '.join(map(str, part.shape[1:]))}]"
-            raise ValueError(f"out must be {wanted}, as the outputs are, got {out.dtype} {list(out.shape)}")
+            raise ValueError(
+                f"out must be {part.dtype} [{len(out)}, {', '.join(map(str, part.shape[1:]))}], as the outputs are, "
+                f"got {out.dtype} {list(out.shape)}"
+            )
         return out
 
     def _entering(self, i: int, h: Tensor, start: int, stop: int) -> tuple[Flow, Tensor]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 import torch
@@ -228,8 +227,16 @@ class Propagation(Frozen):
         eid = Lazy(lambda: edges.parent_eid(at.get()).to(device))
         held = Lazy(lambda: torch.from_numpy(edges.ids(at.get())).to(device))
         data = EdgeColumns(len(indices), self.graph.held.edata, held)
-        cells: dict[str, Any] = {"parent_eid": eid, "weight": weight, "needs_weight": weight is not None}
-        flow = FullFlow._trusted(structure, *ends, (0, 1), **cells, data=data, prefix=prefix)
+        flow = FullFlow._trusted(
+            structure,
+            *ends,
+            (0, 1),
+            parent_eid=eid,
+            weight=weight,
+            needs_weight=weight is not None,
+            data=data,
+            prefix=prefix,
+        )
         flow.set_parent(Lazy(lambda: self._leaving.get()[src]), self.graph.held.relations)
         return flow
 

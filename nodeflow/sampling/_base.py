@@ -317,8 +317,13 @@ class SamplerBase(ABC):
         """
         if isinstance(seeds, Mapping):
             return self._of_parts(seeds), None
-        hint = "; one of a single type goes into a dict, as in {'paper': mask}"
-        flat = unmasked(seeds, "seeds", self.num_seeds, self.seed_kind, hint)
+        flat = unmasked(
+            seeds,
+            "seeds",
+            self.num_seeds,
+            self.seed_kind,
+            "; one of a single type goes into a dict, as in {'paper': mask}",
+        )
         if flat is not seeds:
             return flat, None
         words = [isinstance(part, str) for part in seeds[:3]] if isinstance(seeds, (tuple, list)) else []
@@ -394,8 +399,9 @@ class SamplerBase(ABC):
         own = self.__dict__.keys() - self._from_graph
         self.read_graph()
         self._from_graph = frozenset(self.__dict__.keys() - own)
-        what = f"settings of {type(self).__name__}"
-        self.graph.peers.agree(what, lambda: {name: repr(value) for name, value in self.settings.items()})
+        self.graph.peers.agree(
+            f"settings of {type(self).__name__}", lambda: {name: repr(value) for name, value in self.settings.items()}
+        )
 
     def __getstate__(self) -> dict[str, Any]:
         # the graph travels as itself, by the names of its files where it can

@@ -82,8 +82,9 @@ class BernoulliSampler(RowSampler):
 
     def draw_rows(self, edges: Edges, rows: DrawingRows, step: Step) -> Drawn:
         counts = self._counts[step.flow].astype(np.float64)
-        plan = edges.indptr, rows.numbers, counts, rows.kinds, self.rates is not None
-        begin, degree, rejection = kernels.bernoulli.log_rejection(*plan)
+        begin, degree, rejection = kernels.bernoulli.log_rejection(
+            edges.indptr, rows.numbers, counts, rows.kinds, self.rates is not None
+        )
         key = np.uint64(step.random.key)
         indptr, positions, src = kernels.bernoulli.draw_bernoulli(
             begin, degree, edges.indices, rows.ident, key, rejection

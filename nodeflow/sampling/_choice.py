@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -164,8 +164,7 @@ class Choice(Frozen):
         except IndexError:
             if self.positions is None:
                 return np.array(self.src)
-            src: Ints = edges.form.wide(edges.form.take(edges.arrays.indices, self.positions))
-            return src
+            return cast("Ints", edges.form.wide(edges.form.take(edges.arrays.indices, self.positions)))
 
 
 def _int64(value: IdsLike, name: str) -> Ints:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Unpack
+from dataclasses import dataclass
+from typing import Any, Unpack, cast
 
 import numpy as np
 import torch
@@ -76,15 +77,12 @@ def links(graph: Graph) -> Any:
     return scipy.sparse.coo_array((np.ones(len(pairs[0]), np.bool_), pairs), shape=size).tocsr()  # repeats are one
 
 
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Parts(Frozen):
     """The part of every node: ``numbers`` int64 ``[num_nodes]`` from 0 to ``count - 1``. Prints as sizes and a hash."""
 
-    __slots__ = ("count", "numbers")
-    count: int
     numbers: Ints
-
-    def __init__(self, numbers: Ints, count: int) -> None:
-        self._set(numbers=numbers, count=count)
+    count: int
 
     def __repr__(self) -> str:
         return f"Parts({self.count} parts of {len(self.numbers)} nodes, {hash_ids(self.numbers):#018x})"
@@ -143,8 +141,7 @@ class ClusterSampler(SubgraphSampler):
         return self.parts.count
 
     def choose_nodes(self, seeds: Ints, random: Random) -> Ints:
-        nodes: Ints = self._members[kernels.csr.csr_rows(self._begin, distinct_in_order(seeds)[0])[1]]
-        return nodes
+        return cast("Ints", self._members[kernels.csr.csr_rows(self._begin, distinct_in_order(seeds)[0])[1]])
 
     def inverse(self, part: Subgraph, seeds: Ints) -> NDArray[np.float64] | None:
         """Return (p - 1) / (q - 1) for edges between parts, 1 for the others, float64 ``[E]``; None for one part."""

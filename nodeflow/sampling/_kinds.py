@@ -102,8 +102,12 @@ def by_kind(
     value: Any, name: str, check: Callable[[object, str, bool], Number], example: str, kind: str
 ) -> tuple[Number | dict[Any, Number], ...]:
     """Check a number per flow, each by ``of_kinds``."""
-    words = f"one number per flow, as in {example}, or a dict of them by {kind}"
-    return tuple(of_kinds(each, f"{name}[{i}]", check, kind) for i, each in enumerate(as_list(value, name, words)))
+    return tuple(
+        of_kinds(each, f"{name}[{i}]", check, kind)
+        for i, each in enumerate(
+            as_list(value, name, f"one number per flow, as in {example}, or a dict of them by {kind}")
+        )
+    )
 
 
 def of_kinds(
@@ -150,8 +154,10 @@ def _by_flow(num_neighbors: Any) -> Any:
     """Return a list per relation, as PyTorch Geometric has it, as a dict by relation per flow; others as they are."""
     if not isinstance(num_neighbors, Mapping):
         return num_neighbors
-    words = "one number per flow, as in [25, 10]"
-    lists = [as_list(numbers, f"num_neighbors[{kind!r}]", words) for kind, numbers in num_neighbors.items()]
+    lists = [
+        as_list(numbers, f"num_neighbors[{kind!r}]", "one number per flow, as in [25, 10]")
+        for kind, numbers in num_neighbors.items()
+    ]
     if len(set(map(len, lists))) > 1:
         raise ValueError(f"num_neighbors must have as many numbers for every relation, got {dict(num_neighbors)}")
     return [dict(zip(num_neighbors, numbers, strict=True)) for numbers in zip(*lists, strict=True)]

@@ -129,8 +129,10 @@ class LaborSampler(RowSampler):
         self.layer_dependency = as_flag(layer_dependency, "layer_dependency")
         period = None if batch_dependency is None else as_int(batch_dependency, "batch_dependency")
         if period is not None and not 1 <= period <= _LONGEST:
-            rule = "a number of batches from 1 to 2**31, or None for all of an epoch"
-            raise ValueError(f"batch_dependency must be {rule}, got {period}")
+            raise ValueError(
+                "batch_dependency must be a number of batches from 1 to 2**31, or None for all of an epoch, got "
+                f"{period}"
+            )
         self.batch_dependency = period
         if options.get("reuse") and self.iterations != 0:
             raise ValueError(
@@ -256,8 +258,7 @@ class LaborSampler(RowSampler):
             return inverse
         drawn = np.diff(indptr)
         total = np.bincount(np.repeat(np.arange(len(degree)), drawn), inverse, len(degree))
-        scaled: NDArray[np.float64] = inverse * np.repeat(degree / np.where(drawn > 0, total, 1), drawn)
-        return scaled
+        return inverse * np.repeat(degree / np.where(drawn > 0, total, 1), drawn)
 
     def _numbers(self, step: Step) -> tuple[NDArray[np.uint64], np.uint32]:
         """The keys that the loops make r_t from, and the share of nodes that use the second one, times 2**32.

@@ -31,8 +31,7 @@ def fanouts_of(counts: NDArray[Any], rows: DrawingRows, degree: Ints) -> tuple[I
 
 
 def _compiled(edges: Edges, rows: DrawingRows, counts: NDArray[Any], numbers: Numbers, num_nodes: int) -> Result:
-    of_rows = edges.indptr, rows.numbers, counts, rows.kinds, False, NOTHING
-    indptr, begin, degree = kernels.uniform.plan(*of_rows)
+    indptr, begin, degree = kernels.uniform.plan(edges.indptr, rows.numbers, counts, rows.kinds, False, NOTHING)
     fanout, degree = fanouts_of(counts, rows, degree)
     expected = int(indptr[-1])
     drawn = kernels.labor.draw_poisson(begin, degree, edges.indices, fanout, *numbers, expected)
@@ -42,8 +41,13 @@ def _compiled(edges: Edges, rows: DrawingRows, counts: NDArray[Any], numbers: Nu
 def _in_torch(edges: Edges, rows: DrawingRows, counts: NDArray[Any], numbers: Numbers, num_nodes: int) -> Result:
     keys, early = numbers
     begin, degree, fanout = _rows_in_torch(edges, rows, counts)
-    how = fanout, [key_of(int(key)) for key in keys], int(early)
-    return *labor.draw_poisson(begin, degree, edges.arrays.indices, num_nodes, *how), fanout, degree
+    return (
+        *labor.draw_poisson(
+            begin, degree, edges.arrays.indices, num_nodes, fanout, [key_of(int(key)) for key in keys], int(early)
+        ),
+        fanout,
+        degree,
+    )
 
 
 def key_of(bits: int) -> labor.Key:
@@ -76,8 +80,7 @@ INVERSES = Loop(_inverses, labor.inverses)
 def _smallest(
     edges: Edges, rows: DrawingRows, counts: NDArray[Any], numbers: Numbers, num_nodes: int, repeats: Placed
 ) -> Result:
-    of_rows = edges.indptr, rows.numbers, counts, rows.kinds, False, NOTHING
-    indptr, begin, degree = kernels.uniform.plan(*of_rows)
+    indptr, begin, degree = kernels.uniform.plan(edges.indptr, rows.numbers, counts, rows.kinds, False, NOTHING)
     fanout, degree = fanouts_of(counts, rows, degree)
     positions, src = np.empty(indptr[-1], np.int64), np.empty(indptr[-1], np.int64)
     repeated = repeats.at(edges.form)
@@ -90,8 +93,20 @@ def _smallest_in_torch(
 ) -> Result:
     keys, early = numbers
     begin, degree, fanout = _rows_in_torch(edges, rows, counts)
-    how = fanout, [key_of(int(key)) for key in keys], int(early), *repeats.at(edges.form)
-    return *labor.draw_smallest(begin, degree, edges.arrays.indices, num_nodes, *how), fanout, degree
+    return (
+        *labor.draw_smallest(
+            begin,
+            degree,
+            edges.arrays.indices,
+            num_nodes,
+            fanout,
+            [key_of(int(key)) for key in keys],
+            int(early),
+            *repeats.at(edges.form),
+        ),
+        fanout,
+        degree,
+    )
 
 
 SMALLEST = Loop(_smallest, _smallest_in_torch)

@@ -19,8 +19,9 @@ from nodeflow.sampling._pps import Picked, laid_out, list_probabilities, pick, p
 
 
 def _drawn(edges: Edges, rows: Ints, size: int, key: int) -> tuple[Ints, Ints, int]:
-    arrays = edges.indptr, edges.indices, rows, edges.left_out
-    sources, total = kernels.layerwise.draw_edges(*arrays, size, np.uint64(key))
+    sources, total = kernels.layerwise.draw_edges(
+        edges.indptr, edges.indices, rows, edges.left_out, size, np.uint64(key)
+    )
     nodes, times = np.unique(sources, return_counts=True)
     return nodes, times, total
 
@@ -37,8 +38,9 @@ DRAWN = Loop(_drawn, _drawn_in_torch)
 def _edges_from(
     edges: Edges, rows: Ints, num_nodes: int, nodes: Ints, column: Array
 ) -> tuple[Ints, Ints, Ints, Floats]:
-    arrays = edges.indptr, edges.indices, rows, nodes, column, edges.left_out
-    indptr, positions, source, norm = kernels.layerwise.edges_from(*arrays)
+    indptr, positions, source, norm = kernels.layerwise.edges_from(
+        edges.indptr, edges.indices, rows, nodes, column, edges.left_out
+    )
     return indptr, positions, source, norm
 
 
@@ -61,8 +63,7 @@ The fourth result is the sum of squared weights (``column``, by position; empty:
 
 
 def _edges_by_chance(edges: Edges, rows: Ints, prob: Floats, key: int) -> tuple[Ints, Ints]:
-    of_rows = edges.indptr, edges.indices, rows
-    indptr, positions = kernels.layerwise.edges_by_chance(*of_rows, prob, np.uint64(key))
+    indptr, positions = kernels.layerwise.edges_by_chance(edges.indptr, edges.indices, rows, prob, np.uint64(key))
     return indptr, positions
 
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Self, TypeAlias, Unpack
+from typing import Self, TypeAlias, Unpack, cast
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from nodeflow import _kernels as kernels
-from nodeflow._base.checks import Ints, as_flag, as_int, check_one_of, describe
+from nodeflow._base.checks import Ints, as_flag, as_int, check_one_of, check_type
 from nodeflow._base.types import Array, Floats, PerFlow
 from nodeflow._edges.columns import check_edges
 from nodeflow._edges.edges import NOTHING, Edges
@@ -94,8 +94,7 @@ class LayerSampler(Sampler):
         self.layer_sizes = by_kind(layer_sizes, "layer_sizes", _size, "[64, 64]", "node type")
         check_one_of(draw, "draw", ("replacement", "poisson", "systematic"))
         self.draw = draw
-        if score is not None and not callable(score):
-            raise TypeError(f"score must be a function of (candidates, step) or a module, got {describe(score)}")
+        check_type(score, "score", Callable | None, "a function of (candidates, step) or a module")
         self.score = score
         super().__init__(graph, len(self.layer_sizes), **options)
 
@@ -306,8 +305,9 @@ class LadiesSampler(LayerSampler):
         if edges.patch is not None:
             hit = COMPILED.contains(edges.patch.rows, rows)
             norms[hit] = kernels.layerwise.row_sums(edges.indptr, rows[hit], column, left_out, True)
-        of_rows = edges.indptr, edges.indices, rows, norms, column, left_out
-        sources, total = kernels.layerwise.draw_edges_weighted(*of_rows, size, np.uint64(key))
+        sources, total = kernels.layerwise.draw_edges_weighted(
+            edges.indptr, edges.indices, rows, norms, column, left_out, size, np.uint64(key)
+        )
         ids, times = np.unique(sources, return_counts=True)
         return ids, times, total
 
@@ -332,5 +332,4 @@ class LadiesSampler(LayerSampler):
         wanted = kernels.layerwise.row_sums(edges.indptr, rows, self._column, edges.left_out, False)
         sums = np.add.reduceat(np.append(weight, 0.0), indptr[:-1]) * (np.diff(indptr) > 0)
         scale = np.divide(wanted, sums, out=np.zeros(len(rows)), where=sums > 0)
-        scaled: Floats = weight * np.repeat(scale, np.diff(indptr))
-        return scaled
+        return cast("Floats", weight * np.repeat(scale, np.diff(indptr)))

@@ -20,8 +20,17 @@ from nodeflow.sampling import _link_parts as checks
 from nodeflow.sampling._base import SamplerBase
 from nodeflow.sampling._call import Call, Draw, StepSeeds
 from nodeflow.sampling._link_parts import MARKS, Exclude, LinkLayout, LinksByName, paired
-from nodeflow.sampling._negative import LAWS, Known, Negatives, Pairs, whole_weights
-from nodeflow.sampling._own_negatives import OwnNegatives, as_own, check_types, own_nodes
+from nodeflow.sampling._negative import (
+    LAWS,
+    Known,
+    Negatives,
+    OwnNegatives,
+    Pairs,
+    as_own,
+    check_types,
+    own_nodes,
+    whole_weights,
+)
 from nodeflow.sampling._sampler import check_draws
 
 

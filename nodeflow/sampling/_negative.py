@@ -1,22 +1,28 @@
-"""Negative sampling, look-ups of edges by their two ends, and the known answers of queries."""
+"""Negatives, drawn or of the user's choice, look-ups of edges by their two ends, and the known answers of queries."""
 
 from __future__ import annotations
 
 import decimal
 import math
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeAlias, cast
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from nodeflow import _kernels as kernels
-from nodeflow._base.checks import Ints
+from nodeflow._base.checks import LARGEST, Ints, as_array, as_ids, first_true
 from nodeflow._base.types import Array, Floats
 from nodeflow._edges.edges import NOTHING
 from nodeflow._edges.stored import Stored
 from nodeflow._links.links import Links, Queries, pointers
 from nodeflow.graph import Graph
+from nodeflow.random import Random
+from nodeflow.sampling._link_parts import LinkLayout
+
+OwnNegatives: TypeAlias = "Ints | Callable[[Any, int, Random], Any]"
+"""Nodes ``[num_seeds, K]``, or a function of links, K and random numbers that returns nodes ``[B, K]``."""
 
 _NONE_KNOWN = (np.zeros(2, np.int64), NOTHING, NOTHING)  # one row, in which no node is known
 
@@ -77,8 +83,7 @@ class Pairs(NamedTuple):
     def between(self, u: Ints, v: Ints) -> Ints:
         """Return the ids of all edges between ``u[i]`` and ``v[i]``, in either direction, int64; some repeatedly."""
         pairs = np.unique(np.stack([np.minimum(u, v), np.maximum(u, v)]), axis=1)  # parallel edges make one look-up
-        ids: Ints = kernels.negative.edges_between(self.indptr, self.dst, self.eid, pairs[0], pairs[1])
-        return ids
+        return cast("Ints", kernels.negative.edges_between(self.indptr, self.dst, self.eid, pairs[0], pairs[1]))
 
 
 class Negatives:
@@ -170,8 +175,9 @@ class Negatives:
         """Return which ``nodes`` ``[n / size, count]``, shared by ``size`` rows in turn, are known, ``[n, count]``."""
         indptr, answers, _ = self._known
         nodes = nodes if self._rank is None else self._rank[nodes]
-        marks: NDArray[np.bool_] = kernels.negative.known_among(rows, indptr, answers, nodes, size, self._num_nodes)
-        return marks
+        return cast(
+            "NDArray[np.bool_]", kernels.negative.known_among(rows, indptr, answers, nodes, size, self._num_nodes)
+        )
 
     def log_chance(self, rows: Ints, types: Ints, nodes: Ints, size: int) -> Floats:
         """Return the logarithms of the probabilities of ``nodes``, which are as for ``marked``, ``[n, count]``."""
@@ -190,8 +196,7 @@ def whole_weights(weights: Floats) -> Ints:
     """
     total = math.fsum(weights)  # exact, so that it is the same on every processor
     shares = np.floor(weights / total * 2.0**61).astype(np.int64)
-    at_least_one: Ints = np.maximum(shares, weights > 0)
-    return at_least_one
+    return np.maximum(shares, weights > 0)
 
 
 def degree_weights(degrees: Ints, power: float) -> NDArray[np.int64]:
@@ -212,8 +217,7 @@ def degree_weights(degrees: Ints, power: float) -> NDArray[np.int64]:
         scale = exact.divide(decimal.Decimal(2**61), total)
         least = (distinct > 0).tolist()
         weights[:] = [max(int(exact.multiply(p, scale)), int(b)) for p, b in zip(powers, least, strict=True)]
-    spread: NDArray[np.int64] = weights[index]
-    return spread
+    return weights[index]
 
 
 def _by_degree(graph: Graph, side: str, power: float) -> Ints:
@@ -227,3 +231,47 @@ LAWS: dict[str, Callable[[Graph, str, float], Ints | None]] = {
 }
 """Whole numbers ``[num_nodes]`` to which the chance of a node as a negative of a side is in proportion, None for equal
 ones; of a graph, a side and a power."""
+
+
+def as_own(value: object, shape: tuple[int, int], graph: Graph) -> OwnNegatives | None:
+    """Return ``negatives`` of a link sampler that are a function or a matrix; None for a law, and for weights."""
+    if callable(value):
+        return value
+    if isinstance(value, str) or as_array(value, "negatives", "numbers").ndim != 2:
+        return None
+    return _as_nodes(value, shape, "a row per seed, and num_negatives columns,", graph)
+
+
+def own_nodes(own: OwnNegatives, seeds: Ints, links: Links, count: int, random: Random, graph: Graph) -> Ints:
+    """Return the negatives ``[B, count]`` of seeds, which are ``links``."""
+    if not callable(own):
+        return own[seeds]
+    tensors: Any = [None if part is None else torch.from_numpy(part) for part in links]
+    chosen = own(Links(*tensors), count, random)
+    return _as_nodes(chosen, (len(seeds), count), "a row per link, num_negatives wide,", graph)
+
+
+def check_types(nodes: Ints, links: Links, graph: Graph, layout: LinkLayout) -> None:
+    """Raise ValueError for negatives of another type than the ends that they take the place of."""
+    wanted = np.empty(nodes.shape, np.int64)
+    for side in layout.sides:
+        wanted[:, layout.columns(side)] = graph.schema.types_of(links.ends(side)[1])[:, None]
+    types = graph.schema.types_of(nodes.reshape(-1)).reshape(nodes.shape)
+    if (at := first_true((types != wanted).reshape(-1))) is not None:
+        row, column = divmod(at, nodes.shape[1])
+        names = list(graph.schema.nodes)
+        raise ValueError(
+            f"negatives[{row}, {column}] of the batch is of type {names[types[row, column]]!r}, but the "
+            f"{layout.sides[column % len(layout.sides)]} that it replaces is of type {names[wanted[row, column]]!r}"
+        )
+
+
+def _as_nodes(value: Any, shape: tuple[int, int], words: str, graph: Graph) -> Ints:
+    array = as_array(value, "negatives")
+    if array.shape != shape:
+        raise ValueError(f"negatives must have {words} {list(shape)}, got shape {list(array.shape)}")
+    nodes = as_ids(array.reshape(-1), "negatives", LARGEST, lower=-LARGEST)
+    if (at := first_true((nodes < 0) | (nodes >= graph.num_nodes))) is not None:
+        row, column = divmod(at, shape[1])
+        raise IndexError(f"negatives[{row}, {column}] is {nodes[at]}, but nodes are 0 to {graph.num_nodes - 1}")
+    return nodes.reshape(shape)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import torch
@@ -159,8 +159,7 @@ class Proportional:
 
         Only draws with replacement have a form in torch.
         """
-        drawn: Drawn = edges.form.of(_PROPORTIONAL)(self, edges, rows, fanouts, key, replace=replace)
-        return drawn
+        return cast("Drawn", edges.form.of(_PROPORTIONAL)(self, edges, rows, fanouts, key, replace=replace))
 
     def _placed_later(self) -> Placed:
         positive = np.concatenate([[0], np.cumsum(self.weights > 0)])
@@ -184,8 +183,9 @@ class Proportional:
         """Do what ``draw`` does in compiled loops."""
         weights, number = self.weights, np.uint64(key)
         loops = kernels.weighted
-        plan = edges.indptr, self.sums, weights, rows.numbers, rows.kinds, fanouts, replace
-        indptr, begin, degree, unit, top, ways, sizes = loops.plan_weighted(*plan)
+        indptr, begin, degree, unit, top, ways, sizes = loops.plan_weighted(
+            edges.indptr, self.sums, weights, rows.numbers, rows.kinds, fanouts, replace
+        )
         positions, src = np.empty(indptr[-1], edges.position_type), np.empty(indptr[-1], np.int64)
         table, scan, keep = (ways[way, : sizes[way]] for way in (loops.TABLE, loops.SCAN, loops.KEEP))
         keys, result = (edges.indices, rows.ident, number), (indptr, positions, src)

@@ -175,8 +175,10 @@ class RandomWalkSampler(Sampler):
         starts = self._nodes_of(dst, step)
         may_walk = (starts >= self._starts.start) & (starts < self._starts.stop)
         if step.flow == self.num_flows - 1 and (i := first_true(~may_walk)) is not None:
-            ids = f"ids {self._starts.start} to {self._starts.stop - 1}"
-            raise ValueError(f"seeds must be nodes where the metapath begins ({ids}), but seeds[{i}] is {starts[i]}")
+            raise ValueError(
+                f"seeds must be nodes where the metapath begins (ids {self._starts.start} to "
+                f"{self._starts.stop - 1}), but seeds[{i}] is {starts[i]}"
+            )
         visited = self._visited(starts[may_walk], step)
         if not may_walk.all():
             every = np.empty((len(starts), *visited.shape[1:]), visited.dtype)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar, NamedTuple, Self, Unpack
+from typing import Any, ClassVar, NamedTuple, Self, Unpack, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -274,7 +274,6 @@ def _interleaved(whole: Drawn, part: Drawn, from_part: Any, form: Form) -> Drawn
         each = [
             one if drawn.inverse is None else drawn.inverse() for drawn, one in zip((whole, part), ones, strict=True)
         ]
-        inverses: Array = form.take(form.joined(each), index)
-        return inverses
+        return cast("Array", form.take(form.joined(each), index))
 
     return Drawn(indptr, positions, src, inverse, None if whole.varies is None else whole.varies or part.varies)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple, Unpack
+from typing import NamedTuple, Unpack, cast
 
 import numpy as np
 import torch
@@ -48,8 +48,7 @@ def node_kind(graph: Graph, reader: Reader, budget: int) -> Kind:
     def draw(random: Random) -> Ints:
         drawn = random.uniform(np.arange(budget)).numpy() * ends[-1]
         # rounding may put a number at the very end
-        nodes: Ints = np.minimum(np.searchsorted(ends, drawn, side="right"), last)
-        return nodes
+        return cast("Ints", np.minimum(np.searchsorted(ends, drawn, side="right"), last))
 
     return Kind(draw, budget > 1, norms / ends[-1])
 
@@ -63,8 +62,9 @@ def edge_kind(edges: Edges, back: Edges, budget: int) -> Kind:
 
     def draw(random: Random) -> Ints:
         ends = np.empty(2 * budget, np.int64)
-        arrays = (edges.indptr, edges.indices, back.indptr, back.indices, joined)
-        kernels.subgraph.edge_ends(*arrays, np.uint64(random.key), ends)
+        kernels.subgraph.edge_ends(
+            edges.indptr, edges.indices, back.indptr, back.indices, joined, np.uint64(random.key), ends
+        )
         return ends
 
     def joint_rate(part: Subgraph) -> Floats:
@@ -73,8 +73,7 @@ def edge_kind(edges: Edges, back: Edges, budget: int) -> Kind:
         pairs = np.minimum(src, dst) * len(part.nodes) + np.maximum(src, dst)
         _, index, times = np.unique(pairs, return_inverse=True, return_counts=True)
         u, v = part.nodes[src], part.nodes[dst]
-        rate: Floats = times[index] * (1 / degree[u] + 1 / degree[v]) / len(joined)
-        return rate
+        return times[index] * (1 / degree[u] + 1 / degree[v]) / len(joined)
 
     rates = kernels.subgraph.touch_rates(edges.indptr, edges.indices, degree) / len(joined)
     return Kind(draw, True, np.minimum(rates, 1.0), joint_rate)  # rates of the draws that have the node as an end

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, Final, NamedTuple, Unpack
+from typing import Any, ClassVar, Final, NamedTuple, Unpack, cast
 
 import numpy as np
 import torch
@@ -170,8 +170,7 @@ class Sampler(BoundSampler):
         """
         if getattr(step, "dst", None) is not dst:
             check_range(dst.cpu().numpy(), "dst", self.graph.num_nodes, "node")
-        nodes: Ints = self.reader.edges.form.array(dst)
-        return nodes
+        return cast("Ints", self.reader.edges.form.array(dst))
 
     def candidates(self, dst: Tensor) -> Candidates:
         """Return all edges that the destinations ``dst`` (parent ids) could draw."""
@@ -179,8 +178,7 @@ class Sampler(BoundSampler):
 
     def draw_layers(self, seeds: Ints, draw: Draw, inputs: Any, contexts: Ints | None = None) -> NodeFlow:
         """Return the NodeFlow of checked seeds, layer by layer; ``contexts`` ``[num_seeds]`` see ``assemble``."""
-        form = self.reader.edges.form
-        root = None if draw.contexts is None else form.placed(draw.contexts)
+        root = None if draw.contexts is None else self.reader.edges.form.placed(draw.contexts)
         of_batch, of_epoch = Random(derive_key(draw.key, -1)), Random(draw.epoch_key)
 
         def choose(dst: Tensor, flow: int, context: Tensor | None = None) -> Choice:
@@ -190,9 +188,17 @@ class Sampler(BoundSampler):
             step.dst = dst
             return self.draw_edges(dst, step)
 
-        options: dict[str, Any] = {"include_dst": self.include_dst, "reuse": self.reuse, "contexts": contexts}
         with self.graph.peers.conversation("edges drawn"):
-            return assemble(self.graph, self.reader.edges, seeds, self.num_flows, choose, **options)
+            return assemble(
+                self.graph,
+                self.reader.edges,
+                seeds,
+                self.num_flows,
+                choose,
+                include_dst=self.include_dst,
+                reuse=self.reuse,
+                contexts=contexts,
+            )
 
     _sample = draw_layers
 

@@ -81,8 +81,9 @@ class ShadowSampler(BoundSampler):
     def read_graph(self) -> None:
         super().read_graph()
         # a node draws when it is first reached: reuse
-        options: dict[str, Any] = {"replace": self.replace, "direction": self.direction, "reuse": True}
-        hops = NeighborSampler(self.graph, [self.fanout] * max(self.depth, 1), **options)
+        hops = NeighborSampler(
+            self.graph, [self.fanout] * max(self.depth, 1), replace=self.replace, direction=self.direction, reuse=True
+        )
         self._hops = hops.with_reader(self.reader)
 
     def _draw_of(self, call: Call, ids: Ints, *identity: int) -> Draw:

@@ -173,8 +173,9 @@ class TemporalNeighborSampler(RowSampler):
         window = Window(stamps, limits, starts, self._lowest, self._longest, self.strict)
         if self._prob is not None:
             return self._in_proportion(edges, rows, counts, window, step.random.key)
-        own = {"replace": self.replace, "recent": self.strategy == "recent"}
-        indptr, num_past, positions, src = form.of(PAST)(edges, rows, counts, step.random.key, window, **own)
+        indptr, num_past, positions, src = form.of(PAST)(
+            edges, rows, counts, step.random.key, window, replace=self.replace, recent=self.strategy == "recent"
+        )
         if (counts < 0).all() or self.strategy == "recent":
             return Drawn(indptr, positions, src, None, False)
         size = len(src)

@@ -142,8 +142,9 @@ def no_times(numbers: Array, *, integers: bool) -> tuple[NDArray[np.bool_], str]
         digits = np.finfo(numbers.dtype).nmant + 1
         if wrong.any() or numbers.dtype.itemsize == 8:
             return wrong, "finite"
-        rule = f"below 2**{digits} as {numbers.dtype}, which has rounded larger ones (take float64 or int64)"
-        return np.abs(numbers) >= 2**digits, rule
+        return np.abs(
+            numbers
+        ) >= 2**digits, f"below 2**{digits} as {numbers.dtype}, which has rounded larger ones (take float64 or int64)"
     if integers:
         return numbers > np.iinfo(np.int64).max, "below 2**63"
     return (numbers > 2**53) | (numbers < -(2**53)), "integers that float64 can tell apart (up to 2**53)"
@@ -165,8 +166,10 @@ def as_times(value: NumbersLike | None, shape: tuple[int, ...], span: Span) -> A
     array = as_moments(given, "times", f"seed or row of seeds {shape}", shape, shape[:1])
     if len(array) and span.integers and array.dtype.kind == "f":
         # floats are not rounded here: a seed at 1.5 is neither at 1 nor at 2
-        hint = "round them down first, dates with .floor('s')"
-        raise TypeError(f"times must hold integers, as the time column does, got dtype {array.dtype}; {hint}")
+        raise TypeError(
+            f"times must hold integers, as the time column does, got dtype {array.dtype}; round them down first, "
+            "dates with .floor('s')"
+        )
     array = array.reshape(-1) if array.shape == shape else np.repeat(array, shape[1])
     wrong, rule = no_times(array, integers=span.integers)
     if span.integers and not wrong.any():

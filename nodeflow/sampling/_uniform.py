@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +11,7 @@ from nodeflow import _kernels as kernels
 from nodeflow._base.checks import Ints
 from nodeflow._edges.edges import Edges
 from nodeflow._edges.forms import Loop
-from nodeflow._tensors import past, uniform
+from nodeflow._tensors import uniform
 
 if TYPE_CHECKING:
     from nodeflow.sampling._rows import DrawingRows
@@ -27,8 +27,9 @@ def _filled(
     indptr, begin, degree = plan
     positions, src = np.empty(indptr[-1], edges.position_type), np.empty(indptr[-1], np.int64)
     if replace and (counts >= 0).any():
-        keys = edges.indices, rows.ident, np.uint64(key), counts, rows.kinds
-        kernels.uniform.draw_with(begin, degree, *keys, indptr, positions, src)
+        kernels.uniform.draw_with(
+            begin, degree, edges.indices, rows.ident, np.uint64(key), counts, rows.kinds, indptr, positions, src
+        )
     else:
         kernels.uniform.draw_without(begin, degree, edges.indices, rows.ident, np.uint64(key), indptr, positions, src)
     return indptr, degree, positions, src
@@ -73,9 +74,22 @@ class Window(NamedTuple):
 
     def plan(self, edges: Edges, rows: DrawingRows, counts: NDArray[Any], *, replace: bool) -> tuple[Ints, Ints, Ints]:
         """Return what ``kernels.uniform.plan_past`` does."""
-        of_rows = edges.indptr, self.stamps, rows.numbers, self.limits, self.starts, self.lowest, rows.contexts
-        plan: tuple[Ints, Ints, Ints] = kernels.uniform.plan_past(*of_rows, counts, rows.kinds, replace, self.strict)
-        return plan
+        return cast(
+            "tuple[Ints, Ints, Ints]",
+            kernels.uniform.plan_past(
+                edges.indptr,
+                self.stamps,
+                rows.numbers,
+                self.limits,
+                self.starts,
+                self.lowest,
+                rows.contexts,
+                counts,
+                rows.kinds,
+                replace,
+                self.strict,
+            ),
+        )
 
 
 def _compiled_past(
@@ -94,8 +108,17 @@ def _past_in_torch(
     arrays, fanouts = edges.arrays, counts.tolist()
     of_rows: Any = rows.numbers, rows.ident, rows.kinds, rows.contexts
     numbers, ident, kinds, contexts = of_rows
-    times = window.limits, window.starts, window.lowest.item(), contexts, window.longest
-    begin, num_past = past.past(arrays.indptr, window.stamps, numbers, *times, strict=window.strict)
+    begin, num_past = uniform.past(
+        arrays.indptr,
+        window.stamps,
+        numbers,
+        window.limits,
+        window.starts,
+        window.lowest.item(),
+        contexts,
+        window.longest,
+        strict=window.strict,
+    )
     if recent:
         latest = uniform.number_drawn(num_past, uniform.per_kind(fanouts, kinds, num_past), replace=False)
         begin, num_past, fanouts = begin + num_past - latest, latest, [-1]

@@ -4,8 +4,8 @@ A column of a graph is a tensor, or any object that follows the protocol ``Rows`
 columns takes both.
 
 - ``_open``: columns in files, opened and made. ``_files`` reads them, by the loop ``_kernels/reading.py``.
-- ``_narrow``: dense columns in fewer bytes; ``_rows/narrow.py`` and ``_rows/narrowing.py`` say how.
-- ``_tiered``: rows split over faster and slower places by ``_heat``; ``_memory`` holds those that fit.
+- ``_tiered``: rows split over faster and slower places by ``_heat``; ``_memory`` holds those that fit, and dense
+  columns in fewer bytes, as ``_rows/narrow.py`` and ``_rows/narrowing.py`` say.
 - ``_lookahead``: batches whose rows are read as planned by ``_plan``.
 
 Names that are imported ``as`` themselves serve rooms above, not users.
@@ -18,7 +18,7 @@ from nodeflow.storage._files import FileRows, SparseFileRows
 from nodeflow.storage._heat import degree_heat, hottest, presample, reach_heat
 from nodeflow.storage._lookahead import Lookahead, Reads
 from nodeflow.storage._memory import mean_bytes as mean_bytes
-from nodeflow.storage._narrow import narrow
+from nodeflow.storage._memory import narrow
 from nodeflow.storage._open import create, open, save_sparse
 from nodeflow.storage._open import opened as opened
 from nodeflow.storage._tiered import Cached, Tiered

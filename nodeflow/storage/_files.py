@@ -65,8 +65,9 @@ class FileRows(RowsBase):
             self._file = os.open(path, os.O_RDONLY | (os.O_DIRECT if direct else 0))
         except OSError as error:
             if direct and path.is_file():
-                why = f"{error.strerror}: its file system cannot read past the page cache"
-                raise OSError(error.errno, why, str(path)) from None
+                raise OSError(
+                    error.errno, f"{error.strerror}: its file system cannot read past the page cache", str(path)
+                ) from None
             raise
         weakref.finalize(self, os.close, self._file)
         self._block = _block_of(self._file, path) if direct else 1

@@ -63,9 +63,8 @@ def presample(loader: NodeFlowLoader, epochs: int | Iterable[int] = 1, *, layer:
     tensor([0, 2, 1, 1])
     """
     check_type(loader, "loader", NodeFlowLoader, "a NodeFlowLoader")
-    graph = loader.sampler.graph
     at = as_index(layer, "layer", loader.sampler.num_flows + 1)
-    count = np.zeros(graph.num_nodes, np.int64)
+    count = np.zeros(loader.sampler.graph.num_nodes, np.int64)
     for epoch in range(as_count(epochs, "epochs", 1)) if isinstance(epochs, int) else epochs:
         for batch in loader.draws(epoch):
             count[np.unique(batch.layers[at].parent_nid.numpy())] += 1

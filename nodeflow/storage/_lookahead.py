@@ -61,8 +61,10 @@ class Reads:
         return 1 - self.read / self.rows if self.rows else float("nan")
 
     def __repr__(self) -> str:
-        rows = f"rows={self.rows}, read={self.read}, hit_rate={self.hit_rate:.3f}"
-        return f"Reads(batches={self.batches}, {rows}, bytes={self.bytes}, packed={self.packed})"
+        return (
+            f"Reads(batches={self.batches}, rows={self.rows}, read={self.read}, hit_rate={self.hit_rate:.3f}, "
+            f"bytes={self.bytes}, packed={self.packed})"
+        )
 
 
 class Lookahead:

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from nodeflow._base.calls import checked
-from nodeflow._base.checks import as_count, as_flag, check_type, describe
+from nodeflow._base.checks import as_count, as_flag, blaming, check_type, describe
 from nodeflow._base.types import FileLike
 from nodeflow._disk.arrays import create_array, map_array, numpy_type, open_file, read_header
 from nodeflow._disk.folders import new_folder
@@ -150,10 +150,8 @@ def _sparse_folder(folder: Path, rows: Callable[[Path, Extent], FileRows], verif
 
 
 def _npy_extent(path: Path) -> Extent:
-    try:
+    with blaming(f"{path} is damaged, was cut off or is no .npy file", ValueError):
         kind, shape, start = read_header(path)
-    except ValueError as error:
-        raise ValueError(f"{path} is damaged, was cut off or is no .npy file: {error}") from None
     if not kind.isnative:
         raise ValueError(f"{path} has numbers of another byte order ({kind}); convert it once")
     try:
@@ -174,26 +172,23 @@ def _raw_extent(path: Path, shape: tuple[int, ...], dtype: torch.dtype, start: i
 
 
 def _size_of(path: Path) -> int:
-    try:
-        with open_file(path) as file:
-            return os.fstat(file.fileno()).st_size
-    except ValueError as error:
-        raise ValueError(f"{path} cannot be read: {error}") from None
+    with blaming(f"{path} cannot be read", ValueError), open_file(path) as file:
+        return os.fstat(file.fileno()).st_size
 
 
 def _safetensors_extent(path: Path, name: str | None) -> Extent:
     """Return where a tensor lies in a ``.safetensors`` file, by default its only one."""
-    try:
-        with open_file(path) as file:
-            begin = 8 + int.from_bytes(file.read(8), "little")
-            if begin > path.stat().st_size:
-                raise ValueError("its header is longer than the file")
-            header = json.loads(file.read(begin - 8))
-            metadata = header.pop("__metadata__", {}) if isinstance(header, dict) else None
-            if not isinstance(metadata, dict):
-                raise ValueError("its header is no table")
-    except (ValueError, RecursionError) as error:
-        raise ValueError(f"{path} is damaged, was cut off or is no .safetensors file: {error}") from None
+    with (
+        blaming(f"{path} is damaged, was cut off or is no .safetensors file", ValueError, RecursionError),
+        open_file(path) as file,
+    ):
+        begin = 8 + int.from_bytes(file.read(8), "little")
+        if begin > path.stat().st_size:
+            raise ValueError("its header is longer than the file")
+        header = json.loads(file.read(begin - 8))
+        metadata = header.pop("__metadata__", {}) if isinstance(header, dict) else None
+        if not isinstance(metadata, dict):
+            raise ValueError("its header is no table")
     if name is None and "columns" in metadata:
         raise ValueError(
             f"{path} is a sparse column in one file, as an earlier nodeflow wrote it: load indptr, indices and values "

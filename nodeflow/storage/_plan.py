@@ -36,8 +36,7 @@ class Step(NamedTuple):
     @property
     def new(self) -> Ints:
         """The ids whose rows are to be read."""
-        ids: Ints = self.ids[self.hit < 0]
-        return ids
+        return self.ids[self.hit < 0]
 
 
 class Plan:
@@ -93,9 +92,19 @@ class Plan:
         ids = self._known.popleft().astype(np.int64)
         uses = self._uses[self._served - self._base : self._served - self._base + len(ids)]
         hit, kept = np.empty(len(ids), np.int64), np.empty(len(ids), np.int64)
-        cache = self._place, self._node, self._next, self._filled
         self._filled = kernels.caching.keep_nearest(
-            ids, uses, self._now, self.window, self._cold, *cache, self._counts, hit, kept
+            ids,
+            uses,
+            self._now,
+            self.window,
+            self._cold,
+            self._place,
+            self._node,
+            self._next,
+            self._filled,
+            self._counts,
+            hit,
+            kept,
         )
         self._served += len(ids)
         self._now += 1

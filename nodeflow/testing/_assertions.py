@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from nodeflow._base.calls import checked
-from nodeflow._base.checks import as_array, as_count, as_ids, as_number, describe, lasting
+from nodeflow._base.checks import as_array, as_count, as_ids, as_number, check_type, lasting
 from nodeflow._base.types import Array, IdsLike, NumbersLike, SeedsLike
 from nodeflow.flow import Flow, NodeFlow, rows_between
 from nodeflow.graph import Frame
@@ -224,11 +224,13 @@ def assert_unbiased(
     """
     as_count(draws, "draws", 2)
     as_number(false_alarm, "false_alarm", above=0, below=1)
-    if not isinstance(sampler, Sampler | SubgraphSampler):
-        raise TypeError(
-            "sampler must be a nodeflow.Sampler or a nodeflow.sampling.base.SubgraphSampler, whose sums over flows can "
-            f"be compared with sums over the graph, got {describe(sampler)}"
-        )
+    check_type(
+        sampler,
+        "sampler",
+        Sampler | SubgraphSampler,
+        "a nodeflow.Sampler or a nodeflow.sampling.base.SubgraphSampler, whose sums over flows can be compared with "
+        "sums over the graph",
+    )
     x = Random(0).uniform(torch.arange(sampler.graph.num_nodes)).double()
     if len(as_array(seeds, "seeds")) == 0:
         raise ValueError("seeds must not be empty")

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 import torch
 from torch import Tensor, nn
 
-from nodeflow._base.checks import as_count, check_type, describe
+from nodeflow._base.checks import as_count, check_type
 from nodeflow.graph import Graph, Schema
 from nodeflow.nn import TypedLinear
 from nodeflow.testing import _layer_checks as layers
@@ -84,10 +84,10 @@ def check_layer(
 
     A layer for several node types or relations is checked on a small graph of these, ``schema=``.
     """
-    if not callable(layer):
-        raise TypeError(f"layer must be a torch.nn.Module, or a function that makes one, got {describe(layer)}")
+    words = "a torch.nn.Module, or a function that makes one"
+    check_type(layer, "layer", Callable, words)
     module = layer if isinstance(layer, nn.Module) else layer()
-    check_type(module, "layer", nn.Module, "a torch.nn.Module, or a function that makes one")
+    check_type(module, "layer", nn.Module, words)
     expected = dict(expect_fail or {})
     selected = chosen(LAYER_CHECKS, checks, expected)
     trials = as_trials(budget)

@@ -10,35 +10,33 @@ from nodeflow._base.checks import as_flag, check_one_of, check_type
 from nodeflow._base.types import NumbersLike, SeedsLike
 from nodeflow.graph import Graph
 from nodeflow.sampling.base import SamplerBase
-from nodeflow.testing import _law_checks as laws
-from nodeflow.testing import _repeat_checks as repeat
-from nodeflow.testing import _structure_checks as holds
+from nodeflow.testing import _law_checks, _repeat_checks, _structure_checks
 from nodeflow.testing._report import Report
 from nodeflow.testing._run import TRIALS, Check, Skipped, as_trials, chosen, run_checks
 from nodeflow.testing._sampler_case import SamplerCase, given_case
 
 _ALL = (
-    Check("structure", holds.structure),
-    Check("order", holds.order),
-    Check("edges", holds.edges),
-    Check("fanouts", holds.fanouts),
-    Check("fanouts per type", holds.fanouts_per_type),
-    Check("repeats", holds.repeats),
-    Check("repeated seeds", holds.repeated_seeds),
-    Check("isolated seeds", holds.isolated_seeds),
-    Check("no seeds", holds.no_seeds),
-    Check("excluded", holds.excluded),
-    Check("future", holds.future),
-    Check("reproducible", repeat.reproducible),
-    Check("threads", repeat.threads),
-    Check("pickles", repeat.pickles),
-    Check("calls", repeat.calls),
-    Check("epochs", repeat.epochs),
-    Check("global state", repeat.global_state),
-    Check("untouched", repeat.untouched),
-    Check("marginals", laws.marginals, statistical=True),
-    Check("pairs", laws.pairs, statistical=True),
-    Check("hubs", laws.hubs, makes_graph=True),
+    Check("structure", _structure_checks.structure),
+    Check("order", _structure_checks.order),
+    Check("edges", _structure_checks.edges),
+    Check("fanouts", _structure_checks.fanouts),
+    Check("fanouts per type", _structure_checks.fanouts_per_type),
+    Check("repeats", _structure_checks.repeats),
+    Check("repeated seeds", _structure_checks.repeated_seeds),
+    Check("isolated seeds", _structure_checks.isolated_seeds),
+    Check("no seeds", _structure_checks.no_seeds),
+    Check("excluded", _structure_checks.excluded),
+    Check("future", _structure_checks.future),
+    Check("reproducible", _repeat_checks.reproducible),
+    Check("threads", _repeat_checks.threads),
+    Check("pickles", _repeat_checks.pickles),
+    Check("calls", _repeat_checks.calls),
+    Check("epochs", _repeat_checks.epochs),
+    Check("global state", _repeat_checks.global_state),
+    Check("untouched", _repeat_checks.untouched),
+    Check("marginals", _law_checks.marginals, statistical=True),
+    Check("pairs", _law_checks.pairs, statistical=True),
+    Check("hubs", _law_checks.hubs, makes_graph=True),
 )
 SAMPLER_CHECKS = {check.name: check for check in _ALL}
 
@@ -180,8 +178,7 @@ def parametrize_with_checks(
 
     names = [check.name for check in chosen(SAMPLER_CHECKS, checks, {})]
     tests = [pytest.param(test_of(s, name), id=f"{own}-{name}") for own, s in named.items() for name in names]
-    decorator: Callable[[Any], Any] = pytest.mark.parametrize("check", tests)
-    return decorator
+    return pytest.mark.parametrize("check", tests)
 
 
 def _name_of(sampler: Any) -> str:

@@ -69,7 +69,7 @@ def as_sampler(
     >>> as_sampler(one_of_three, graph, 1)([0]).flows[0].weight
     tensor([3.])
     """
-    check_type(fn, "fn", Callable, "a function of (seeds, seed)")  # type: ignore[arg-type]
+    check_type(fn, "fn", Callable, "a function of (seeds, seed)")
     return ForeignSampler(graph, num_flows, fn, fanouts, replace, reuse, trees, time, strict)
 
 
@@ -137,11 +137,19 @@ class ForeignSampler(Sampler):
             raise ValueError(f"fn must return one tuple per flow ({self.num_flows}), got {len(flows)}")
 
         def choose(dst: Tensor, flow: int, context: Tensor | None = None) -> Choice:
-            rows = dst.numpy(), None if context is None else context.numpy()
-            return self._choice(*rows, times[first], flow, *flows[flow])
+            return self._choice(
+                dst.numpy(), None if context is None else context.numpy(), times[first], flow, *flows[flow]
+            )
 
-        options: dict[str, Any] = {"reuse": self.reuse, "contexts": tree_of if self.trees else None}
-        return assemble(self.graph, self.reader.edges, seeds, self.num_flows, choose, **options)
+        return assemble(
+            self.graph,
+            self.reader.edges,
+            seeds,
+            self.num_flows,
+            choose,
+            reuse=self.reuse,
+            contexts=tree_of if self.trees else None,
+        )
 
     def _choice(
         self,
@@ -195,8 +203,7 @@ class ForeignSampler(Sampler):
     def _degrees(self, dst: Ints, context: Ints | None, times: Array) -> Ints:
         """The number of edges among which every destination draws."""
         if self._stamps is None or context is None:
-            degrees: Ints = self.graph.in_degrees(torch.from_numpy(dst)).numpy()
-            return degrees
+            return self.graph.in_degrees(torch.from_numpy(dst)).numpy()
         edges = self.candidates(torch.from_numpy(dst))
         rows = edges.rows.numpy()
         return np.bincount(rows[self._seen(self._stamps[edges.eid.numpy()], times[context][rows])], minlength=len(dst))

@@ -279,8 +279,7 @@ def uniform_pairs(degree: int, drawn: Ints, replace: bool) -> NDArray[np.float64
     [0.0, 0.3333333333333333]
     """
     other = degree if replace else max(degree - 1, 1)
-    rates: NDArray[np.float64] = drawn * (drawn - 1) / (degree * other)
-    return rates
+    return drawn * (drawn - 1) / (degree * other)
 
 
 def hubs(case: SamplerCase) -> float | None:

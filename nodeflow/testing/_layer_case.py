@@ -120,8 +120,11 @@ class LayerCase:
     def code(self, check: str) -> list[str]:
         width = self.h.shape[1]
         layer = " ".join(repr(self.layer).split())
-        last = f"check_layer(layer, {width}, graph=graph, checks=[{check!r}])"
-        return [graph_code(self.graph), f"layer = {layer}", last]
+        return [
+            graph_code(self.graph),
+            f"layer = {layer}",
+            f"check_layer(layer, {width}, graph=graph, checks=[{check!r}])",
+        ]
 
 
 class EncoderLayer(nn.Module):

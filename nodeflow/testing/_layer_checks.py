@@ -216,8 +216,7 @@ def repeatable(case: LayerCase) -> None:
 
 def batch(case: LayerCase) -> None:
     """A batch with all neighbours of some nodes gives the rows that the whole graph gives."""
-    nodes = case.graph.num_nodes
-    seeds = torch.arange(nodes - 1, -1, -2)
+    seeds = torch.arange(case.graph.num_nodes - 1, -1, -2)
     part = _batch(case, [-1], seeds.tolist())
     layer = case.double()
     flow = with_floats(part.flows[0], torch.float64)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from nodeflow._base.frozen import Frozen
+from dataclasses import dataclass
 
 
-class Outcome(Frozen):
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Outcome:
     """What one check came to.
 
     Attributes:
@@ -27,31 +26,19 @@ class Outcome(Frozen):
     ('structure', 'passed')
     """
 
-    __slots__ = ("draws", "least_bias", "name", "note", "seconds", "status")
     name: str
     status: str
-    seconds: float
-    draws: int
-    least_bias: float | None
-    note: str
-
-    def __init__(
-        self,
-        name: str,
-        status: str,
-        *,
-        seconds: float = 0.0,
-        draws: int = 0,
-        least_bias: float | None = None,
-        note: str = "",
-    ) -> None:
-        self._set(name=name, status=status, seconds=seconds, draws=draws, least_bias=least_bias, note=note)
+    seconds: float = 0.0
+    draws: int = 0
+    least_bias: float | None = None
+    note: str = ""
 
     def __repr__(self) -> str:
         return f"{self.name}: {self.status}"
 
 
-class Report(Frozen):
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Report:
     """The outcomes of all checks of one sampler or layer, in the order in which they ran; it prints as a table.
 
     ``note`` is the last line: that weights were not checked, and why. It is empty where they were. The same checks of
@@ -66,13 +53,9 @@ class Report(Frozen):
     "weights were not checked: 'marginals' is not among the checks that ran"
     """
 
-    __slots__ = ("note", "outcomes", "subject")
     subject: str
     outcomes: tuple[Outcome, ...]
-    note: str
-
-    def __init__(self, subject: str, outcomes: Sequence[Outcome], note: str = "") -> None:
-        self._set(subject=subject, outcomes=tuple(outcomes), note=note)
+    note: str = ""
 
     @property
     def passed(self) -> list[str]:

@@ -94,7 +94,7 @@ def run_checks(
         if outcome.status == "failed":
             errors.append(f"{outcome.name}: {outcome.note}")
         results.append(outcome)
-    report = Report(subject, results, _unchecked(weights, results))
+    report = Report(subject, tuple(results), _unchecked(weights, results))
     if all(outcome.status == "skipped" for outcome in results):
         raise CheckError(report, f"{report}\n\nno check ran, so nothing is known")
     if errors:

@@ -135,8 +135,11 @@ class SamplerCase:
             code = _call(self.sampler)
         elif check == "hubs":  # of graphs of its own
             code, more = "make", ", graph=graph"
-        last = f"check_sampler(sampler, {self.seeds}{times}, checks=[{check!r}]{more})"
-        return [graph_code(self.graph), f"sampler = {code}", last]
+        return [
+            graph_code(self.graph),
+            f"sampler = {code}",
+            f"check_sampler(sampler, {self.seeds}{times}, checks=[{check!r}]{more})",
+        ]
 
     def probe(self, copies: int = COPIES, *, parallel_edges: bool = True) -> SamplerCase:
         """Return the case on copies of a small graph, with columns like those of this one.
@@ -176,8 +179,7 @@ class SamplerCase:
         """Return the case on a node with many in-edges (out-edges, for a sampler along them)."""
         nodes, hub = np.arange(1, degree + 1), np.zeros(degree, np.int64)
         ends = (hub, nodes) if getattr(self.sampler, "direction", "in") == "out" else (nodes, hub)
-        every = (degree + 1, torch.arange(degree + 1)), (degree, torch.arange(degree))
-        graph = self._made(np.stack(ends), *every)
+        graph = self._made(np.stack(ends), (degree + 1, torch.arange(degree + 1)), (degree, torch.arange(degree)))
         end = 0 if getattr(self.sampler, "direction", "in") == "out" else 2
         first = [graph.schema.ids(relation[end]).start for relation in graph.schema.relations]
         possible = self.other(graph, []).sampler.possible_seeds
@@ -332,7 +334,7 @@ def given_case(
             raise TypeError("graph= goes with a function that makes the sampler; a sampler has its graph")
         subject, make = sampler, settings_maker(sampler)
     else:
-        check_type(sampler, "sampler", Callable, "a sampler, or a function that makes one of a graph")  # type: ignore[arg-type]
+        check_type(sampler, "sampler", Callable, "a sampler, or a function that makes one of a graph")
         make = sampler
         subject = make(_example() if graph is None else graph)
         check_type(subject, "the result of sampler(graph)", SamplerBase, "a sampler")

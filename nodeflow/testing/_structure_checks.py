@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import suppress
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -120,8 +120,7 @@ def _estimand(sampler: Any, case: SamplerCase) -> Tensor | None:
     """The estimand of a sampler; None where it estimates no sum."""
     with suppress(TypeError):
         time = next(iter(case.times.values())) if case.times else None
-        estimand: Tensor = sampler.estimand() if time is None else sampler.estimand(time)
-        return estimand
+        return cast("Tensor", sampler.estimand() if time is None else sampler.estimand(time))
     return None
 
 
@@ -253,8 +252,9 @@ def future(case: SamplerCase) -> None:
             for i, flow in enumerate(case.call([seed], epoch=epoch).flows):
                 eid, times = flow.parent_eid, _times(case.graph, name, flow)
                 late = times >= case.times[seed] if strict else times > case.times[seed]
-                words = f"seed {seed} at time {case.times[seed]} sees the future: in flow {i} edge"
-                _at_first(late, words, eid, " is later")
+                _at_first(
+                    late, f"seed {seed} at time {case.times[seed]} sees the future: in flow {i} edge", eid, " is later"
+                )
 
 
 def _times(graph: Graph, name: str, flow: Flow) -> Tensor:

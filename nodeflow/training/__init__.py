@@ -10,7 +10,7 @@ settings, and no other module uses any of them.
 - *A run.* ``_trainer`` goes over epochs and steps; ``_task``, with ``_nodes`` and ``_links``, says what is learned,
   from the data of ``_data``, the graph of ``_graph``, the batches of ``_samplers``, ``_partitions`` or ``_answers``,
   and the networks of ``_network``. ``_processes`` joins several processes.
-- *Its folder.* ``_folder``, with ``_checkpoints``, ``_result``, ``_trace`` and ``_predictions``. ``_finished`` opens it
+- *Its folder.* ``_folder``, with ``_checkpoints``, ``_result`` and ``_predictions``. ``_finished`` opens it
   for other data, in the numbers of the run: ``_names``.
 - *The command.* ``_cli``, with ``_train_command`` and ``_commands``.
 """

@@ -65,8 +65,13 @@ class AnswerBatch(NamedTuple):
             query, answer = place[self.query[of_side]].to(table.device), self.answer[of_side].to(table.device)
             query_rows = nodes[queries.to(table.device)]
             scores = decoder.score_all(query_rows, relation, table, side=side)
-            options: Any = {"weight": self.weight[queries].to(table.device), "reduction": "sum"}
-            loss = loss + one_vs_all_loss(scores, (query, answer), label_smoothing=label_smoothing, **options)
+            loss = loss + one_vs_all_loss(
+                scores,
+                (query, answer),
+                label_smoothing=label_smoothing,
+                weight=self.weight[queries].to(table.device),
+                reduction="sum",
+            )
             if n3:
                 kinds = None if relation is None else relation[query]
                 cubes = cubes + decoder.n3(query_rows[query], kinds, answers[of_side.to(table.device)], side=side).sum()
@@ -131,6 +136,15 @@ class Answers(Epochs):
         query, answer = np.repeat(np.arange(len(chosen)), np.diff(indptr)), self._answer[at]
         side, node = torch.from_numpy(self._side[chosen]), torch.from_numpy(self._node[chosen])
         relation = None if self._relation is None else torch.from_numpy(self._relation[chosen])
-        answers = torch.from_numpy(query), torch.from_numpy(answer)
         weight = torch.from_numpy((np.diff(indptr) if self.by_answer else np.ones(len(chosen))).astype(np.float32))
-        return AnswerBatch(self.graph, side, node, relation, *answers, weight, float(total), float(num_answers))
+        return AnswerBatch(
+            self.graph,
+            side,
+            node,
+            relation,
+            torch.from_numpy(query),
+            torch.from_numpy(answer),
+            weight,
+            float(total),
+            float(num_answers),
+        )

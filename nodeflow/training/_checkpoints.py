@@ -16,7 +16,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save as to_safetensors
 from torch import Tensor, nn
 
-from nodeflow._base.checks import as_count, as_number, check_type
+from nodeflow._base.checks import as_count, as_number, blaming, check_type
 from nodeflow._base.files import is_file
 from nodeflow._disk.manifest import replace_file
 from nodeflow.training._settings import Settings
@@ -40,10 +40,15 @@ def write_state(path: Path, state: Mapping[str, Any]) -> None:
 def read_state(path: Path) -> Any:
     """Return the tree that ``write_state`` wrote; raises as ``read_tensors`` does."""
     tree, tensors = read_tensors(path)
-    try:
+    with blaming(
+        f"{path} does not hold the state that it says it holds",
+        LookupError,
+        ValueError,
+        TypeError,
+        AttributeError,
+        RecursionError,
+    ):
         return _decoded(tree, tensors)
-    except (LookupError, ValueError, TypeError, AttributeError, RecursionError) as error:
-        raise ValueError(f"{path} does not hold the state that it says it holds: {error}") from error
 
 
 def write_tensors(path: Path, tensors: Mapping[str, Tensor], facts: Any) -> None:
@@ -54,8 +59,7 @@ def write_tensors(path: Path, tensors: Mapping[str, Tensor], facts: Any) -> None
     whole = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
     text = json.dumps(facts)
     # one entry, because safetensors writes several in random order, and equal runs should give equal files
-    entry = f'{{"checksum": "{_checksum(text, whole)}", "facts": {text}}}'
-    replace_file(path, to_safetensors(whole, {_KEY: entry}))
+    replace_file(path, to_safetensors(whole, {_KEY: f'{{"checksum": "{_checksum(text, whole)}", "facts": {text}}}'}))
 
 
 def _checked(entry: str, tensors: Mapping[str, Tensor]) -> Any:
@@ -225,10 +229,16 @@ class Checkpoints:
             return False
         state = run.peers.of_first("the state", lambda: read_state(path))
         with run.peers.together("the state"):
-            try:
+            with blaming(
+                f"{path} cannot be gone on from",
+                ValueError,
+                LookupError,
+                TypeError,
+                AttributeError,
+                OverflowError,
+                RuntimeError,
+            ):
                 run.load_state_dict(state)
-            except (ValueError, LookupError, TypeError, AttributeError, OverflowError, RuntimeError) as error:
-                raise ValueError(f"{path} cannot be gone on from: {error}") from error
             if identity not in (None, run.identity):
                 raise ValueError(f"{path} is the state of another run than that of its folder: put its own file back")
         return True

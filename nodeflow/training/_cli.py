@@ -136,20 +136,35 @@ def add_settings(parser: argparse.ArgumentParser) -> None:
 
 def _add_train(one: _Parser) -> None:
     one.add_argument("data", nargs="?", metavar="DATA", help=f"{_DATA} (default: debian)")
-    text = "settings as TOML, such as a run.toml; options given here win"
-    one.add_argument("--config", type=Path, metavar="FILE", help=text)
-    one.add_argument("--output", type=Path, metavar="FOLDER", help="where results go (default: runs/latest)")
-    text = "replace the finished run in the folder of --output (that in runs/latest is replaced without)"
-    one.add_argument("--overwrite", action="store_true", help=text)
-    text = "epochs between two checkpoints, or minutes as 10min; 0: none (default: 1)"
-    one.add_argument("--checkpoint-every", metavar="N", help=text)
-    text = (
-        f"go on with the run of a folder that was cut off; of the settings only {', '.join(FREE)} may change (epochs "
-        "with a constant schedule; storage not to or from partitions, whose folder may have moved)"
+    one.add_argument(
+        "--config", type=Path, metavar="FILE", help="settings as TOML, such as a run.toml; options given here win"
     )
-    one.add_argument("--resume", type=Path, metavar="FOLDER", help=text)
-    text = "train N runs with the seeds --seed, --seed + 1, ..., and print mean and deviation of their scores"
-    one.add_argument("--seeds", type=int, metavar="N", help=text)
+    one.add_argument("--output", type=Path, metavar="FOLDER", help="where results go (default: runs/latest)")
+    one.add_argument(
+        "--overwrite",
+        action="store_true",
+        help="replace the finished run in the folder of --output (that in runs/latest is replaced without)",
+    )
+    one.add_argument(
+        "--checkpoint-every",
+        metavar="N",
+        help="epochs between two checkpoints, or minutes as 10min; 0: none (default: 1)",
+    )
+    one.add_argument(
+        "--resume",
+        type=Path,
+        metavar="FOLDER",
+        help=(
+            f"go on with the run of a folder that was cut off; of the settings only {', '.join(FREE)} may change "
+            "(epochs with a constant schedule; storage not to or from partitions, whose folder may have moved)"
+        ),
+    )
+    one.add_argument(
+        "--seeds",
+        type=int,
+        metavar="N",
+        help="train N runs with the seeds --seed, --seed + 1, ..., and print mean and deviation of their scores",
+    )
     one.add_argument("--no-plot", action="store_true", help="make no picture of the curves")
     add_settings(one)
 
@@ -157,36 +172,53 @@ def _add_train(one: _Parser) -> None:
 def _add_run(one: _Parser) -> None:
     """Add the options of commands that read a finished run."""
     _add_folder(one)
-    text = (
-        "another data set than that of the run, with the same features; columns, classes, edge categories, types, "
-        "relations and nodes with learned rows are matched by their names"
+    one.add_argument(
+        "--data",
+        metavar="DATA",
+        help=(
+            "another data set than that of the run, with the same features; columns, classes, edge categories, types, "
+            "relations and nodes with learned rows are matched by their names"
+        ),
     )
-    one.add_argument("--data", metavar="DATA", help=text)
     one.add_argument("--device", metavar="NAME", help="where the model computes (default: that of the run)")
 
 
 def _add_folder(one: _Parser) -> None:
     """Add the folder of a run."""
     one.add_argument("folder", type=Path, metavar="FOLDER", help="the folder of a run")
-    text = "for a run with a model of your own, its name again: a file does not choose what is imported"
-    one.add_argument("--model", metavar="MODULE:FACTORY", help=text)
+    one.add_argument(
+        "--model",
+        metavar="MODULE:FACTORY",
+        help="for a run with a model of your own, its name again: a file does not choose what is imported",
+    )
 
 
 def _add_predict(one: _Parser) -> None:
     _add_run(one)
     one.add_argument("--output", type=Path, required=True, metavar="FILE", help="a file .csv, .parquet or .npy")
-    text = (
-        "all, train, val, test, unlabelled, or a file .npy of ids; of a run that learned links all or a file (default: "
-        "all)"
+    one.add_argument(
+        "--nodes",
+        metavar="WHICH",
+        default="all",
+        help=(
+            "all, train, val, test, unlabelled, or a file .npy of ids; of a run that learned links all or a file "
+            "(default: all)"
+        ),
     )
-    one.add_argument("--nodes", metavar="WHICH", default="all", help=text)
     links = one.add_argument_group("of runs that learned links")
     links.add_argument("--top", type=int, metavar="K", help="number of answers per node (default: 10)")
-    text = "the end that is asked for: dst, whom the nodes point to, or src, who points to them (default: dst)"
-    links.add_argument("--side", choices=tuple(SIDES), help=text)
+    links.add_argument(
+        "--side",
+        choices=tuple(SIDES),
+        help="the end that is asked for: dst, whom the nodes point to, or src, who points to them (default: dst)",
+    )
     links.add_argument("--relation", metavar="NAME", help="name or number of a relation (default: each in turn)")
-    text = "keep the edges of the data set among the answers (default: those of all parts are left out)"
-    links.add_argument("--with-known", action="store_true", default=None, help=text)
+    links.add_argument(
+        "--with-known",
+        action="store_true",
+        default=None,
+        help="keep the edges of the data set among the answers (default: those of all parts are left out)",
+    )
 
 
 def _add_compare(one: _Parser) -> None:
@@ -199,35 +231,61 @@ def _add_info(one: _Parser) -> None:
 
 
 def _add_build(one: _Parser) -> None:
-    text = (
-        "files .csv, .tsv, .txt (or packed, .gz), .parquet, or .npy of integers [edges, 2]; one list, in their order. "
-        "Or a data set: the bundled 'debian', or its folder"
+    one.add_argument(
+        "edges",
+        nargs="+",
+        type=Path,
+        metavar="EDGES",
+        help=(
+            "files .csv, .tsv, .txt (or packed, .gz), .parquet, or .npy of integers [edges, 2]; one list, in their "
+            "order. Or a data set: the bundled 'debian', or its folder"
+        ),
     )
-    one.add_argument("edges", nargs="+", type=Path, metavar="EDGES", help=text)
     one.add_argument("--output", type=Path, required=True, metavar="FOLDER", help="the graph folder")
     one.add_argument("--overwrite", action="store_true", help="replace a graph folder that is there")
-    text = "number of nodes (default: rows of the files of nodes, else the largest id + 1)"
-    one.add_argument("--num-nodes", type=int, metavar="N", help=text)
+    one.add_argument(
+        "--num-nodes",
+        type=int,
+        metavar="N",
+        help="number of nodes (default: rows of the files of nodes, else the largest id + 1)",
+    )
     one.add_argument("--named", action="store_true", help="nodes have names, which are numbered and kept in the folder")
-    text = "name of each column of EDGES, src and dst among them, _ to skip one (default: the titles)"
-    one.add_argument("--columns", nargs="+", metavar="NAME", help=text)
-    text = "whether the first row has titles (default: look)"
-    one.add_argument("--header", action=argparse.BooleanOptionalAction, help=text)
+    one.add_argument(
+        "--columns",
+        nargs="+",
+        metavar="NAME",
+        help="name of each column of EDGES, src and dst among them, _ to skip one (default: the titles)",
+    )
+    one.add_argument(
+        "--header", action=argparse.BooleanOptionalAction, help="whether the first row has titles (default: look)"
+    )
     one.add_argument("--delimiter", metavar="CHARACTER", help="between two columns (default: comma or white space)")
     one.add_argument("--features", type=Path, metavar="FILE", help="features of the nodes, .npy [nodes, width]")
     one.add_argument("--labels", type=Path, metavar="FILE", help="labels of the nodes, .npy, as in labels.npy of DATA")
     for part in ("train", "val", "test"):
         one.add_argument(f"--{part}", type=Path, metavar="FILE", help=f"ids of the {part} nodes, .npy")
     for kind in ("node", "edge"):
-        text = f"a further column, .npy with a row per {kind}; may be given again"
-        one.add_argument(f"--{kind}-column", action="append", default=[], metavar="NAME=FILE", help=text)
-    text = (
-        "keep features in fewer bytes: int8 with a scale per column, float16, bfloat16, or auto: int8, and float32 "
-        "where the error of int8 is too large (default: as they are)"
+        one.add_argument(
+            f"--{kind}-column",
+            action="append",
+            default=[],
+            metavar="NAME=FILE",
+            help=f"a further column, .npy with a row per {kind}; may be given again",
+        )
+    one.add_argument(
+        "--store",
+        choices=WIDTHS,
+        help=(
+            "keep features in fewer bytes: int8 with a scale per column, float16, bfloat16, or auto: int8, and float32 "
+            "where the error of int8 is too large (default: as they are)"
+        ),
     )
-    one.add_argument("--store", choices=WIDTHS, help=text)
-    text = "memory for sorting, at least 21 MB + 16 bytes per node + 0.32 bytes per edge (default: 1 GB)"
-    one.add_argument("--memory", default="1 GB", metavar="SIZE", help=text)
+    one.add_argument(
+        "--memory",
+        default="1 GB",
+        metavar="SIZE",
+        help="memory for sorting, at least 21 MB + 16 bytes per node + 0.32 bytes per edge (default: 1 GB)",
+    )
 
 
 def _add_partition(one: _Parser) -> None:
@@ -235,25 +293,44 @@ def _add_partition(one: _Parser) -> None:
     one.add_argument("--parts", type=int, required=True, metavar="N", help="number of partitions, or of parts")
     one.add_argument("--output", type=Path, required=True, metavar="FOLDER", help="the folder that is written")
     purposes = ("buffer", "processes")
-    text = "who reads it: a partition buffer in one process, or many processes with a part each (default: buffer)"
-    one.add_argument("--for", dest="purpose", choices=purposes, default="buffer", help=text)
-    text = (
-        "how nodes are cut: random; metis, with few edges between parts (needs pymetis); train-first, at random "
-        "with the training nodes in the first parts; ranges of ids, or a hash of the id (default: random for a buffer, "
-        "metis for processes)"
+    one.add_argument(
+        "--for",
+        dest="purpose",
+        choices=purposes,
+        default="buffer",
+        help="who reads it: a partition buffer in one process, or many processes with a part each (default: buffer)",
     )
-    one.add_argument("--method", choices=CUTS, help=text)
-    text = (
-        "for processes: where an edge lies: with its destination, with its source, or in a grid of parts, which few "
-        "others share nodes with (default: in)"
+    one.add_argument(
+        "--method",
+        choices=CUTS,
+        help=(
+            "how nodes are cut: random; metis, with few edges between parts (needs pymetis); train-first, at random "
+            "with the training nodes in the first parts; ranges of ids, or a hash of the id (default: random for a "
+            "buffer, metis for processes)"
+        ),
     )
-    one.add_argument("--edges", choices=EDGES, help=text)
-    text = "for processes: training nodes spread over the parts within 5 %%"
-    one.add_argument("--balance", action="store_true", help=text)
-    text = "for processes: consecutive ids in each part, with the maps back"
-    one.add_argument("--renumber", action="store_true", help=text)
-    text = "for processes that learn links (train --task link): the training edges are cut, all edges are listed beside"
-    one.add_argument("--links", action="store_true", help=text)
+    one.add_argument(
+        "--edges",
+        choices=EDGES,
+        help=(
+            "for processes: where an edge lies: with its destination, with its source, or in a grid of parts, which "
+            "few others share nodes with (default: in)"
+        ),
+    )
+    one.add_argument(
+        "--balance", action="store_true", help="for processes: training nodes spread over the parts within 5 %%"
+    )
+    one.add_argument(
+        "--renumber", action="store_true", help="for processes: consecutive ids in each part, with the maps back"
+    )
+    one.add_argument(
+        "--links",
+        action="store_true",
+        help=(
+            "for processes that learn links (train --task link): the training edges are cut, all edges are listed "
+            "beside"
+        ),
+    )
     for field in (FIELDS[name][1] for name in ("direction", "edge_type", "target", "seed")):
         add_option(one, field)
         one.set_defaults(**{field.name: field.default})

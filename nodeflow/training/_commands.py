@@ -120,8 +120,10 @@ def compare(options: argparse.Namespace, say: Say) -> None:
     logs = {name: read_log(Path(name) / LOG, metric) for name in results}
     for name, one in results.items():
         if len(logs[name]) < one["best_epoch"]:
-            epochs = f"{len(logs[name])} epochs, but the best one is epoch {one['best_epoch']}"
-            raise ValueError(f"{Path(name) / LOG} was cut off, or is of another run than {RESULT}: it has {epochs}")
+            raise ValueError(
+                f"{Path(name) / LOG} was cut off, or is of another run than {RESULT}: it has {len(logs[name])} "
+                f"epochs, but the best one is epoch {one['best_epoch']}"
+            )
     settings = {name: one["settings"] for name, one in results.items()}
     names = dict.fromkeys(name for each in settings.values() for name in each)
     differing = [name for name in names if len({str(each.get(name, "-")) for each in settings.values()}) > 1]

@@ -128,8 +128,13 @@ def documentation(group: str, one: Field[Any]) -> str:
     """Return the entry of a setting in a docstring; ``group`` is the attribute of ``Settings`` that holds it."""
     choices = one.metadata["words"].get("choices")
     several = f"; one of {', '.join(choices)}" if choices else ""
-    entry = f"{name_of(one)}: {one.metadata['help']} (``{group}.{one.name}``; default: {default_of(one)}{several})."
-    return fill(entry, 120, initial_indent=" " * 8, subsequent_indent=" " * 12, break_on_hyphens=False)
+    return fill(
+        f"{name_of(one)}: {one.metadata['help']} (``{group}.{one.name}``; default: {default_of(one)}{several}).",
+        120,
+        initial_indent=" " * 8,
+        subsequent_indent=" " * 12,
+        break_on_hyphens=False,
+    )
 
 
 class _Pair(argparse.Action):
@@ -163,6 +168,8 @@ class Numbers(argparse.Action):
                 else:
                     numbers += map(int, parts)
         except ValueError:
-            words = f"integers, as in 10 10, or by name, as in a=5,b=10, got {' '.join(values)!r}"
-            parser.error(f"argument {option}: expected {words}; DATA goes before {option}")
+            parser.error(
+                f"argument {option}: expected integers, as in 10 10, or by name, as in a=5,b=10, got "
+                f"{' '.join(values)!r}; DATA goes before {option}"
+            )
         setattr(namespace, self.dest, numbers)

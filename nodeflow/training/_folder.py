@@ -7,7 +7,7 @@ import json
 import math
 import platform
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from shutil import rmtree
@@ -20,10 +20,10 @@ import tomli_w
 import torch
 
 from nodeflow._base.calls import checked
-from nodeflow._base.checks import as_count, as_flag, as_number
+from nodeflow._base.checks import as_count, as_flag, as_number, blaming
 from nodeflow._base.files import is_file
 from nodeflow._base.version import __version__
-from nodeflow._disk.arrays import naming
+from nodeflow._disk.arrays import making, naming
 from nodeflow._disk.manifest import replace_file
 from nodeflow._peers.present import present
 from nodeflow._text.table import rows_of_words
@@ -37,9 +37,8 @@ from nodeflow.training._names import NODES, Names
 from nodeflow.training._network import Inputs, LinkNetwork, Network, TypedInputs
 from nodeflow.training._nodes import NodeTask
 from nodeflow.training._processes import OwnRandom
-from nodeflow.training._result import EpochRecord, Result
+from nodeflow.training._result import EpochRecord, Result, write_trace
 from nodeflow.training._settings import Settings, as_read, named_again, read_toml
-from nodeflow.training._trace import write_trace
 from nodeflow.training._trainer import Trainer
 
 SETTINGS, CHECKPOINT, LOG, RESULT, CURVES = "run.toml", "checkpoint.safetensors", "log.csv", "result.json", "curves.png"
@@ -92,11 +91,9 @@ class Run:
                 f"{folder} is no folder of a run: it has no {SETTINGS}; a run that was cut off before that was "
                 "written begins again with the nodeflow train that started it"
             )
-        try:
+        with blaming(f"{path}", ValueError, TypeError):
             values = read_toml(path)
             return cls.of(values, named_again(values, model))
-        except (ValueError, TypeError) as error:
-            raise ValueError(f"{path}: {error}") from error
 
     def write(self, folder: Path) -> None:
         replace_file(folder / SETTINGS, tomli_w.dumps(self.values()).encode())
@@ -141,13 +138,11 @@ class Run:
 
 def check_checkpoint(path: Path, facts: Mapping[str, Any], run: Run) -> None:
     """Raise ValueError where the checkpoint at ``path`` is of another run; ``run``: its settings for one process."""
-    try:
+    with blaming(f"{path} does not say of which run it is", KeyError, TypeError, ValueError, AttributeError):
         _ = "names" in facts and Names.from_json(facts["names"])
         settings = as_read(facts["settings"])
         _ = settings.replace(task=facts["task"]), dict(facts["network"]["model"] or {})  # which evaluation reads
         size = settings.sampler.batch_size * facts.get("processes", 1)
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise ValueError(f"{path} does not say of which run it is: {error!r}") from error
     check_same_run(settings.replace(batch_size=size), run.settings, 1, str(path))
     if facts.get("identity", "") != run.identity:
         raise ValueError(f"{path} is of another run than {SETTINGS} beside it: put its own file back")
@@ -159,21 +154,15 @@ def output_folder(folder: Path) -> Iterator[None]:
 
     If the block fails, folders that were made for it are removed again, unless they hold files.
     """
-    missing = [place for place in (folder, *folder.parents) if not place.exists()]
-    try:
+    with ExitStack() as made:
         try:
-            folder.mkdir(parents=True, exist_ok=True)
+            made.enter_context(making(folder))
             with TemporaryFile(dir=folder):
                 pass
         except OSError as error:
             why = "it is a file" if folder.is_file() else error.strerror or error
             raise OSError(f"cannot write into the output folder {folder}: {why}") from error
         yield
-    except BaseException:
-        for place in missing:
-            with suppress(OSError):
-                place.rmdir()
-        raise
 
 
 def begin(folder: Path, run: Run) -> bool:
@@ -336,15 +325,13 @@ def read_log(path: Path, metric: str) -> list[EpochRecord]:
     if not {"epoch", "loss", *RATES} <= {*titles}:
         raise ValueError(f"{path} is empty or damaged: its first line must name epoch, loss and {', '.join(RATES)}")
     for line, words in lines:
-        try:
+        with blaming(f"{path}, line {line}, is damaged", ValueError):
             row = dict(zip(titles, words, strict=True))
             score = float(row.get(f"val_{metric}") or math.nan)
             seconds, seeds, edges = (float(row[name]) for name in RATES)
             records.append(EpochRecord(int(row["epoch"]), float(row["loss"]), score, seconds, seeds, edges))
             if records[-1].epoch != len(records):
                 raise ValueError(f"epoch {len(records)} is missing")
-        except ValueError as error:
-            raise ValueError(f"{path}, line {line}, is damaged: {error}") from None
     return records
 
 
@@ -371,7 +358,9 @@ def load_model(checkpoint: Path | str, *, model: str | None = None) -> Network:
     path = Path(checkpoint)
     facts, weights = read_tensors(path)
     weights.pop(NODES, None)
-    try:
+    with blaming(
+        f"{path}: the model that it holds cannot be made", TypeError, KeyError, ValueError, AttributeError, RuntimeError
+    ):
         how, values = facts["network"], facts["settings"]
         settings = Settings.from_dict(values, **named_again(values, model))
         if how["model"] is None and settings.model.name != "none":
@@ -379,8 +368,6 @@ def load_model(checkpoint: Path | str, *, model: str | None = None) -> Network:
         with OwnRandom(0, torch.device("cpu")).inside():  # the weights drawn here are replaced
             network = _network(settings, how)
         load_weights(network, weights)
-    except (TypeError, KeyError, ValueError, AttributeError, RuntimeError) as error:
-        raise ValueError(f"{path}: the model that it holds cannot be made: {error}") from error
     return network.eval()
 
 

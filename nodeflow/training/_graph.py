@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
 from types import MappingProxyType
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 import torch
@@ -81,8 +81,9 @@ class FeatureRows(RowsBase):
 
         def finite_pieces() -> Iterator[Tensor]:
             pieces, total = _pieces(self.rows, step), -(-self.shape[0] // step)
-            options: Any = {"terminal_only": True, "pieces": pieces, "delay": 2}
-            for start, piece in progress_bar("features", total, "piece", shown=True, **options):
+            for start, piece in progress_bar(
+                "features", total, "piece", shown=True, terminal_only=True, pieces=pieces, delay=2
+            ):
                 if (wrong := first_not_finite(piece)) is not None:
                     bad.append(start + wrong)
                     return
@@ -139,8 +140,7 @@ def check_features(dataset: Dataset, node_type: str, x: Tensor | Rows) -> None:
 
 def _held(rows: Any) -> Tensor | Rows:
     """Return those of some rows that are here, where several processes hold them."""
-    own: Tensor | Rows = rows.held if is_collective(rows) else rows
-    return own
+    return cast("Tensor | Rows", rows.held if is_collective(rows) else rows)
 
 
 def _pieces(rows: Tensor | Rows, step: int) -> Iterator[tuple[int, Tensor]]:

@@ -223,10 +223,11 @@ class LinkTask(Task):
         queries = ids.repeat_interleave(max(len(relations), 1))
         known = self.excluded if with_known else self.known
         among = None if self.candidates is None else self.candidates[side]
-        options: dict[str, Any] = {"relation": kinds, "side": side, "known": known, "candidates": among}
         rows = self.rows()
         with self.in_float32():
-            answers = top_links(self.decoder, rows, queries, k, **options)
+            answers = top_links(
+                self.decoder, rows, queries, k, relation=kinds, side=side, known=known, candidates=among
+            )
         if relation is None and relations:
             return TopLinks(*(part.view(len(ids), len(relations), k) for part in answers))
         return answers

@@ -11,7 +11,7 @@ from typing import Any
 from torch import Tensor, nn
 
 from nodeflow import nn as layers
-from nodeflow._base.checks import check_one_of, describe
+from nodeflow._base.checks import blaming, check_one_of, describe
 from nodeflow._schema.schema import Schema
 from nodeflow.nn import DECODERS, Decoder
 from nodeflow.training._fields import ComputedDefault, Group, count, flag, number, one_of, setting, table
@@ -83,10 +83,8 @@ def kind_of(name: str) -> Kind:
     if name in MODELS:
         return MODELS[name]
     module, _, attribute = _check_model(name, "model").partition(":")
-    try:
+    with blaming(f"model {name!r} cannot be imported", ImportError, AttributeError):
         make = getattr(importlib.import_module(module), attribute)
-    except (ImportError, AttributeError) as error:
-        raise ValueError(f"model {name!r} cannot be imported: {error}") from error
     if not callable(make):
         raise ValueError(f"model {name!r} must be a class or a function that returns a model, got {describe(make)}")
     return Kind(make, own=True)
@@ -180,11 +178,12 @@ def build_model(settings: ModelSettings, num_layers: int, facts: ModelFacts) -> 
     if kind.by_schema:
         options["schema"] = schema
     make = kind.with_history if facts.history and kind.with_history else kind.make
-    shape = facts.in_features, settings.hidden, facts.out_features, num_layers
     with _explained(
         f"model {settings.name!r}", settings.options, f"norm={settings.norm!r}, residual={settings.residual}, model"
     ):
-        return make(*shape, **{**options, **settings.options})
+        return make(
+            facts.in_features, settings.hidden, facts.out_features, num_layers, **{**options, **settings.options}
+        )
 
 
 @contextmanager

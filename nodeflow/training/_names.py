@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from hashlib import blake2b
 from types import MappingProxyType
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -190,8 +190,7 @@ def _order(known: Any, given: Any, what: str) -> list[int] | None:
         raise ValueError(f"{what}: the model reads {first!r}, which is missing")
     if -1 in places:
         raise ValueError(f"{what}: the model knows no {given[places.index(-1)]!r}; leave it out")
-    order: list[int] = np.argsort(places).tolist()
-    return order
+    return cast("list[int]", np.argsort(places).tolist())
 
 
 def _renumbered(numbers: Any, known: Words, given: Words, what: str) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import cast
 
 import torch
 from torch import Tensor, nn
@@ -131,8 +132,7 @@ class TypedInputs(nn.Module):
 
     def forward(self, batch: NodeFlow) -> Tensor:
         """Return the rows of the input layer, ``[layer_sizes[0], width]``."""
-        rows: Tensor = self.encoder(batch)
-        return rows
+        return cast("Tensor", self.encoder(batch))
 
     def everywhere(self, graph: Graph) -> Rows:
         """Return the rows of all nodes, ``[num_nodes, width]``, made when they are fetched."""
@@ -161,8 +161,7 @@ class Network(nn.Module):
 
     def forward(self, batch: NodeFlow) -> Tensor:
         """Return the outputs of the seeds, ``[layer_sizes[-1], out_features]``."""
-        out: Tensor = self.model(batch, self.inputs(batch))
-        return out
+        return cast("Tensor", self.model(batch, self.inputs(batch)))
 
 
 class LinkNetwork(Network):
@@ -188,8 +187,7 @@ class LinkNetwork(Network):
     def forward(self, batch: NodeFlow | AnswerBatch) -> Tensor:
         """Return the rows of the seeds, ``[layer_sizes[-1], width]``; of all nodes for a batch of answers."""
         x = whole_column(self.inputs.everywhere(batch.graph)) if isinstance(batch, AnswerBatch) else self.inputs(batch)
-        out: Tensor = self.model(batch, x) if self.encodes else self.model(x)
-        return out
+        return cast("Tensor", self.model(batch, x) if self.encodes else self.model(x))
 
 
 def inputs_of(dataset: Dataset, settings: ModelSettings, columns: Mapping[str, Tensor | Rows]) -> Inputs | TypedInputs:

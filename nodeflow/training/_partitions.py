@@ -76,19 +76,21 @@ class PartBatches(Epochs):
         return self._counts[epoch]
 
     def settings(self) -> dict[str, Any]:
-        buffer = self.buffer
-        parts = buffer.partitions.num_parts
-        return {"batch_size": self.batch_size, "num_partitions": parts, "slots": buffer.slots, "seed": buffer.seed}
+        return {
+            "batch_size": self.batch_size,
+            "num_partitions": self.buffer.partitions.num_parts,
+            "slots": self.buffer.slots,
+            "seed": self.buffer.seed,
+        }
 
     @property
     def digest(self) -> int:
         """A hash of the folder's file checksums: the cut, the edges and the columns that training reads."""
         parts = self.buffer.partitions
-        arrays = parts.manifest.arrays
         nodes = [*_features(parts).values(), "ndata/label"]
         columns = [f"{key}/{p}" for key in nodes for p in range(parts.num_parts)]
         columns += sorted(parts.columns["edges"])
-        files = [arrays[name] for name in ("rows", "src", "dst", "train", *columns)]
+        files = [parts.manifest.arrays[name] for name in ("rows", "src", "dst", "train", *columns)]
         tables = [file.narrow[0] for file in files if file.narrow]
         return derive_key(hash_ids(np.array([file.checksum for file in (*files, *tables)], np.int64)))
 
@@ -114,10 +116,16 @@ def open_partitions(dataset: Dataset, graph: Graph, settings: Settings, edge_col
             f"{storage.partitions} does not hold the partitions of data set {dataset.name!r}: {problem}; write them "
             "again with nodeflow partition"
         )
-    options: dict[str, Any] = {"order": storage.order, "seed": settings.run.seed, "epoch": 0}
     features = dict.fromkeys(key.partition("/")[2] for key in _features(parts).values())
-    columns: dict[str, Any] = {"ndata": (*features, "label"), "edata": edge_columns}
-    return PartitionBuffer(storage.partitions, storage.slots, **options, **columns)
+    return PartitionBuffer(
+        storage.partitions,
+        storage.slots,
+        order=storage.order,
+        seed=settings.run.seed,
+        epoch=0,
+        ndata=(*features, "label"),
+        edata=edge_columns,
+    )
 
 
 def _problems(
@@ -171,8 +179,10 @@ def _problems(
     count = parts.num_parts
     sizes = GroupedEdges(graph, parts.owner, EdgeGroups.of("buckets", count)).count().reshape(count, count).T
     for i, j in np.argwhere(sizes != parts.bucket_sizes).tolist():
-        edges = f"{parts.bucket_sizes[i, j]:,} edges from partition {i} to partition {j}"
-        yield f"it has {edges}, and the data set {sizes[i, j]:,}, where {direction}"
+        yield (
+            f"it has {parts.bucket_sizes[i, j]:,} edges from partition {i} to partition {j}, and the data set "
+            f"{sizes[i, j]:,}, where {direction}"
+        )
     for name in edge_columns if kind_of(settings.model.name).typed else ():
         largest = [_largest(map_tensor(parts.folder, parts.edge_array(name))), _largest(graph.edata[name])]
         if largest[0] != largest[1]:
@@ -193,8 +203,7 @@ def _first_other(one: Tensor, other: Tensor) -> list[int]:
     if one.shape != other.shape:
         return [0]
     same = (one == other) | ((one != one) & (other != other))  # a missing value is NaN in both
-    rows: list[int] = (~same.reshape(len(one), -1).all(1)).nonzero().flatten()[:1].tolist()
-    return rows
+    return (~same.reshape(len(one), -1).all(1)).nonzero().flatten()[:1].tolist()
 
 
 def _largest(types: Tensor) -> int:

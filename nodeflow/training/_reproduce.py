@@ -15,7 +15,7 @@ from nodeflow._peers.group import is_heard_by_all
 from nodeflow._peers.transport import PeerError
 from nodeflow.training._folder import TRACE, Run, machine, read_result
 from nodeflow.training._processes import process_group
-from nodeflow.training._trace import Trace, TracedStep, read_trace
+from nodeflow.training._result import Trace, TracedStep, read_trace
 from nodeflow.training._train_command import Silent
 from nodeflow.training._trainer import Trainer
 

@@ -1,19 +1,29 @@
-"""The records of a run's epochs, and its result."""
+"""The records of a run's epochs, its trace, with whose steps others compare theirs, and its result."""
 
 from __future__ import annotations
 
+import csv
+import hashlib
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+from torch import Tensor
+
+from nodeflow._base.files import is_file
 from nodeflow.flow import NodeFlow
-from nodeflow.training._trace import TracedStep
 
 if TYPE_CHECKING:
     from nodeflow.training._network import Network
     from nodeflow.training._settings import Settings
     from nodeflow.training._task import Task
+
+
+EVERY = 20
+"""Steps from one that is traced to the next, in each epoch from its first one on."""
 
 
 class Stopped(Exception):  # noqa: N818  it is no error
@@ -44,8 +54,10 @@ class EpochRecord:
 
     def __str__(self) -> str:
         score = "" if math.isnan(self.score) else f"validation {self.score:.4f}, "
-        rates = f"{self.seeds_per_second:,.0f} seeds/s, {self.edges_per_second:,.0f} edges/s"
-        return f"epoch {self.epoch}: loss {self.loss:.4f}, {score}{self.seconds:.2f} s, {rates}"
+        return (
+            f"epoch {self.epoch}: loss {self.loss:.4f}, {score}{self.seconds:.2f} s, {self.seeds_per_second:,.0f} "
+            f"seeds/s, {self.edges_per_second:,.0f} edges/s"
+        )
 
 
 def counts_of(batch: Any, size: int) -> tuple[int, int, int]:
@@ -60,6 +72,73 @@ def record_of(epoch: int, sums: Mapping[str, float], scores: dict[str, float], m
     seconds, age = max(total["seconds"], 1e-9), total["ages"] / total["rows"] if total["rows"] else None
     loss, rates = total["loss"] / max(total["nodes"], 1), (total["seeds"] / seconds, total["edges"] / seconds)
     return EpochRecord(epoch, loss, scores.get(metric, math.nan), total["seconds"], *rates, age, scores)
+
+
+class TracedStep(NamedTuple):
+    """A step: its epoch, counted from 1, the number of its batch in it, a hash of the batch, and the loss."""
+
+    epoch: int
+    batch: int
+    hash: str
+    loss: float
+
+
+class Trace:
+    """The traced steps of a run so far; ``rows`` are those of the part that is done when a run goes on."""
+
+    def __init__(self, rows: Iterable[Iterable[Any]] = ()) -> None:
+        self.steps = [TracedStep(*row) for row in rows]
+
+    def add(self, epoch: int, number: int, batch: Any, loss: float) -> None:
+        """Record a step, if it is one of those that are."""
+        if number % EVERY == 0:
+            self.steps.append(TracedStep(epoch, number, hash_of(batch), loss))
+
+
+def hash_of(batch: Any) -> str:
+    """Return a hash of a batch: of the parent ids of its layers, and the edges of its flows with their weights.
+
+    Of a batch that is no NodeFlow, it is a hash of its tensors.
+    """
+    digest = hashlib.blake2b(digest_size=8)
+    for tensor in _tensors(batch):
+        array = tensor.detach().cpu().contiguous().numpy()
+        # ids may be kept in 32 bits on one machine and in 64 on another
+        wide = array.astype(np.int64 if array.dtype.kind in "iub" else np.float64, copy=False)
+        digest.update(np.array(wide.shape, np.int64).tobytes() + wide.tobytes())
+    return digest.hexdigest()
+
+
+def _tensors(batch: Any) -> Iterator[Tensor]:
+    if not isinstance(batch, NodeFlow):
+        yield from (part for part in batch if isinstance(part, Tensor))
+        return
+    yield from (layer.parent_nid for layer in batch.layers)
+    for flow in batch.flows:
+        yield flow.structure.indptr
+        yield flow.structure.indices
+        if flow.needs_weight:
+            yield flow.weight
+
+
+def write_trace(path: Path, steps: Iterable[TracedStep]) -> None:
+    """Write a row per traced step; losses are written exactly."""
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(TracedStep._fields)
+        writer.writerows((step.epoch, step.batch, step.hash, repr(step.loss)) for step in steps)
+
+
+def read_trace(path: Path) -> list[TracedStep]:
+    """Return the traced steps of a file; raises FileNotFoundError, or ValueError for a damaged one."""
+    if not is_file(path):
+        raise FileNotFoundError(f"there is no trace {path}: only a run of this version or a later one can be compared")
+    with path.open(encoding="utf-8", newline="") as file:
+        try:
+            rows: list[Mapping[str, str]] = list(csv.DictReader(file, strict=True))
+            return [TracedStep(int(row["epoch"]), int(row["batch"]), row["hash"], float(row["loss"])) for row in rows]
+        except (KeyError, TypeError, ValueError, csv.Error) as error:
+            raise ValueError(f"{path} is no trace of a run: {error}") from error
 
 
 @dataclass

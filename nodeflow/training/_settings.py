@@ -10,14 +10,24 @@ from types import MappingProxyType
 from typing import Any, get_type_hints
 
 from nodeflow._base.calls import checked
-from nodeflow._base.checks import as_int, check_type
+from nodeflow._base.checks import as_int, blaming, check_type
 from nodeflow._base.files import is_file
 from nodeflow._base.habits import meant
 from nodeflow._base.sizes import as_bytes
 from nodeflow.distributed import HALO
 from nodeflow.partitions import ORDERS
-from nodeflow.training._fields import ComputedDefault, Group, count, documentation, flag, number, one_of, setting, text
-from nodeflow.training._fields import name_of as _name_of
+from nodeflow.training._fields import (
+    ComputedDefault,
+    Group,
+    count,
+    documentation,
+    flag,
+    name_of,
+    number,
+    one_of,
+    setting,
+    text,
+)
 from nodeflow.training._models import LinkSettings, ModelSettings, check_import
 from nodeflow.training._optimizers import OptimizerSettings
 from nodeflow.training._rules import check_values, unread
@@ -258,7 +268,7 @@ class Settings:
 
 GROUPS: dict[str, type[Group]] = {name: kind for name, kind in get_type_hints(Settings).items() if name != "chosen"}
 """The groups by the attribute of ``Settings`` that holds them."""
-FIELDS = {_name_of(one): (group, one) for group, kind in GROUPS.items() for one in fields(kind)}
+FIELDS = {name_of(one): (group, one) for group, kind in GROUPS.items() for one in fields(kind)}
 """The group and the field of every setting by its name."""
 Settings.__doc__ = (Settings.__doc__ or "").replace(
     "        changes: settings by name, or groups.\n",
@@ -274,7 +284,7 @@ def by_name(values: Mapping[str, Any]) -> dict[str, Any]:
     chosen: dict[str, Any] = {}
     for name, value in values.items():
         if name in GROUPS and isinstance(value, (Mapping, Group)):
-            names = {one.name: _name_of(one) for one in fields(GROUPS[name])}
+            names = {one.name: name_of(one) for one in fields(GROUPS[name])}
             if isinstance(value, Group):
                 value = {one.name: each for one in fields(value) if (each := getattr(value, one.name)) != one.default}
             for key, each in value.items():
@@ -342,7 +352,5 @@ def read_toml(path: Path) -> dict[str, Any]:
     """Return the contents of a TOML file; raises FileNotFoundError, or ValueError for one that is no TOML."""
     if not is_file(path):
         raise FileNotFoundError(f"no file of settings at {path}")
-    try:
+    with blaming(f"{path} is no TOML", ValueError, RecursionError):  # as TOML and Unicode raise
         return tomllib.loads(path.read_text(encoding="utf-8"))
-    except (ValueError, RecursionError) as error:  # as TOML and Unicode raise
-        raise ValueError(f"{path} is no TOML: {error}") from None

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
-from nodeflow._base.checks import check_type, describe
+from nodeflow._base.checks import blaming, check_type
 from nodeflow._base.sizes import as_bytes
 from nodeflow._peers.present import peers_of
 from nodeflow._rows.base import stored
@@ -55,11 +55,9 @@ class OwnParts(NamedTuple):
     def check(self) -> None:
         """Raise TypeError for a part of another kind."""
         check_type(self.model, "model", nn.Module | None, "a torch.nn.Module")
-        made_of = {"loss": "outputs and targets", "optimizer": "the parameters", "scheduler": "the optimizer"}
-        for name, arguments in made_of.items():
-            part = getattr(self, name)
-            if part is not None and not callable(part):
-                raise TypeError(f"{name} must be a function of {arguments}, got {describe(part)}")
+        check_type(self.loss, "loss", Callable | None, "a function of outputs and targets")
+        check_type(self.optimizer, "optimizer", Callable | None, "a function of the parameters")
+        check_type(self.scheduler, "scheduler", Callable | None, "a function of the optimizer")
         check_type(self.metrics, "metrics", list | tuple, "a list of nodeflow.metrics.Metric")
         for i, metric in enumerate(self.metrics):
             check_type(metric, f"metrics[{i}]", Metric, "a Metric; nodeflow.metrics.named(name) is one")
@@ -149,8 +147,9 @@ class Task(ABC):
         self.features, ordered = features_of(self.graph), known.ordered(self.graph.schema)
         self.edge_type, num_relations = "", 0
         if kind.typed:
-            types = settings.graph.edge_type, known.categories, self.graph.num_edges > self._own_edges
-            self.edge_type, num_relations = relations_of(self.graph, *types)
+            self.edge_type, num_relations = relations_of(
+                self.graph, settings.graph.edge_type, known.categories, self.graph.num_edges > self._own_edges
+            )
         self.inputs = inputs_of(dataset, settings.model, self.features)
         if settings.storage.kind == "cached":
             self._cache()
@@ -253,9 +252,15 @@ class Task(ABC):
         # the plan takes 8 bytes for each row: no more in all than the rows in memory, but 16 batches at least
         foreseen = max(as_bytes(storage.memory, "memory") // (8 * max(inputs, 1)), 16)
         heat = None if foreseen >= window else self.method.heat(self.trained_nodes())
-        epochs = self.settings.run.epochs
-        options: dict[str, Any] = {"heat": heat, "pack": storage.pack or None, "space": storage.space}
-        return Lookahead(self.loader, storage.memory, window=min(window, foreseen), epochs=epochs, **options)
+        return Lookahead(
+            self.loader,
+            storage.memory,
+            window=min(window, foreseen),
+            epochs=self.settings.run.epochs,
+            heat=heat,
+            pack=storage.pack or None,
+            space=storage.space,
+        )
 
     # ---- training
 
@@ -334,10 +339,8 @@ class Task(ABC):
         options |= {"ndata": {i: names for i, names in columns.items() if names}, "edata": self.edge_columns() or None}
         options |= {"seed": seed, "num_workers": compute.workers, "share": compute.share}
         if compute.sample_on == "device":
-            try:
+            with blaming("sample_on 'device' is not possible", TypeError):
                 sampler = sampler.in_torch(self.device)
-            except TypeError as error:
-                raise ValueError(f"sample_on 'device' is not possible: {error}") from None
             return NodeFlowLoader(sampler, seeds, batch_size, device=self.device, **options)
         if self.device.type != "cuda":
             return NodeFlowLoader(sampler, seeds, batch_size, **options)

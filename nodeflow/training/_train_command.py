@@ -1,11 +1,14 @@
-"""The subcommand ``nodeflow train``: a run from its start or its last checkpoint, alone or under torchrun."""
+"""The subcommand ``nodeflow train``: a run from its start or its last checkpoint, or runs that differ in their seed."""
 
 from __future__ import annotations
 
 import argparse
+import copy
+import json
 import math
 import os
 import signal
+import statistics
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -13,17 +16,29 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
+from nodeflow._base.checks import as_count
 from nodeflow._base.files import is_file
+from nodeflow._disk.manifest import replace_file
 from nodeflow._peers.group import is_heard_by_all
 from nodeflow._peers.peers import Peers
 from nodeflow.training._checkpoints import FREE, Checkpoints
-from nodeflow.training._folder import LOG, RESULT, SETTINGS, Run, begin, go_on, output_folder, save, write_log
+from nodeflow.training._folder import (
+    LOG,
+    RESULT,
+    SETTINGS,
+    Run,
+    begin,
+    go_on,
+    output_folder,
+    read_result,
+    save,
+    write_log,
+)
 from nodeflow.training._partitions import PartBatches
 from nodeflow.training._processes import process_group
 from nodeflow.training._result import EpochRecord, Stopped
-from nodeflow.training._seeds import train_seeds
 from nodeflow.training._settings import FIELDS, read_toml
 from nodeflow.training._trainer import Trainer
 
@@ -44,7 +59,7 @@ def train(options: argparse.Namespace, say: Say) -> None:
     TensorBoard events where it is installed.
     """
     if options.seeds is not None:
-        train_seeds(options, say, train)
+        train_seeds(options, say)
         return
     with process_group() as peers:
         try:
@@ -153,8 +168,10 @@ def _run(trainer: Trainer, run: Run, folder: Path, say: Say) -> None:
         say("no picture of the curves: it needs matplotlib (pip install matplotlib; --no-plot hides this line)")
     last = f" {'age':>7}" if trainer.task.method.has_history else ""
     last += f"  {'run':{len(folder.name)}}"
-    score = f"{'val ' + metric:>{_width(metric)}}"
-    say(f"\n{'epoch':>5} {'loss':>8} {score} {'seconds':>8} {'seeds/s':>9} {'edges/s':>10}{last}")
+    say(
+        f"\n{'epoch':>5} {'loss':>8} {'val ' + metric:>{_width(metric)}} {'seconds':>8} {'seeds/s':>9} "
+        f"{'edges/s':>10}{last}"
+    )
     start = time.perf_counter()
     with _event_writer(folder, trainer.epoch + 1) as write_event, _stop_on_term(trainer):
 
@@ -175,8 +192,9 @@ def _run(trainer: Trainer, run: Run, folder: Path, say: Say) -> None:
         say(scores_line(part, scores))
     if result.is_best_last and settings.run.epochs > 1:
         say(f"the best epoch is the last one, {result.best_epoch}: more epochs may give a better model")
-    title = f"{trainer.task.dataset.name}, {settings.model.name}: {tested}"
-    written = save(result, folder, curves=title if picture else None)
+    written = save(
+        result, folder, curves=f"{trainer.task.dataset.name}, {settings.model.name}: {tested}" if picture else None
+    )
     seconds = time.perf_counter() - start
     say(f"best epoch {result.best_epoch}, {tested}; {seconds:.1f} s; wrote {', '.join(map(str, written))}")
 
@@ -253,3 +271,77 @@ def _event_writer(folder: Path, first: int) -> Iterator[Callable[[EpochRecord], 
             writer.flush()
 
         yield write
+
+
+class Summary(NamedTuple):
+    """A metric on the test part over several runs; the deviation is that of a sample, divided by n - 1."""
+
+    mean: float
+    deviation: float
+    n: int
+
+
+def train_seeds(options: argparse.Namespace, say: Say) -> None:
+    """Train ``options.seeds`` runs with the seeds ``seed``, ``seed + 1``, ..., each in a folder of its own.
+
+    Prints, and writes into ``seeds.json``, the mean, deviation and number of the test scores, with a row for a table in
+    Markdown and in LaTeX. A run that is there already, and finished, is not trained again.
+    """
+    count = as_count(options.seeds, "seeds", 2)
+    if options.resume is not None:
+        raise ValueError("--seeds starts runs, and --resume goes on with one; to go on with them, give --seeds again")
+    if int(os.environ.get("WORLD_SIZE") or 1) > 1:
+        raise ValueError("--seeds is for one process; under torchrun start a run for every --seed")
+    in_file = {} if options.config is None else read_toml(options.config)
+    in_file = {**in_file, **in_file.get("run", {})}
+    folder, first = options.output or Path("runs/latest"), getattr(options, "seed", in_file.get("seed", 0))
+    places = [folder / f"seed-{first + i}" for i in range(count)]
+    for i, place in enumerate(places):
+        say(f"seed {first + i}, run {i + 1} of {count}")
+        if is_file(place / RESULT):
+            say(f"{place} is finished")
+            continue
+        one = copy.copy(options)
+        one.seed, one.output, one.seeds = first + i, place, None
+        train(one, say)
+    title, scores = _scores(places)
+    say("")
+    for line in table(title, scores):
+        say(line)
+    with output_folder(folder):
+        facts = {
+            "seeds": [first + i for i in range(count)],
+            "test": {name: summary._asdict() for name, summary in scores.items()},
+            "table": [*table(title, scores)],
+        }
+        replace_file(folder / "seeds.json", (json.dumps(facts, indent=2, ensure_ascii=False) + "\n").encode())
+
+
+def _scores(places: list[Path]) -> tuple[str, dict[str, Summary]]:
+    results = [read_result(place) for place in places]
+    alike = [{k: v for k, v in result["settings"].items() if k != "seed"} for result in results]
+    for place, settings in zip(places, alike, strict=True):
+        if settings != alike[0]:
+            name = next(k for k in {**settings, **alike[0]} if settings.get(k) != alike[0].get(k))
+            raise ValueError(
+                f"{place} is a run with another {name} than {places[0]}; remove it, or give another --output"
+            )
+    values: Mapping[str, list[float]] = {
+        name: [result["scores"]["test"][name] for result in results] for name in results[0]["scores"].get("test", {})
+    }
+    return f"{results[0]['dataset']}, {results[0]['settings'].get('model', 'none')}", {
+        name: Summary(statistics.fmean(each), statistics.stdev(each), len(each))
+        for name, each in values.items()
+        if None not in each
+    }
+
+
+def table(title: str, scores: Mapping[str, Summary]) -> Iterator[str]:
+    """Yield the titles and the row of a table in Markdown, then the row in LaTeX."""
+    n = next((summary.n for summary in scores.values()), 0)
+    yield "| run | " + " | ".join(f"test {name}" for name in scores) + " | n |"
+    yield "|---|" + "---|" * (len(scores) + 1)
+    cells = [f"{summary.mean:.4f} ± {summary.deviation:.4f}" for summary in scores.values()]
+    yield f"| {title} | " + " | ".join(cells) + f" | {n} |"
+    cells = [rf"${summary.mean:.4f} \pm {summary.deviation:.4f}$" for summary in scores.values()]
+    yield title.replace("_", r"\_") + " & " + " & ".join(cells) + rf" & {n} \\"

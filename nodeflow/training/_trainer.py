@@ -18,6 +18,7 @@ from torch import Tensor, nn
 
 from nodeflow._base.calls import checked
 from nodeflow._base.checks import check_one_of, check_type
+from nodeflow._base.progress import Progress
 from nodeflow._base.types import IdsLike
 from nodeflow._peers.present import peers_of
 from nodeflow.datasets import Dataset
@@ -29,12 +30,10 @@ from nodeflow.training._data import PARTS, learned_part
 from nodeflow.training._links import LinkTask, TopLinkOptions
 from nodeflow.training._nodes import Loss, NodeTask
 from nodeflow.training._processes import OwnRandom, find_device
-from nodeflow.training._progress import Progress
 from nodeflow.training._recipes import completed, sizes_of
-from nodeflow.training._result import EpochRecord, Result, Stopped, counts_of, record_of
+from nodeflow.training._result import EpochRecord, Result, Stopped, Trace, counts_of, record_of
 from nodeflow.training._settings import Settings, as_read
 from nodeflow.training._task import OwnParts, Task, facts_of
-from nodeflow.training._trace import Trace
 
 
 class Trainer:
@@ -132,8 +131,10 @@ class Trainer:
         self._progress = Progress()
 
     def __repr__(self) -> str:
-        names = f"{type(self.network.model).__name__} for {self.task.metric.name}"
-        return f"Trainer({names}, {self.epoch} of {self.settings.run.epochs} epochs done, {self.batches!r})"
+        return (
+            f"Trainer({type(self.network.model).__name__} for {self.task.metric.name}, {self.epoch} of "
+            f"{self.settings.run.epochs} epochs done, {self.batches!r})"
+        )
 
     # ---- the whole run
 
@@ -356,8 +357,12 @@ class Trainer:
                 for batch in self.batches:
                     if self.peers.size > 1:
                         # seeded anew for each process and step, so that no generator states of others need to be saved
-                        place = self.settings.run.seed, self.epoch, self.batches_done, self.peers.rank
-                        torch.manual_seed(derive_key("processes", *place) & 2**63 - 1)
+                        torch.manual_seed(
+                            derive_key(
+                                "processes", self.settings.run.seed, self.epoch, self.batches_done, self.peers.rank
+                            )
+                            & 2**63 - 1
+                        )
                     value = self.step(batch)
                     self.trace.add(epoch, self.batches_done, batch, value)
                     ages = self.task.method.after_step(batch)
@@ -366,8 +371,14 @@ class Trainer:
                         self.update()
                     # one exchange for counts and signals; saving is collective, so the clock of rank 0 decides
                     due = self.checkpoints is not None and self.peers.is_first and self.checkpoints.is_due
-                    counts = *counts_of(batch, self.task.size(batch)), int(ages.sum()), len(ages)
-                    *summed, stop, save = self.peers.totals("counts of a step", *counts, int(self._stop), int(due))
+                    *summed, stop, save = self.peers.totals(
+                        "counts of a step",
+                        *counts_of(batch, self.task.size(batch)),
+                        int(ages.sum()),
+                        len(ages),
+                        int(self._stop),
+                        int(due),
+                    )
                     now = time.perf_counter()
                     totals = zip(("nodes", "seeds", "edges", "ages", "rows"), summed, strict=True)
                     for name, amount in (*totals, ("loss", value * summed[0]), ("seconds", now - start)):

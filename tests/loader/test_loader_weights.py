@@ -12,7 +12,7 @@ from scipy.stats import chisquare
 
 from nodeflow import NeighborSampler, NodeFlowLoader, TemporalNeighborSampler
 from nodeflow.loader import balanced_weights
-from nodeflow.loader._weights import draw, running_sums
+from nodeflow.loader._order import draw, running_sums
 from nodeflow.random import Random
 
 pytestmark = pytest.mark.usefixtures("no_thread_is_left_behind")

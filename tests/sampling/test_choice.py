@@ -10,7 +10,7 @@ from _support.sampler_reference import fingerprint, picked_positions, random_gra
 from torch import Tensor
 
 from nodeflow import FullSampler, Graph, NeighborSampler, Sampler
-from nodeflow._edges.forms import Compiled
+from nodeflow._edges.forms import Form
 from nodeflow.sampling.base import Choice, Step
 
 FIVE = Graph.from_edges([0, 2, 0, 1, 3], [1, 1, 2, 2, 0])
@@ -260,8 +260,8 @@ def test_weights_made_on_demand():
 
 def test_estimator_weights_of_the_neighbor_sampler_are_made_on_demand(monkeypatch):
     calls = []
-    real = Compiled.inverse_rate
-    monkeypatch.setattr(Compiled, "inverse_rate", lambda *a: calls.append(1) or real(*a))
+    real = Form.inverse_rate
+    monkeypatch.setattr(Form, "inverse_rate", lambda *a: calls.append(1) or real(*a))
     batch = NeighborSampler(random_graph(0), [2, 2])([1, 2])
     assert not calls
     assert len(batch.flows[0].weight) == batch.flow_sizes[0]

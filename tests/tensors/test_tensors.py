@@ -15,7 +15,7 @@ from nodeflow import _kernels as kernels
 from nodeflow._edges.forms import InTorch
 from nodeflow._edges.node_rows import NodeRows
 from nodeflow._edges.numbering import distinct_in_order
-from nodeflow._tensors import bits, labor, layerwise, past, ragged, uniform
+from nodeflow._tensors import bits, labor, layerwise, ragged, uniform
 from nodeflow._tensors.numbering import Numbering
 from nodeflow.sampling._labor_draws import key_of
 
@@ -172,7 +172,7 @@ def test_past_edges(strict, times, limits, since, floats, data):
     _, begin, number = kernels.uniform.plan_past(*of_rows, counts, kinds, False, strict)
     tensors = [torch.from_numpy(a) for a in (indptr, stamps, rows, bounds, starts)]
     longest = max(map(len, times))
-    found = past.past(*tensors, kind(lowest).item(), torch.from_numpy(context), longest, strict=strict)
+    found = uniform.past(*tensors, kind(lowest).item(), torch.from_numpy(context), longest, strict=strict)
     assert [values.tolist() for values in found] == [begin.tolist(), number.tolist()]
 
 

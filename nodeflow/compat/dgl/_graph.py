@@ -332,8 +332,10 @@ class DGLGraph(BaseGraph):
         refuse("a DGLGraph", name)
 
     def __repr__(self) -> str:
-        sizes = f"num_nodes={self.graph.num_nodes}, num_edges={self.graph.num_edges}"
-        return f"DGLGraph({sizes}, ndata_schemes={self.node_attr_schemes()}, edata_schemes={self.edge_attr_schemes()})"
+        return (
+            f"DGLGraph(num_nodes={self.graph.num_nodes}, num_edges={self.graph.num_edges}, "
+            f"ndata_schemes={self.node_attr_schemes()}, edata_schemes={self.edge_attr_schemes()})"
+        )
 
 
 class _Items:

@@ -21,8 +21,11 @@ from nodeflow.graph import Graph
 
 def refuse(owner: str, name: str) -> NoReturn:
     """Raise AttributeError for a name that ``owner`` does not have; it names the page that says what to use."""
-    page = 'the page "Coming from DGL\'s NodeFlow" of the documentation says what to use instead of names of DGL'
-    raise AttributeError(f"{owner} of nodeflow.compat has no {name!r}: {page}", name=name)
+    raise AttributeError(
+        f"{owner} of nodeflow.compat has no {name!r}: "
+        'the page "Coming from DGL\'s NodeFlow" of the documentation says what to use instead of names of DGL',
+        name=name,
+    )
 
 
 def as_vector(value: Any) -> Any:

@@ -100,8 +100,10 @@ class Part:
 
     def __str__(self) -> str:
         i, j = self.flow.layers
-        sizes = f"{self.structure.num_src} -> {self.structure.num_dst} nodes, {self.structure.num_edges} edges"
-        return f"flow {i}->{j} ({sizes})"
+        return (
+            f"flow {i}->{j} ({self.structure.num_src} -> {self.structure.num_dst} nodes, {self.structure.num_edges} "
+            "edges)"
+        )
 
 
 def columns_at(frame: Frame, where: str, rows: Tensor | None = None) -> Columns:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cache
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
@@ -12,10 +11,8 @@ from torch import Tensor
 from nodeflow import ops
 from nodeflow.flow._compute.part import Part
 from nodeflow.flow._compute.udf import Columns, NodeBatch, columns_of, explained, name_of
+from nodeflow.flow._types import ColumnsOfEdges, ColumnsOfNodes
 from nodeflow.fn import MessageFunction, ReduceFunction
-
-if TYPE_CHECKING:
-    from nodeflow.flow._types import ColumnsOfEdges, ColumnsOfNodes
 
 
 class Messages(Columns):
@@ -61,8 +58,16 @@ def built_in(part: Part, function: MessageFunction, compute: Callable[..., Tenso
     left, right = sides[function.lhs_kind], sides[function.rhs_kind or "u"]
     names = f"column {function.lhs!r} of {left.where}", f"column {function.rhs!r} of {right.where}"
     with explained(function, "message function", part):
-        operands = left[function.lhs], function.rhs_kind, None if function.rhs is None else right[function.rhs]
-        return compute(part.structure, function.op, function.lhs_kind, *operands, *reduce, names=names)
+        return compute(
+            part.structure,
+            function.op,
+            function.lhs_kind,
+            left[function.lhs],
+            function.rhs_kind,
+            None if function.rhs is None else right[function.rhs],
+            *reduce,
+            names=names,
+        )
 
 
 def reduce_messages(messages: Messages, reducer: ReduceFunction | ColumnsOfNodes) -> dict[str, Tensor]:

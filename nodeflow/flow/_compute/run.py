@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from nodeflow._base.calls import checked
-from nodeflow._base.checks import ALL, Ints, _All, as_ids, as_index, describe, first_true
+from nodeflow._base.checks import ALL, Ints, _All, as_ids, as_index, check_type, describe, first_true
 from nodeflow.flow._compute.part import Part, columns_at, written
 from nodeflow.flow._compute.reducing import Messages, reduce_messages
 from nodeflow.flow._compute.udf import Columns, NodeBatch, atomic, columns_of, explained
@@ -237,10 +237,9 @@ def message_passing(
     return run(Part(inner), message, reduce, update)
 
 
-def _apply_layer(batch: NodeFlow, number: int, func: object, v: SomeIds) -> None:
+def _apply_layer(batch: NodeFlow, number: int, func: Any, v: SomeIds) -> None:
     layer, where = batch.layers[number], f"layer {number}"
-    if not callable(func):
-        raise TypeError(f"func must be a function or module that takes nodes, got {describe(func)}")
+    check_type(func, "func", Callable, "a function or module that takes nodes")
     ids = np.arange(layer.num_nodes) if v is ALL else distinct(v, "v", layer.num_nodes, "node")
     rows = torch.from_numpy(ids).to(batch.device)
     part_rows = None if v is ALL else rows

@@ -177,8 +177,10 @@ class explained:  # noqa: N801
     def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
         if isinstance(error, Exception):
             lines = "".join(f"\n  {columns!r}" for columns in self._seen)  # of each column read: type and shape
-            which = f"{self._role} {name_of(self._function)}"
-            error.add_note(f"in the {which} on {self._where}{', which saw' if self._seen else ''}{lines}")
+            error.add_note(
+                f"in the {self._role} {name_of(self._function)} on "
+                f"{self._where}{', which saw' if self._seen else ''}{lines}"
+            )
 
 
 def name_of(function: object) -> str:

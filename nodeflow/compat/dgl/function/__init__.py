@@ -25,8 +25,7 @@ _OLD = {"u": "src", "v": "dst", "e": "edge"}
 
 def _maker(name: str, words: tuple[str, ...], build: _Maker) -> tuple[str, _Maker]:
     """Return the name, and a function of arguments called ``words``, which are those of ``build`` in order."""
-    positional = inspect.Parameter.POSITIONAL_OR_KEYWORD
-    signature = inspect.Signature([inspect.Parameter(word, positional) for word in words])
+    signature = inspect.Signature([inspect.Parameter(word, inspect.Parameter.POSITIONAL_OR_KEYWORD) for word in words])
 
     def make(*args: str, **keywords: str) -> MessageFunction | ReduceFunction:
         return build(*signature.bind(*args, **keywords).args)

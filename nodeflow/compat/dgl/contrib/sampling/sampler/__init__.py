@@ -105,8 +105,10 @@ class _NodeFlows(ABC):
         return (NodeFlow(self.g, batch) for batch in loader)
 
     def __repr__(self) -> str:
-        seeds = f"{len(self.seed_nodes)} seeds in batches of {self.batch_size}"
-        return f"{type(self).__name__}({seeds}, {self._sizes}, direction {self._options['direction']}, {self.g!r})"
+        return (
+            f"{type(self).__name__}({len(self.seed_nodes)} seeds in batches of {self.batch_size}, {self._sizes}, "
+            f"direction {self._options['direction']}, {self.g!r})"
+        )
 
 
 class NeighborSampler(_NodeFlows):
