@@ -4,7 +4,8 @@ python benchmarks/knowledge_recipe.py FOLDER [--graphs dense weighted random thi
 
 FOLDER has "fb15k237" and "wn18rr", with columns src, dst, relation and split in ``edges.npz``. "dense" are the 1,100
 entities of most triples, "weighted" 2,500 that are drawn in proportion to their triples, "random" 3,800 drawn alike,
-"thin" a third of the triples of "weighted", "relations" 40 relations, "hierarchy" 3,000 entities of wn18rr around one.
+"thin" a third of the triples of "weighted", "relations" those of 60 relations, "hierarchy" 3,000 entities of wn18rr
+around one.
 A twentieth of the triples are for validation, and as many for test. The search changes the weight of regularisation,
 the size of batches, or the number of epochs of the recipe, and validation chooses.
 """
@@ -64,11 +65,10 @@ def part_of(folder: Path, name: str) -> Dataset:
     triples = np.stack([stored["src"], stored["relation"], stored["dst"]], 1).astype(np.int64)
     count, draw = int(stored["num_nodes"]), np.random.default_rng(1)
     degree = np.bincount(triples[:, [0, 2]].ravel(), minlength=count)
+    kept = entities(name, triples, degree, draw)
+    chosen = np.isin(triples[:, [0, 2]], kept).all(1)
     if name == "relations":
-        chosen = np.isin(triples[:, 1], draw.permutation(237)[:40])
-    else:
-        kept = entities(name, triples, degree, draw)
-        chosen = np.isin(triples[:, 0], kept) & np.isin(triples[:, 2], kept)
+        chosen &= np.isin(triples[:, 1], draw.permutation(237)[:60])
     if name == "thin":
         chosen &= draw.random(len(triples)) < 1 / 3
     triples = triples[chosen]

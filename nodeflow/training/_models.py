@@ -47,7 +47,7 @@ class Kind:
 
 # rows of several types differ in size, and a layer normalisation makes them alike
 _TYPED = {"hidden": 128, "dropout": 0.5, "norm": "layer", "lr": 0.001}
-_RGCN = {"hidden": 64, "dropout": 0.6, "norm": "layer"}
+_RGCN = {"hidden": 64, "dropout": 0.7, "norm": "layer"}
 
 
 def _of_schema(make: Callable[..., nn.Module]) -> Kind:

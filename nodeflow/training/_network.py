@@ -23,11 +23,12 @@ from nodeflow.training._models import ModelSettings, kind_of
 
 
 def _learned_rows(count: int, width: int) -> nn.Embedding:
-    """Return rows that begin as those of a linear map of one-hot features (Glorot, Bengio 2010).
+    """Return random rows of deviation 1, or less where there are more rows than columns.
 
-    Rows of variance 1 would tell the nodes apart before anything is learned, and labels would be learned by heart.
+    Rows of deviation 1 tell the nodes apart before anything is learned. That helps where many edges share each of a few
+    nodes, as papers share conferences; where nodes are many, labels would be learned by heart.
     """
-    rows = nn.init.xavier_uniform_(torch.empty(count, width))
+    rows = nn.init.normal_(torch.empty(count, width), std=width / max(count, width))
     return nn.Embedding(count, width, _weight=rows)
 
 
@@ -61,7 +62,9 @@ class Inputs(nn.Module):
         self.features, self.width = features, features + embedding
         self.dense = dense or bool(features and embedding)
         self.learns = embedding > 0
-        self.table = _learned_rows(num_nodes, embedding).weight if embedding else None
+        self.table = nn.Parameter(torch.empty(num_nodes, embedding)) if embedding else None
+        if self.table is not None:
+            nn.init.xavier_uniform_(self.table)
 
     def rows_of_nodes(self) -> dict[str, str]:
         """Return the weights that have a row per node, by name, and the type of these nodes; "" for all nodes."""
@@ -97,7 +100,7 @@ class TypedInputs(nn.Module):
     Args:
         sizes: number of nodes of each type, by name.
         features: width of the column "feat" of each type that has one; the rows of the others are learned.
-        embedding: width of the learned rows, which begin as those of ``Inputs``.
+        embedding: width of the learned rows, which begin the smaller the more of them a type has.
         width: of the rows that enter the model.
 
     >>> from nodeflow import Graph, NeighborSampler

@@ -76,14 +76,17 @@ def test_models_of_several_types_have_defaults_of_their_own(model: str) -> None:
     assert Trainer(papers(), Settings(target="paper", model=model), **parts).settings.model.norm == "layer"
 
 
-def test_learned_rows_of_a_type_begin_small() -> None:
-    """As a linear map of one-hot features: rows of deviation 1 are learned by heart."""
+def test_learned_rows_begin_the_smaller_the_more_of_them_a_type_has() -> None:
+    """Many rows of deviation 1 are learned by heart; a few small ones hide what tells their nodes apart."""
     torch.manual_seed(0)
-    inputs = TypedInputs({"author": 3000, "venue": 30}, {}, embedding=64, width=8)
-    for name, rows in {"<author>": 3000, "<venue>": 30}.items():
-        table = inputs.encoder.maps[name][0].weight  # type: ignore[index]
+    deviations = {"author": (3000, 64 / 3000), "venue": (30, 1.0), "area": (64, 1.0), "nobody": (0, 1.0)}
+    inputs = TypedInputs({name: count for name, (count, _) in deviations.items()}, {}, embedding=64, width=8)
+    for name, (count, deviation) in deviations.items():
+        table = inputs.encoder.maps[f"<{name}>"][0].weight  # type: ignore[index]
         assert table.requires_grad
-        assert float(table.detach().std()) == pytest.approx((2 / (rows + 64)) ** 0.5, rel=0.05)
+        assert table.shape == (count, 64)
+        if count:
+            assert float(table.detach().std()) == pytest.approx(deviation, rel=0.05)
 
 
 @pytest.mark.parametrize(
