@@ -59,7 +59,7 @@ class Counters:
 class Peers:
     """The processes that hold a graph or train a model together, as one of them sees them: here a single one.
 
-    All methods but ``owners``, ``using`` and ``together`` are collective: every process calls them, in the same order.
+    All methods but ``owners`` and ``using`` are collective: every process calls them, in the same order.
     A single process exchanges with itself: what it sends comes back as it was, and nothing is copied. ``what`` says in
     messages what is exchanged; a mismatch raises on all processes.
 

@@ -213,7 +213,15 @@ def say_end(store: Any, rank: int, process: int) -> None:
     error = getattr(sys, "last_value", None)
     end = f"has ended with {type(error).__name__}: {error}" if error else "has ended its program"
     with suppress(Exception):  # the store may have ended before
-        store.set(f"end/{rank}", end)
+        # by a thread, since a call that waits behind a dead network keeps others out of the store
+        thread = threading.Thread(target=_set, args=(store, f"end/{rank}", end), daemon=True)
+        thread.start()
+        thread.join(_MOMENT)
+
+
+def _set(store: Any, key: str, value: str) -> None:
+    with suppress(Exception):
+        store.set(key, value)
 
 
 def _release(group: Any) -> None:

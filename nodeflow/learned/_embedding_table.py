@@ -179,7 +179,7 @@ class EmbeddingTable(RowsBase):
         """
         if not torch.is_grad_enabled():
             return self.fetch(ids).to(device)
-        with self.peers.together("learned rows"):  # ``fetch`` counts its own exchanges
+        with self.peers.together("learned rows"):
             return self._pulls.pull(as_ids(ids, "ids", self.shape[0]), self.fetch, device)
 
     def _read(self, ids: Ints, out: Tensor | None) -> Tensor:
