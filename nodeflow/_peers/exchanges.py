@@ -118,8 +118,12 @@ class Exchanges:
         """Come to an exchange, then take part in what all processes do there by other means than swaps."""
         with self.inside(what):
             self.meet(what, [_NO_BYTES] * self.transport.size)
-            with self._to_its_end(what):
-                return action()
+            return self.second_half(what, action)
+
+    def second_half(self, what: str, action: Callable[[], _T]) -> _T:
+        """Take part in what all processes do after an exchange that all have come to, which cannot fail on one."""
+        with self._to_its_end(what):
+            return action()
 
     @property
     def _room(self) -> int:

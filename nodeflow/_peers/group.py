@@ -29,6 +29,7 @@ from nodeflow._runtime import process
 
 _T = TypeVar("_T")
 _NO_BYTES = np.zeros(0, np.uint8)
+_LARGE = 2**16  # numbers of a gradient that travels alone
 
 
 class _State(threading.local):
@@ -161,14 +162,11 @@ class PeerGroup(Peers):
         channel = self._channel
         channel.joined(what, lambda: channel.transport.copy_first(what, list(tensors)))
 
-    def _add_up(self, what: str, tensor: Tensor) -> None:
-        channel = self._channel
-        channel.joined(what, lambda: channel.transport.add_up(what, tensor))
-
     def rows_of_all(self, what: str, places: Tensor, rows: Tensor, count: int) -> Tensor:
+        channel = self._channel
         with self.together(what):
             whole = super().rows_of_all(what, places, rows, count)
-            self._add_up(what, whole)
+            channel.joined(what, lambda: channel.transport.add_up(what, [whole]))
         return whole
 
     @contextmanager
@@ -179,24 +177,17 @@ class PeerGroup(Peers):
         with self.together(what):
             yield means
             has_gradient = np.array([one.grad is not None for one in trained], np.bool_)
+            groups = _added_up_at_once(trained)
+            sums = [_joined_gradients(group) for group in groups]
             gathered = self.gather(what, [has_gradient, np.array(numbers, np.float64)])
-            anywhere = np.any([flags for flags, _ in gathered], axis=0)
-            for group in _of_one_kind([one for one, flag in zip(trained, anywhere, strict=True) if flag]):
-                self._average(what, group)
+            channel = self._channel
+            channel.second_half(what, lambda: channel.transport.add_up(what, sums))
+            anywhere = dict(zip(trained, np.any([flags for flags, _ in gathered], axis=0).tolist(), strict=True))
+            for group, total in zip(groups, sums, strict=True):
+                means_of_group = total.div_(self.size).split([one.numel() for one in group])
+                for one, mean in zip(group, means_of_group, strict=True):
+                    one.grad = mean.view_as(one) if anywhere[one] else None
             means += np.mean([of_process for _, of_process in gathered], 0).tolist()
-
-    def _average(self, what: str, parameters: Sequence[nn.Parameter]) -> None:
-        """Replace the gradients of parameters of one type and device by their means over the processes.
-
-        All are added up at once, after the backward pass. DistributedDataParallel does so during the pass, but waits
-        for a pass on every process, and a process whose share of a batch is empty makes none.
-        """
-        gradients = [torch.zeros_like(one) if one.grad is None else one.grad for one in parameters]
-        total = torch.cat([gradient.reshape(-1) for gradient in gradients])
-        self._add_up(what, total)
-        total /= self.size
-        for one, mean in zip(parameters, total.split([one.numel() for one in parameters]), strict=True):
-            one.grad = mean.view_as(one)
 
     def of_first(self, what: str, make: Callable[[], _T]) -> _T:
         with self.together(what):
@@ -238,12 +229,25 @@ class PeerGroup(Peers):
         return Exchanges(self._connect())
 
 
-def _of_one_kind(parameters: Iterable[nn.Parameter]) -> list[list[nn.Parameter]]:
-    """Parameters by their type and device."""
-    kinds = dict[object, list[nn.Parameter]]()
-    for one in parameters:
-        kinds.setdefault((one.dtype, one.device), []).append(one)
-    return list(kinds.values())
+def _added_up_at_once(parameters: Iterable[nn.Parameter]) -> list[list[nn.Parameter]]:
+    """Parameters in groups: small ones of one type and device together, each large one alone, without a copy."""
+    groups = dict[object, list[nn.Parameter]]()
+    for number, one in enumerate(parameters):
+        key = (one.dtype, one.device) if one.numel() < _LARGE else number
+        groups.setdefault(key, []).append(one)
+    return list(groups.values())
+
+
+def _joined_gradients(parameters: Sequence[nn.Parameter]) -> Tensor:
+    """The gradients of parameters, one after the other, zeros for those that are missing.
+
+    They are added up after the backward pass. DistributedDataParallel does so during the pass, but waits for a pass on
+    every process, and a process whose share of a batch is empty makes none.
+    """
+    gradients = [torch.zeros_like(one) if one.grad is None else one.grad for one in parameters]
+    if len(gradients) == 1:
+        return gradients[0].contiguous().view(-1)
+    return torch.cat([gradient.reshape(-1) for gradient in gradients])
 
 
 def check_same(what: str, facts: Sequence[Mapping[str, str]]) -> None:

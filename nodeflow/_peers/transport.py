@@ -89,9 +89,9 @@ class GroupTransport:
 
         return received
 
-    def add_up(self, what: str, tensor: Tensor) -> None:
-        """Replace a tensor by its sum over the processes, always added in the same order."""
-        self._start(what, lambda: [dist.all_reduce(tensor, **self._group_of(tensor))])()
+    def add_up(self, what: str, tensors: Sequence[Tensor]) -> None:
+        """Replace tensors by their sums over the processes, always added in the same order."""
+        self._start(what, lambda: [dist.all_reduce(one, **self._group_of(one)) for one in tensors])()
 
     def copy_first(self, what: str, tensors: Sequence[Tensor]) -> None:
         """Give the tensors the values that they have on the first process."""

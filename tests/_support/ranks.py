@@ -81,9 +81,10 @@ class ThreadTransport:
 
         return received
 
-    def add_up(self, what: str, tensor: Any) -> None:
-        came = self._passed([tensor.clone()] * self.size)()
-        tensor.copy_(sum(theirs.clone() for theirs in came))
+    def add_up(self, what: str, tensors: Sequence[Any]) -> None:
+        for tensor in tensors:
+            came = self._passed([tensor.clone()] * self.size)()
+            tensor.copy_(sum(theirs.clone() for theirs in came))
 
     def copy_first(self, what: str, tensors: Sequence[Any]) -> None:
         for tensor in tensors:
