@@ -53,8 +53,6 @@ from nodeflow._peers.packed import pack
 from nodeflow.distributed import GraphParts
 from nodeflow.nn import GraphSAGE
 
-_HEAD = 32  # bytes before a question or an answer
-
 
 @dataclass
 class Traffic:
@@ -77,7 +75,7 @@ class Traffic:
 
 def parcel(*arrays: Any) -> int:
     """Bytes of a question or an answer."""
-    return _HEAD + len(pack(arrays))
+    return len(pack(arrays))
 
 
 def count(loader: NodeFlowLoader, owner: Any, rank: int, width: int, steps: int | None) -> Traffic:
@@ -100,7 +98,8 @@ def _add(found: Traffic, batch: NodeFlow, owner: Any, rank: int, width: int) -> 
         for r in np.unique(of_dst[of_dst != rank]):
             keys, edges = np.zeros(3, np.uint64), of_edge == r
             ids = src[edges].astype(np.int32), eid[edges].astype(np.int32)
-            found.sent += parcel(nothing, dst[of_dst == r], nothing, nothing, keys, nothing, np.zeros(0))
+            facts = nothing, np.zeros(4, np.int64), np.zeros(0)  # number of the batch, flow and kinds, times
+            found.sent += parcel(nothing, dst[of_dst == r], nothing, nothing, keys, *facts)
             found.sent += parcel(text, degrees[of_dst == r], *ids, weight[edges])
             found.messages += 2
     ids = batch.layers[0].parent_nid.numpy()

@@ -70,8 +70,8 @@ class Bench:
         )  # fmt: skip
         show(titles, self._communication())
         print("\nper step and process; KB and messages are those that a process sends, draws and rows together")
-        print("(beside them, every exchange sends a head of 32 bytes to each other process, and empty room after "
-              "a small parcel: 256 bytes, and a quarter of the parcel)")  # fmt: skip
+        print("(beside them, every exchange sends a head of 48 bytes to each other process, and empty room after "
+              "a small parcel: 512 bytes, and a quarter of the largest parcel)")  # fmt: skip
 
     def _communication(self) -> Iterable[Iterable[object]]:
         for size, group in self.groups.items():

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
-from typing import TypeVar
+from functools import wraps
+from typing import ParamSpec, Protocol, TypeVar
 
 import numpy as np
 from torch import Tensor, nn
@@ -17,8 +18,8 @@ from nodeflow._base.checks import Ints
 from nodeflow._base.types import Array
 from nodeflow._rows.pieces import Piece
 
+_P = ParamSpec("_P")
 _T = TypeVar("_T")
-MANY = 2**31
 Facts = Mapping[str, str] | Callable[[], Mapping[str, str]]
 """Values by name, or a function that returns them; a single process never calls it."""
 Located = Callable[[Ints], tuple[Tensor, Ints | None]]
@@ -26,6 +27,13 @@ Located = Callable[[Ints], tuple[Tensor, Ints | None]]
 Answer = Callable[..., Sequence[Array]]
 """Takes the arrays of a question, and returns those of the answer."""
 _NOTHING: AbstractContextManager[None] = nullcontext()
+
+
+class Ask(Protocol):
+    """Asks questions, see ``Peers.answering``."""
+
+    def __call__(self, parcels: Sequence[Sequence[Array]], *, last: bool) -> list[list[Array]]:
+        """Ask process r about the arrays ``parcels[r]``; return the answer of each."""
 
 
 @dataclass
@@ -51,7 +59,7 @@ class Counters:
 class Peers:
     """The processes that hold a graph or train a model together, as one of them sees them: here a single one.
 
-    All methods but ``owners``, ``using`` and ``together`` are collective: every process calls them, in the same order.
+    All methods but ``owners`` and ``using`` are collective: every process calls them, in the same order.
     A single process exchanges with itself: what it sends comes back as it was, and nothing is copied. ``what`` says in
     messages what is exchanged; a mismatch raises on all processes.
 
@@ -93,24 +101,21 @@ class Peers:
         """Send the same arrays to all processes; return what each process sent."""
         return self.exchange(what, [arrays] * self.size)
 
-    def ask(
-        self, what: str, parcels: Sequence[Sequence[Array]], answer: Answer, *, last: bool = False
-    ) -> list[list[Array]]:
+    def ask(self, what: str, parcels: Sequence[Sequence[Array]], answer: Answer) -> list[list[Array]]:
         """Ask process r about the arrays ``parcels[r]``, none to ask it nothing; return the answer of each, likewise.
 
-        Args:
-            answer: answers the question of a process, also that of this one to itself.
-            last: whether this is the last call of the ``conversation``, which then may end one exchange earlier.
+        ``answer`` answers the question of a process, also that of this one to itself.
         """
         return [list(answer(*parcels[0])) if len(parcels[0]) else []]
 
-    def conversation(self, what: str) -> AbstractContextManager[None]:
-        """Begin a number of calls of ``ask``, of which a process that asks no other one does not wait for the others.
+    def answering(self, what: str, answer: Answer) -> AbstractContextManager[Ask]:
+        """Answer questions within the block, and until no process asks any more; what is entered asks one.
 
-        Every process makes the same calls, in the same order. A call of ``ask`` alone is a conversation of its own, and
-        one inside another is a part of it.
+        It takes ``parcels`` and returns answers as ``ask`` does, and takes ``last``: whether this process will ask no
+        more. A process may ask as often as it likes, also never, and does not wait for the others meanwhile unless it
+        asks. There must be no other exchange in the block.
         """
-        return _NOTHING
+        return nullcontext(lambda parcels, last: self.ask(what, parcels, answer))
 
     def asked(self, what: str, ids: Ints, owners: Callable[[Ints], Ints]) -> Ints:
         """Ask the owners of ids for them; return the ids that all processes ask this one for, distinct, ascending."""
@@ -184,12 +189,21 @@ class Peers:
         """Let the exchanges of this thread go through a channel; only one thread at a time may use it."""
         return _NOTHING
 
-    def together(self, what: str, exchanges: int = MANY) -> AbstractContextManager[None]:
-        """Enter an operation that ends with an exchange, or is followed by one: its errors are raised on all processes.
-
-        ``exchanges``: only errors raised before this number of exchanges count.
-        """
+    def together(self, what: str) -> AbstractContextManager[None]:
+        """Enter an operation that all processes enter, or a part of one: its errors are raised on all of them."""
         return _NOTHING
 
 
 ALONE = Peers()
+
+
+def collective(method: Callable[_P, _T]) -> Callable[_P, _T]:
+    """Make a method one operation of the ``peers`` of its object, which all of them call together."""
+
+    @wraps(method)
+    def together(*args: _P.args, **options: _P.kwargs) -> _T:
+        peers: Peers = args[0].peers  # type: ignore[attr-defined]
+        with peers.together(f"{method.__name__} of a {type(args[0]).__name__}"):
+            return method(*args, **options)
+
+    return together

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import os
 
 import torch.distributed as dist
 from torch.distributed import distributed_c10d
@@ -10,8 +11,7 @@ from torch.distributed import distributed_c10d
 from nodeflow._peers.group import PeerGroup
 from nodeflow._peers.held import HeldGraph
 from nodeflow._peers.peers import ALONE, Peers
-from nodeflow._peers.transport import GroupTransport
-from nodeflow._peers.watch import Watch
+from nodeflow._peers.transport import GroupTransport, say_end
 from nodeflow._runtime import process
 
 _PATIENCE = 1800.0  # seconds that a process waits for another one, which may save or measure a large model meanwhile
@@ -42,12 +42,12 @@ def new_group(name: str, timeout: float) -> PeerGroup:
 
     ``name`` is the same on all of them; ``timeout`` is in seconds.
     """
-    rank, size = dist.get_rank(), dist.get_world_size()
+    rank = dist.get_rank()
     # the store by which the processes found each other; under torchrun it outlives each of them. No public name
     store = dist.PrefixStore(f"nodeflow/{name}", distributed_c10d._get_default_store())  # type: ignore[attr-defined]  # noqa: SLF001
     # from now on: others may wait for this process before its first exchange
-    watch = Watch(store, rank, size)
-    return PeerGroup(rank, size, lambda: GroupTransport(watch, timeout))
+    atexit.register(say_end, store, rank, os.getpid())
+    return PeerGroup(rank, dist.get_world_size(), lambda: GroupTransport(store, timeout))
 
 
 @atexit.register

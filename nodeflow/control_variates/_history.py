@@ -17,6 +17,7 @@ from nodeflow._base.sizes import check_memory
 from nodeflow._base.types import EdgeFilter, FileLike, IdsLike
 from nodeflow._display.columns import column_table
 from nodeflow._display.html import page
+from nodeflow._peers.held import together
 from nodeflow._peers.routes import first_of_each
 from nodeflow._rows.columns import check_numbers
 from nodeflow._rows.rows import Rows, fetch_rows, first_not_finite, layout_of
@@ -101,9 +102,9 @@ class History(KeptRows):
         inputs: Tensor | Rows | None = None,
     ) -> None:
         super().__init__()
-        self.propagation = Propagation(graph, weight=weight, direction=direction, edge_filter=edge_filter)
-        self.propagation.plan.check_together(direction)
-        with self._together("the arguments of History", exchanges=2 if folder is None else 3):
+        with together(graph, "the arguments of History"):
+            self.propagation = Propagation(graph, weight=weight, direction=direction, edge_filter=edge_filter)
+            self.propagation.plan.check_together(direction)
             if isinstance(widths, Mapping) and not widths:
                 raise ValueError(
                     "widths has no layer; a model of one layer whose inputs have exact sums needs no history"
@@ -160,7 +161,7 @@ class History(KeptRows):
 
     def rows(self, layer: int, nodes: IdsLike) -> Tensor:
         """Return the rows of ``nodes`` (parent ids) in a layer, ``[len(nodes), width]``: zeros where never written."""
-        with self._together("rows of the history", exchanges=2):
+        with self._together("rows of the history"):
             return self._rows("rows", "h", layer, self._ids(nodes))
 
     def age(self, layer: int, nodes: IdsLike | None = None) -> Tensor:
@@ -170,12 +171,12 @@ class History(KeptRows):
         """
         if nodes is None:
             return self._age(layer, None)
-        with self._together("ages of the history", exchanges=2):
+        with self._together("ages of the history"):
             return self._age(layer, self._ids(nodes))
 
     def aggregated_rows(self, layer: int, nodes: IdsLike) -> Tensor:
         """Return the aggregated history of ``nodes``: sums over *all* their edges, ``[len(nodes), width]``."""
-        with self._together("sums of the history", exchanges=2 if self.stored else 5):
+        with self._together("sums of the history"):
             return self._aggregated(layer, self._ids(nodes))
 
     def pull(self, batch: NodeFlow, *, missing: str = "zero") -> Tensor:
@@ -191,8 +192,7 @@ class History(KeptRows):
         for other seeds than the one before) have read rows that were never written, and none was committed.
         """
         layers = [i for i in self.widths if i < batch.num_flows]
-        each, inputs = (6 if self.stored else 9), self._sums_of_inputs is not None and batch.num_flows > 0
-        with self._together("the history of a batch", exchanges=each * len(layers) + 2 * inputs):
+        with self._together("the history of a batch"):
             check_one_of(missing, "missing", MISSING)
             self._check_batch(batch)
             columns: list[tuple[int, str, Tensor]] = []
@@ -291,7 +291,7 @@ class History(KeptRows):
         Args:
             batch: a batch to push first, with its columns "h"; None: none. Raises as ``push``.
         """
-        with self._together("a commit of the history", exchanges=2):
+        with self._together("a commit of the history"):
             try:
                 if batch is not None:
                     self.push(batch)

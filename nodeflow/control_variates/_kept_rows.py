@@ -54,7 +54,7 @@ class KeptRows(nn.Module):
 
     def clear(self) -> None:
         """Forget everything: all rows are zero, and never written."""
-        with self._together("clearing the history", exchanges=1):
+        with self._together("clearing the history"):
             self._replace(self._store.successor())
 
     def _replace(self, new: dict[str, Tensor]) -> None:
@@ -63,8 +63,8 @@ class KeptRows(nn.Module):
         self._staged = {}
         self._buffers.update(new)
 
-    def _together(self, what: str, exchanges: int) -> AbstractContextManager[None]:
-        return self.propagation.graph.peers.together(what, exchanges)
+    def _together(self, what: str) -> AbstractContextManager[None]:
+        return self.propagation.graph.peers.together(what)
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
         """Change type or device, as ``.to`` does. Files cannot change; stored sums stay float32 at least."""
@@ -117,7 +117,7 @@ class KeptRows(nn.Module):
             keys = [prefix + name for name in (*saved, "_extra_state")]
             missing += [key for key in keys if key not in state]
             unexpected += [key for key in state if key.startswith(prefix) and key not in keys]
-        with self._together("loading the history", exchanges=1), torch.no_grad():
+        with self._together("loading the history"), torch.no_grad():
             new = self._store.successor()
             for name, rows in new.items():
                 rows.copy_(saved[name])

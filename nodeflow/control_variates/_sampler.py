@@ -103,7 +103,7 @@ class ControlVariateSampler(NeighborSampler):
 
     def bind(self) -> None:
         """Call ``read_graph``; where the graph lies on several processes, an error on one is one on all."""
-        with self.graph.peers.together("settings of a ControlVariateSampler", exchanges=1):
+        with self.graph.peers.together("settings of a ControlVariateSampler"):
             super().bind()
 
     def read_graph(self) -> None:

@@ -6,8 +6,7 @@ Where to change something:
   folder that it writes, its parts, and their sizes.
 - ``_graph``: opens such a folder on all processes, and is the graph as a process sees it. ``_held`` is what a process
   holds of it, and its columns; ``_near`` what samplers read, with a halo of edges of other processes.
-- ``nodeflow._peers``: exchanges between processes, which all end or all fail; ``conversation`` those of questions that
-  only some processes have.
+- ``nodeflow._peers``: exchanges between processes, which all end or all fail.
 
 Drawing from such a graph is in ``nodeflow.sampling._distributed``, random walks in
 ``nodeflow.sampling._random_walk``, the questions of link batches in ``nodeflow.sampling._link``. Sums over

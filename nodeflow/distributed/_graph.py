@@ -147,13 +147,13 @@ class DistributedGraph(Graph):
 
     def find_edges(self, eid: IdsLike) -> tuple[Tensor, Tensor]:
         """Return ``(src, dst)``, int64 ``[k]`` each, of the edges with the ids ``eid``; collective."""
-        with self.peers.together("edges by id", exchanges=1):
+        with self.peers.together("edges by id"):
             ids = torch.from_numpy(as_ids(eid, "eid", self.num_edges, "edge"))
-        src, dst = DistributedRows(self.peers, self.parts, "edge", "ends", HeldEnds(self._own.part)).fetch(ids).T
+            src, dst = DistributedRows(self.peers, self.parts, "edge", "ends", HeldEnds(self._own.part)).fetch(ids).T
         return src.contiguous(), dst.contiguous()
 
     def _between(self, u: IdsLike, v: IdsLike) -> Between:
-        with self.peers.together("edges between nodes", exchanges=2):
+        with self.peers.together("edges between nodes"):
             return super()._between(u, v)
 
     def _edges_between(self, u: Ints, v: Ints) -> Between:
@@ -175,7 +175,7 @@ class DistributedGraph(Graph):
     def _degrees(self, name: str, nodes: Ints, counts: Ints, v: IdsLike | _All) -> Tensor:
         """Degrees: the owner of each node adds up the counts of its edges from all processes."""
         peers, parts = self.peers, self.parts
-        with peers.together(name, exchanges=3):
+        with peers.together(name):
             wanted = np.arange(self.num_nodes) if isinstance(v, _All) else as_ids(v, "v", self.num_nodes)
             sent = Routes(peers.owners(nodes), peers.size).parcels(nodes, counts)
             degrees = np.zeros(len(self._own.part.masters), np.int64)
@@ -253,7 +253,7 @@ def open_part(
     """Return a folder of parts, the part of this process, and the processes; see ``DistributedGraph.open``."""
     seconds = as_number(timeout, "timeout", above=0)
     peers = new_group(str(next(process.openings)), seconds)
-    with peers.together(f"opening {folder}", exchanges=1):
+    with peers.together(f"opening {folder}"):
         parts = GraphParts.open(folder, verify=verify)
         if parts.num_parts != peers.size:
             raise ValueError(

@@ -219,13 +219,13 @@ class DistributedRows(RowsBase):
 
     def fetch(self, ids: IdsLike, out: Tensor | None = None) -> Tensor:
         """Return the rows ``ids``, int64 ``[k]``, as ``[k, ...]``; see ``RowsBase.fetch``; collective."""
-        with self._peers.together(self._what, exchanges=2):
+        with self._peers.together(self._what):
             return super().fetch(ids, out)
 
     def pieces(self, ids: Ints) -> list[Piece]:
         """Return the rows ``ids``, those of this process where they lie; collective."""
         distinct, index = distinct_in_place(ids)
-        with self._peers.together(self._what, exchanges=2):
+        with self._peers.together(self._what):
             pieces = self._peers.pieces(self._what, distinct + self.ids.start, self._owners, self._located)
         if index is None:
             return pieces

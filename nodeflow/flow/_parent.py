@@ -11,6 +11,7 @@ from torch import Tensor
 
 from nodeflow._base.calls import checked
 from nodeflow._base.checks import ALL, LARGEST, _All, as_ids, as_index, check_type, describe
+from nodeflow._peers.peers import ALONE
 from nodeflow._rows.rows import fetch_rows, is_read_only
 from nodeflow.flow._flow import Flow
 from nodeflow.flow._layer import Layer, LayerPart
@@ -115,8 +116,10 @@ def copy_from_parent(
     Raises KeyError for an unknown column, ValueError without a parent graph; then no frame has changed.
     """
     copied: list[tuple[Frame, dict[str, Tensor]]] = []
-    for frame, ids, parent, names in _planned_copies(batch, ndata, edata, from_parent=True):
-        copied.append((frame, {name: _rows_at(name, parent[name], ids).to(batch.device) for name in names}))
+    peers = ALONE if batch.parent is None else batch.parent.peers
+    with peers.together("columns of a batch"):
+        for frame, ids, parent, names in _planned_copies(batch, ndata, edata, from_parent=True):
+            copied.append((frame, {name: _rows_at(name, parent[name], ids).to(batch.device) for name in names}))
     for frame, columns in copied:
         frame.update(columns)
 

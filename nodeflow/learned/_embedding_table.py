@@ -111,7 +111,7 @@ class EmbeddingTable(RowsBase):
         options = {"optimizer": adam, "width": width, "gradients": gradients, "init": init, "scale": scale}
         options |= {"seed": seed, "dtype": dtype, "a folder": folder is not None}
         self.collective = self.peers.size > 1
-        with self.peers.together("making a table", exchanges=2 if folder is None else 3):
+        with self.peers.together("making a table"):
             self.peers.agree("arguments of EmbeddingTable", {name: repr(value) for name, value in options.items()})
             self.shape = (own if graph is None else graph.num_nodes, as_count(width, "width", 1))
             if dtype not in _TYPES:
@@ -168,7 +168,7 @@ class EmbeddingTable(RowsBase):
 
     def fetch(self, ids: IdsLike, out: Tensor | None = None) -> Tensor:
         """Return the rows ``ids`` as they are now, ``[len(ids), width]``, without gradient; see ``RowsBase.fetch``."""
-        with self.peers.together("learned rows", exchanges=2):
+        with self.peers.together("learned rows"):
             return super().fetch(ids, out)
 
     def pull(self, ids: IdsLike, device: torch.device | str | None = None) -> Tensor:
@@ -179,7 +179,7 @@ class EmbeddingTable(RowsBase):
         """
         if not torch.is_grad_enabled():
             return self.fetch(ids).to(device)
-        with self.peers.together("learned rows", exchanges=1):  # ``fetch`` counts its own exchanges
+        with self.peers.together("learned rows"):
             return self._pulls.pull(as_ids(ids, "ids", self.shape[0]), self.fetch, device)
 
     def _read(self, ids: Ints, out: Tensor | None) -> Tensor:
@@ -213,7 +213,7 @@ class EmbeddingTable(RowsBase):
         tensors that were not pulled from this table or whose step was made; OSError where the disk is full. Then
         nothing is written.
         """
-        with self.peers.together("a step of a table", exchanges=2), torch.no_grad():
+        with self.peers.together("a step of a table"), torch.no_grad():
             chosen = self._pulls.waiting(rows)
             own = gradients(chosen, self._exact)
             # a process without gradients joins the exchange too: it may own rows that others have gradients of
@@ -240,7 +240,7 @@ class EmbeddingTable(RowsBase):
         If several processes write the same row, the lowest rank wins. Raises ValueError for repeated ids and rows of
         another shape.
         """
-        with self.peers.together("writing learned rows", exchanges=2), torch.no_grad():
+        with self.peers.together("writing learned rows"), torch.no_grad():
             checked = as_ids(ids, "ids", self.shape[0])
             check_type(rows, "rows", Tensor, "a tensor")
             if rows.shape != (len(checked), self.shape[1]):

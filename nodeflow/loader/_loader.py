@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator, Mapping
-from contextlib import closing, nullcontext
+from contextlib import closing
 from functools import partial
 from time import perf_counter
 from typing import Any
@@ -273,7 +273,9 @@ class NodeFlowLoader(Epochs):
             raise TypeError(f"batches cannot be drawn ahead: {what}, so they depend on the steps before")
         order = self._order.positions(self.seed, as_count(epoch, "epoch"))
         for number in range(as_count(start, "start"), len(self)):
-            yield self._drawn(self._shares.of(order, number), epoch, number, self.inputs)
+            with self.sampler.graph.peers.together("a batch"):
+                batch = self._drawn(self._shares.of(order, number), epoch, number, self.inputs)
+            yield batch
 
     def __iter__(self) -> Iterator[NodeFlow]:
         return self.iterate(self.ndata)
@@ -352,15 +354,12 @@ class NodeFlowLoader(Epochs):
     def _draw(self, share: Share, epoch: int, number: int, inputs: Any, ndata: NamesLike) -> Timed:
         # the thread that draws ahead has a channel of its own to the other processes
         peers = self.sampler.graph.peers
-        with peers.using(self._channel):
+        with peers.using(self._channel), peers.together("a batch"):
             begun = perf_counter()
-            copies = ndata is not None or self.edata is not None
-            # with columns, the edges are not the last that is asked for
-            with peers.conversation("a batch") if copies else nullcontext():
-                batch = self._drawn(share, epoch, number, inputs)
-                drawn = perf_counter()
-                if copies:
-                    batch.copy_from_parent(ndata, self.edata)
+            batch = self._drawn(share, epoch, number, inputs)
+            drawn = perf_counter()
+            if ndata is not None or self.edata is not None:
+                batch.copy_from_parent(ndata, self.edata)
             batch.seed_data.update({name: take_rows(column, share.own) for name, column in self.seed_data.items()})
             batch = batch.pin_memory() if self.pin_memory else batch
             return batch, drawn - begun, perf_counter() - drawn

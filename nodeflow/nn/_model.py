@@ -259,19 +259,23 @@ class FlowModel(nn.Module, metaclass=Explained):
             if isinstance(graph, NodeFlow):
                 hint = ": for a batch call model(batch, h)"
             raise TypeError(f"inference takes a Graph or a Propagation first, got {describe(graph)}{hint}")
-        if isinstance(graph, Graph):
-            graph = Propagation(graph, weight=weight, edge_filter=edge_filter)
-        elif weight is not None or edge_filter is not None:
-            raise ValueError("the propagation has its weights and filter of edges; leave out weight and edge_filter")
-        passing = FullPass(self, graph, nodes=nodes, chunk_size=chunk_size, progress=progress, folder=folder)
-        out = check_out(out, passing.num_outputs)
-        rows_of = h.untyped_storage().data_ptr() if isinstance(h, Tensor) and h.layout == torch.strided else None
-        if out is not None and out.numel() and out.untyped_storage().data_ptr() == rows_of:
-            raise ValueError("out must be another tensor than h, whose rows are read until the end")
-        passing.out = out if nodes is None else None
-        for entering in passing(h):
-            rows = entering
-        return passing.outputs(rows, out)
+        held = graph if isinstance(graph, Graph) else graph.graph
+        with held.peers.together("inference"):
+            if isinstance(graph, Graph):
+                graph = Propagation(graph, weight=weight, edge_filter=edge_filter)
+            elif weight is not None or edge_filter is not None:
+                raise ValueError(
+                    "the propagation has its weights and filter of edges; leave out weight and edge_filter"
+                )
+            passing = FullPass(self, graph, nodes=nodes, chunk_size=chunk_size, progress=progress, folder=folder)
+            out = check_out(out, passing.num_outputs)
+            rows_of = h.untyped_storage().data_ptr() if isinstance(h, Tensor) and h.layout == torch.strided else None
+            if out is not None and out.numel() and out.untyped_storage().data_ptr() == rows_of:
+                raise ValueError("out must be another tensor than h, whose rows are read until the end")
+            passing.out = out if nodes is None else None
+            for entering in passing(h):
+                rows = entering
+            return passing.outputs(rows, out)
 
     @torch.no_grad()
     @checked

@@ -233,17 +233,17 @@ class SamplerBase(ABC):
         for an id out of range; ValueError for a mask or times of another length, times that are not finite, and numbers
         by relation of which none is for a type that the seeds reach.
         """
-        batch = self.draw_batch(seeds, Call(epoch, batch_number, inputs, times))
-        if batch.back.has_parent:  # of samplers of users perhaps not
-            self.check_reach(batch.seeds)
-        return self.complete(batch)
+        with together(self.graph, "a batch"):
+            batch = self.draw_batch(seeds, Call(epoch, batch_number, inputs, times))
+            if batch.back.has_parent:  # of samplers of users perhaps not
+                self.check_reach(batch.seeds)
+            return self.complete(batch)
 
     def draw_batch(self, seeds: SeedsLike, call: Call) -> NodeFlow:
         """Sample the NodeFlow of ``seeds`` without the columns that ``complete`` adds."""
         self.refuse(call.times)
-        with together(self.graph, "seeds of a batch"):
-            ids, shape = self._seeds(seeds)
-            draw = self._draw_of(call, ids)
+        ids, shape = self._seeds(seeds)
+        draw = self._draw_of(call, ids)
         return self._shaped(self._sample(ids, draw, call.inputs), ids, shape)
 
     def check_reach(self, nodes: Tensor) -> None:  # noqa: B027 - most samplers have no numbers by relation
@@ -291,7 +291,8 @@ class SamplerBase(ABC):
         (1632.0, 32.0, 8.0)
         """
         count = as_count(pilot, "pilot", 1)
-        return mean_sizes(lambda i: self.draw_batch(seeds, Call(-1 - i, i, times=times)), count, ndata)
+        with together(self.graph, "an estimate"):
+            return mean_sizes(lambda i: self.draw_batch(seeds, Call(-1 - i, i, times=times)), count, ndata)
 
     @abstractmethod
     def _sample(self, seeds: Ints, draw: Draw, inputs: Any) -> NodeFlow:

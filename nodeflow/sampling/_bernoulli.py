@@ -12,10 +12,10 @@ from nodeflow._base.checks import as_number
 from nodeflow._base.types import Fanouts, NumNeighbors
 from nodeflow._edges.edges import Edges
 from nodeflow.graph import Graph
+from nodeflow.sampling._call import Step
 from nodeflow.sampling._kinds import by_kind, check_fanouts
 from nodeflow.sampling._options import RowOptions
 from nodeflow.sampling._rows import DrawingRows, Drawn, RowSampler
-from nodeflow.sampling._sampler import Step
 
 
 class BernoulliSampler(RowSampler):

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from torch import Tensor
+
 from nodeflow._base.checks import Ints
+from nodeflow.random import Random
 
 
 class StepSeeds(NamedTuple):
@@ -39,6 +42,41 @@ class Draw(NamedTuple):
     epoch_key: int  # all batches of the epoch share it
     batch_number: int | None  # None where a hash of the seeds tells batches apart
     contexts: Ints | None = None
+
+
+class Step(NamedTuple):
+    """The flow that a sampler chooses edges for, and its random numbers.
+
+    Attributes:
+        flow: number of the flow.
+        random: random numbers of this flow of this batch.
+        batch_random: random numbers that all flows of the batch share.
+        epoch_random: random numbers that all batches of the epoch share.
+        batch_number: number of the batch; None where a hash of its seeds tells it apart.
+        contexts: context of every destination, int64 ``[num_dst]``, in samplers that have contexts, else None.
+        inputs: the argument ``inputs`` of the call.
+        roots: the number that goes into the random key of every destination instead of ``contexts``, int64
+            ``[num_dst]``: the parent id of the seed, in samplers whose seeds draw on their own; in a share of a step
+            (see the loader) the number of the context in the whole step. None: ``contexts`` goes into it.
+
+    >>> from nodeflow import Graph, Sampler
+    >>> class Shows(Sampler):
+    ...     def choose(self, dst, step: Step):
+    ...         print(f"flow {step.flow} of batch {step.batch_number}")
+    ...         return self.candidates(dst).select([])
+    >>> batch = Shows(Graph.from_edges([0, 1], [1, 2]), num_flows=2)([2], batch_number=7)
+    flow 1 of batch 7
+    flow 0 of batch 7
+    """
+
+    flow: int
+    random: Random
+    batch_random: Random
+    epoch_random: Random
+    batch_number: int | None
+    contexts: Tensor | None
+    inputs: Any
+    roots: Tensor | None = None
 
 
 def first_of_epoch(sampler: Any, call: dict[str, Any]) -> dict[str, Any]:

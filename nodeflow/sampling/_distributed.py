@@ -6,7 +6,9 @@ One process has all edges: every function here then hands back what it was given
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -19,18 +21,19 @@ from nodeflow._base.dtypes import DTYPES
 from nodeflow._base.types import Array, Floats
 from nodeflow._edges.edges import NOTHING, Edges
 from nodeflow._edges.forms import Placed
-from nodeflow._peers.held import WholeIds, together
+from nodeflow._peers.held import WholeIds
+from nodeflow._peers.peers import Ask
 from nodeflow._peers.routes import Routes, narrowed
 from nodeflow._rows.rows import as_array, from_numpy
 from nodeflow.graph import Graph
 from nodeflow.random import Random
 from nodeflow.sampling._bound import Candidates, Reader
-from nodeflow.sampling._call import Call
+from nodeflow.sampling._call import Call, Step
 from nodeflow.sampling._choice import Choice, check_choice, parent_eid
 
 if TYPE_CHECKING:
     from nodeflow.sampling._bound import BoundSampler
-    from nodeflow.sampling._sampler import Sampler, Step
+    from nodeflow.sampling._sampler import Sampler
 
     AnySampler = TypeVar("AnySampler", bound=BoundSampler)
 
@@ -39,20 +42,19 @@ Arrays = list[Array]
 
 def choose_edges(sampler: Sampler, dst: Tensor, step: Step) -> Choice:
     """Return what ``sampler.choose(dst, step)`` returns on the whole graph; collective, ``dst`` may be empty."""
-    peers = sampler.graph.peers
     # the edges of one process need not travel: no copies
-    if peers.size == 1:
+    if sampler.graph.peers.size == 1:
         return sampler.choose(dst, step)
-    with peers.together(f"drawing edges of flow {step.flow}"):
-        if sampler.by_row:
-            return _chosen_by_owners(sampler, dst, step)
-        own = with_rows_of(sampler, dst.numpy())
-        choice, edges = own.choose(dst, step), own.reader.edges
-        check_choice(sampler.graph, edges, choice, dst.numpy(), step.flow)
-        src, eid = choice.take_sources(edges), parent_eid(edges, choice).get()
-        weight = None if choice.weight is None else choice.weight.get
-        columns: Any = {name: getattr(choice, name) for name in ("needs_weight", "edata", "nodes", "ndata")}
-        return Choice.of_kernel(choice.indptr, None, src, weight, eid=eid, **columns)
+    if sampler.by_row:
+        with choosing(sampler) as choose:
+            return choose(dst, step)
+    own = with_rows_of(sampler, dst.numpy())
+    choice, edges = own.choose(dst, step), own.reader.edges
+    check_choice(sampler.graph, edges, choice, dst.numpy(), step.flow)
+    src, eid = choice.take_sources(edges), parent_eid(edges, choice).get()
+    weight = None if choice.weight is None else choice.weight.get
+    columns: Any = {name: getattr(choice, name) for name in ("needs_weight", "edata", "nodes", "ndata")}
+    return Choice.of_kernel(choice.indptr, None, src, weight, eid=eid, **columns)
 
 
 class _BroughtIds(WholeIds):
@@ -83,9 +85,8 @@ def with_rows_of(sampler: AnySampler, nodes: Ints) -> AnySampler:
     if graph.peers.size == 1:
         return sampler
 
-    with together(graph, "edges of nodes"):
-        rows = np.unique(nodes)
-        indptr, indices, ids, *column = edges_of(graph, reader, rows)
+    rows = np.unique(nodes)
+    indptr, indices, ids, *column = edges_of(graph, reader, rows)
     whole = _BroughtIds(graph.num_nodes, rows, ids)
     kinds = NOTHING if layout.is_plain else column.pop(0)
     edges = Edges._trusted(indptr, indices, None, whole=whole)
@@ -108,7 +109,9 @@ def edges_of(graph: Graph, reader: Reader, nodes: Ints) -> Arrays:
         eid = narrowed(own.edges.whole.edge_ids_of(ids), graph.num_edges)
         return [candidates.degrees.numpy(), indices, eid, *kinds, *weights]
 
-    answers, routes = ask_owners(graph, reader, "edges of nodes", [nodes], found)
+    routes, parcels = to_owners(graph, reader, [nodes], [])
+    asked = graph.peers.ask("edges of nodes", parcels, with_reader(graph, reader, found))
+    answers = [arrays for arrays in asked if arrays]
     indptr, taken = _in_order([arrays[0] for arrays in answers], routes)
     indices, ids, *columns = (taken(list(arrays)) for arrays in list(zip(*answers, strict=True))[1:])
     return [indptr, indices, ids.astype(np.int64, copy=False), *columns]
@@ -137,52 +140,40 @@ def norms_of_sources(graph: Graph, edges: Edges, weights: Array | None) -> Float
     if peers.size == 1:
         return squared_norms(edges.indices, weights, size)
     masters, own = graph.masters.numpy(), own_positions(graph, edges)
-    with together(graph, "squared norms of edge weights"):
-        dst = np.repeat(graph.near.held.masters.numpy(), np.diff(edges.indptr))
-        columns = [column[own] for column in (edges.indices, dst, *([] if weights is None else [weights]))]
-        received = peers.exchange("edges by source", Routes(peers.owners(columns[0]), peers.size).parcels(*columns))
-        empty = [column[:0] for column in columns]
-        src, dst, *rest = map(np.concatenate, zip(empty, *(arrays for arrays in received if arrays), strict=True))
-        order = np.argsort(dst, kind="stable")
-        of_masters = squared_norms(src[order], rest[0][order] if rest else None, size)[masters]
-        norms = np.zeros(size)
-        for nodes, some in peers.gather("squared norms", [masters, of_masters]):
-            norms[nodes] = some
+    dst = np.repeat(graph.near.held.masters.numpy(), np.diff(edges.indptr))
+    columns = [column[own] for column in (edges.indices, dst, *([] if weights is None else [weights]))]
+    received = peers.exchange("edges by source", Routes(peers.owners(columns[0]), peers.size).parcels(*columns))
+    empty = [column[:0] for column in columns]
+    src, dst, *rest = map(np.concatenate, zip(empty, *(arrays for arrays in received if arrays), strict=True))
+    order = np.argsort(dst, kind="stable")
+    of_masters = squared_norms(src[order], rest[0][order] if rest else None, size)[masters]
+    norms = np.zeros(size)
+    for nodes, some in peers.gather("squared norms", [masters, of_masters]):
+        norms[nodes] = some
     return norms
 
 
-def ask_owners(
-    graph: Graph,
-    reader: Reader,
-    what: str,
-    columns: Arrays,
-    answer: Callable[..., Arrays],
-    facts: Arrays | None = None,
-    *,
-    last: bool = False,
-) -> tuple[list[Arrays], Routes]:
-    """Ask about the edges of nodes where they are; returns the answers, and their routes back.
+def to_owners(graph: Graph, reader: Reader, columns: Arrays, facts: Arrays) -> tuple[Routes, list[Arrays]]:
+    """Return the routes of questions about nodes to where their edges are, and the questions by process.
 
-    ``columns`` are the nodes ``[k]``, and arrays with an entry for each, or empty ones; ``facts`` are for every
-    process. ``answer`` is called where the edges are, with the ``reader`` there (without the edges that ``reader``
-    leaves out here), the entries of ``columns`` and all of ``facts``. ``last``: see ``Peers.ask``.
+    These are: the edges that ``reader`` leaves out there, the entries of ``columns``, of which the first are the nodes
+    and an empty one has none, and all of ``facts``. See ``with_reader`` for what answers them.
     """
-    # a process without entries is asked nothing, except this one, so that at least one answer exists
     peers, held = graph.peers, graph.near.held
     routes = Routes(held.holders(columns[0]), peers.size)
     left_out = NOTHING if reader.left_out is None else reader.left_out
     lies = peers.owners(left_out, "edge") if len(left_out) else left_out
     parcels: list[Arrays] = []
-    for r in range(peers.size):
-        entries = routes.to(r)
-        absent = left_out if r == peers.rank else left_out[lies == r]
-        parcel = [absent, *(column[entries] if len(column) else column for column in columns), *(facts or ())]
-        parcels.append(parcel if len(entries) or r == peers.rank else [])
-    answers = peers.ask(what, parcels, _with_reader(graph, reader, answer), last=last)
-    return [arrays for arrays in answers if arrays], routes
+    for rank in range(peers.size):
+        entries = routes.to(rank)
+        absent = left_out if rank == peers.rank else left_out[lies == rank]
+        parcel = [absent, *(column[entries] if len(column) else column for column in columns), *facts]
+        # a process without entries is asked nothing, except this one, so that at least one answer exists
+        parcels.append(parcel if len(entries) or rank == peers.rank else [])
+    return routes, parcels
 
 
-def _with_reader(graph: Graph, reader: Reader, answer: Callable[..., Arrays]) -> Callable[..., Arrays]:
+def with_reader(graph: Graph, reader: Reader, answer: Callable[..., Arrays]) -> Callable[..., Arrays]:
     """What answers questions with a reader, which leaves out those edges that are named before the question."""
     intact = reader.intact()
 
@@ -192,49 +183,82 @@ def _with_reader(graph: Graph, reader: Reader, answer: Callable[..., Arrays]) ->
     return answered
 
 
-def _chosen_by_owners(sampler: Sampler, dst: Tensor, step: Step) -> Choice:
+@contextmanager
+def choosing(sampler: Sampler) -> Iterator[Callable[[Tensor, Step], Choice]]:
+    """Within the block, what is entered chooses edges flow by flow, at last for flow 0, as ``draw_edges``; collective.
+
+    Where processes draw for each other, one that needs no edges of another goes on to its next flow at once, and
+    answers the others when it needs some, or in the end.
+    """
+    peers = sampler.graph.peers
+    if peers.size == 1 or not sampler.by_row:
+        yield sampler.draw_edges
+        return
+    answer = with_reader(sampler.graph, sampler.reader, partial(_drawn_for_another, sampler))
+    with peers.answering("edges drawn", answer) as ask:
+        yield partial(_chosen_by_owners, sampler, ask)
+
+
+def _chosen_by_owners(sampler: Sampler, ask: Ask, dst: Tensor, step: Step) -> Choice:
     """What is at hand is chosen here; other destinations travel to their owners, and the chosen edges back."""
-    graph, reader, call, times = sampler.graph, sampler.reader, step.inputs, np.zeros(0)
-    peers = graph.peers
-    if isinstance(call, Call):
-        call, times = call.inputs, call.times
-    if call is not None:
-        raise TypeError(
-            f"inputs cannot be given to a sampler of a graph that lies on several processes, got {describe(call)}: the "
-            "processes that draw do not have them"
-        )
-
-    def answer(
-        reader: Reader, nodes: Ints, contexts: Ints, roots: Ints, keys: Array, number: Ints, times: Array
-    ) -> Arrays:
-        random, batch_random, epoch_random = (Random(int(key)) for key in keys)
-        question = step._replace(
-            random=random,
-            batch_random=batch_random,
-            epoch_random=epoch_random,
-            batch_number=int(number[0]) if len(number) else None,
-            contexts=None if step.contexts is None else torch.from_numpy(contexts),
-            roots=None if step.roots is None else torch.from_numpy(roots),
-            inputs=Call(times=times) if isinstance(step.inputs, Call) else None,
-        )
-        own = sampler if reader is sampler.reader else sampler.with_reader(reader)
-        choice = own.choose(torch.from_numpy(nodes), question)
-        check_choice(graph, reader.edges, choice, nodes, step.flow)
-        return _packed(own, choice)
-
-    what, last = f"edges drawn for flow {step.flow}", step.flow == 0
-    if (graph.near.held.holders(dst.numpy()) == peers.rank).all():
-        peers.ask(what, [[]] * peers.size, _with_reader(graph, reader, answer), last=last)
+    graph = sampler.graph
+    times = _times_of(step.inputs)
+    if (graph.near.held.holders(dst.numpy()) == graph.peers.rank).all():
         choice = sampler.choose(dst, step)
-        check_choice(graph, reader.edges, choice, dst.numpy(), step.flow)
+        check_choice(graph, sampler.reader.edges, choice, dst.numpy(), step.flow)
         _check_travels(choice)
         return choice
     keys = np.array([step.random.key, step.batch_random.key, step.epoch_random.key], np.uint64)
-    number = np.array([] if step.batch_number is None else [step.batch_number], np.int64)
-    columns = [dst.numpy(), *(NOTHING if c is None else c.numpy() for c in (step.contexts, step.roots))]
-    facts = [keys, number, times]
-    answers, routes = ask_owners(graph, reader, what, columns, answer, facts, last=last)
-    return _joined(answers, routes)
+    number = [] if step.batch_number is None else [step.batch_number]
+    columns = [None if column is None else column.numpy() for column in (step.contexts, step.roots)]
+    has = [column is not None for column in (*columns, times)]
+    facts = [keys, np.array(number, np.int64), np.array([step.flow, *has])]
+    facts.append(np.zeros(0) if times is None else times)
+    entries = [dst.numpy(), *(NOTHING if column is None else column for column in columns)]
+    routes, parcels = to_owners(graph, sampler.reader, entries, facts)
+    answers = ask(parcels, last=step.flow == 0)
+    return _joined([arrays for arrays in answers if arrays], routes)
+
+
+def _times_of(inputs: Any) -> Array | None:
+    """The times of a call, of a sampler that takes times; raises TypeError where the call has other inputs."""
+    call = inputs if isinstance(inputs, Call) else Call(inputs=inputs)
+    if call.inputs is not None:
+        raise TypeError(
+            "inputs cannot be given to a sampler of a graph that lies on several processes, got "
+            f"{describe(call.inputs)}: the processes that draw do not have them"
+        )
+    return call.times if isinstance(inputs, Call) else None
+
+
+def _drawn_for_another(
+    sampler: Sampler,
+    reader: Reader,
+    nodes: Ints,
+    contexts: Ints,
+    roots: Ints,
+    keys: Array,
+    number: Ints,
+    facts: Ints,
+    times: Array,
+) -> Arrays:
+    """The edges of ``nodes`` that are drawn here for another process, from its question: see ``_chosen_by_owners``."""
+    flow, has_contexts, has_roots, has_times = facts.tolist()
+    random, batch_random, epoch_random = (Random(int(key)) for key in keys)
+    step = Step(
+        flow=flow,
+        random=random,
+        batch_random=batch_random,
+        epoch_random=epoch_random,
+        batch_number=int(number[0]) if len(number) else None,
+        contexts=torch.from_numpy(contexts) if has_contexts else None,
+        inputs=Call(times=times) if has_times else None,
+        roots=torch.from_numpy(roots) if has_roots else None,
+    )
+    own = sampler if reader is sampler.reader else sampler.with_reader(reader)
+    choice = own.choose(torch.from_numpy(nodes), step)
+    check_choice(sampler.graph, reader.edges, choice, nodes, flow)
+    return _packed(own, choice)
 
 
 def _check_travels(choice: Choice) -> None:

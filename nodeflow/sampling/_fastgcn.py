@@ -12,13 +12,13 @@ from nodeflow._base.types import Floats
 from nodeflow._edges.forms import Placed
 from nodeflow.graph import Graph
 from nodeflow.sampling import _pps as pps
+from nodeflow.sampling._call import Step
 from nodeflow.sampling._choice import Choice
 from nodeflow.sampling._distributed import norms_of_sources
 from nodeflow.sampling._layer_draws import BY_CHANCE, joined
 from nodeflow.sampling._layerwise import LayerSampler, LayerSizes
 from nodeflow.sampling._options import LayerOptions
 from nodeflow.sampling._pps import Picked, list_probabilities
-from nodeflow.sampling._sampler import Step
 
 
 class FastGCNSampler(LayerSampler):

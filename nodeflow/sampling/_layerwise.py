@@ -18,6 +18,7 @@ from nodeflow._edges.forms import COMPILED
 from nodeflow.graph import Graph
 from nodeflow.random import derive_key
 from nodeflow.sampling._bound import Reader
+from nodeflow.sampling._call import Step
 from nodeflow.sampling._choice import Choice
 from nodeflow.sampling._distributed import squared_norms
 from nodeflow.sampling._kinds import by_kind, numbers_of
@@ -25,7 +26,7 @@ from nodeflow.sampling._layer_draws import DRAWN, EDGES_FROM, PICK, SOURCES, joi
 from nodeflow.sampling._options import LayerOptions
 from nodeflow.sampling._pps import LayerCandidates, Picked, Scores, draw_columns, read_scores
 from nodeflow.sampling._reach import Numbers
-from nodeflow.sampling._sampler import Sampler, Step, check_draws, check_size
+from nodeflow.sampling._sampler import Sampler, check_draws, check_size
 
 LayerSizes: TypeAlias = "PerFlow | Sequence[int | Mapping[str, int]]"
 """A number of draws per flow, in flow order; each may be a dict by node type."""

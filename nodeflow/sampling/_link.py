@@ -259,8 +259,7 @@ class LinkSampler(SamplerBase):
         return self.sampler.complete(batch)
 
     def draw_batch(self, seeds: SeedsLike, call: Call) -> NodeFlow:
-        with together(self.graph, "seeds of a link batch"):
-            checked = self._checked(seeds, call)
+        checked = self._checked(seeds, call)
         return self._sample(*checked)
 
     def _checked(self, seeds: SeedsLike, call: Call) -> tuple[Ints, Draw, Call]:
@@ -286,11 +285,10 @@ class LinkSampler(SamplerBase):
         )
 
     def _sample(self, seeds: Ints, draw: Draw, inputs: Call) -> NodeFlow:
-        with together(self.graph, "negatives of a link batch"):
-            links, negatives = self._drawn(seeds, draw, inputs.times)
-            sampler: Any = self.sampler
-            if self.exclude is not None:
-                sampler = sampler.without_edges(seeds if self.exclude == "self" else self._edges_between(links))
+        links, negatives = self._drawn(seeds, draw, inputs.times)
+        sampler: Any = self.sampler
+        if self.exclude is not None:
+            sampler = sampler.without_edges(seeds if self.exclude == "self" else self._edges_between(links))
         nodes = np.concatenate([links.src[:, None], links.dst[:, None], negatives], axis=1)
         if inputs.step is not None:
             rows, times = inputs.step.rows, inputs.times

@@ -186,10 +186,9 @@ def _first_times(graph: Graph, column: str) -> Array:
     births = np.full(graph.num_nodes, never, times.dtype)
     for ends in graph.find_edges(held.whole.edge_ids_of(np.arange(held.num_edges))):
         np.minimum.at(births, ends.numpy(), times)
-    with graph.peers.together("times of first edges", exchanges=1):
-        seen = np.flatnonzero(births != never)
-        for nodes, first in graph.peers.gather("times of first edges", [seen, births[seen]]):
-            births[nodes] = np.minimum(births[nodes], first)
+    seen = np.flatnonzero(births != never)
+    for nodes, first in graph.peers.gather("times of first edges", [seen, births[seen]]):
+        births[nodes] = np.minimum(births[nodes], first)
     return births
 
 

@@ -14,12 +14,11 @@ from nodeflow._edges.edges import Edges
 from nodeflow._edges.numbering import distinct_in_order
 from nodeflow.flow import NodeFlow
 from nodeflow.graph import Graph
-from nodeflow.sampling._call import Draw
+from nodeflow.sampling._call import Draw, Step
 from nodeflow.sampling._kinds import Fanout, check_fanouts
 from nodeflow.sampling._options import FullOptions, RowOptions
 from nodeflow.sampling._pps import Proportional
 from nodeflow.sampling._rows import DrawingRows, Drawn, RowSampler
-from nodeflow.sampling._sampler import Step
 from nodeflow.sampling._uniform import UNIFORM
 
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from functools import partial
+from collections.abc import Iterable, Sequence
 from itertools import pairwise, product
 from typing import Any, NoReturn, Unpack
 
@@ -15,18 +14,18 @@ from nodeflow import _kernels as kernels
 from nodeflow._base.checks import Ints, as_count, as_flag, as_number, first_true
 from nodeflow._base.sizes import check_memory
 from nodeflow._base.types import Array, PerFlow
-from nodeflow._edges.edges import Edges
+from nodeflow._edges.edges import NOTHING, Edges
+from nodeflow._peers.peers import Ask
 from nodeflow._peers.routes import narrowed
 from nodeflow._schema.schema import Relation
 from nodeflow.graph import Graph
 from nodeflow.sampling._bound import Reader
+from nodeflow.sampling._call import Step
 from nodeflow.sampling._choice import Choice
-from nodeflow.sampling._distributed import Arrays, ask_owners
+from nodeflow.sampling._distributed import Arrays, to_owners, with_reader
 from nodeflow.sampling._kinds import relations
 from nodeflow.sampling._options import WalkOptions
-from nodeflow.sampling._sampler import Sampler, Step, check_draws, check_sizes
-
-_DEGREES = "degrees of nodes where walks are"
+from nodeflow.sampling._sampler import Sampler, check_draws, check_sizes
 
 
 def _ranks(edges: Edges, positions: Ints) -> Ints:
@@ -48,6 +47,12 @@ def _neighbors(kind: int, reader: Reader, nodes: Ints, picks: Ints) -> Arrays:
     edges, left_out = reader.edges, reader.edges.left_out
     ranks = _ranks(edges, edges.indptr[_rows(edges, nodes, kind)]) + picks
     return [edges.indices[ranks + np.searchsorted(left_out - np.arange(len(left_out)), ranks, side="right")]]
+
+
+def _answered(reader: Reader, nodes: Ints, picks: Ints, facts: Ints) -> Arrays:
+    """What the owner of nodes answers to a walk: their degrees, or the neighbours that it picks."""
+    kind, has_picks = facts.tolist()
+    return _neighbors(kind, reader, nodes, picks) if has_picks else _degrees(kind, reader, nodes)
 
 
 _AT_ONCE = 2**26
@@ -195,9 +200,7 @@ class RandomWalkSampler(Sampler):
     def _visited(self, dst: Ints, step: Step) -> Array:
         """Return the nodes that walks visit, ``[n, walk_length, num_walks]``, as ``walk.walk`` does on a whole graph.
 
-        Where several processes hold the graph, all call this function. Each keeps the states of its walks, and asks the
-        owners of the nodes where they are, unless their edges are at hand, for degrees and for the neighbours that it
-        picks: at most four exchanges per edge.
+        Where several processes hold the graph, all call this function.
         """
         graph, edges, key, number = self.graph, self.reader.edges, np.uint64(step.random.key), self.num_walks
         # walks in a graph that this process holds are one compiled loop
@@ -215,35 +218,48 @@ class RandomWalkSampler(Sampler):
             ]
             return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
-        def ask(what: str, answer: Callable[..., Arrays], *columns: Ints) -> Ints:
-            answers, routes = ask_owners(graph, self.reader, what, [narrowed(column) for column in columns], answer)
-            return routes.joined_array([arrays[0] for arrays in answers])
+        with graph.peers.answering("random walks", with_reader(graph, self.reader, _answered)) as ask:
+            return self._visited_together(dst, key, ask)
+
+    def _visited_together(self, dst: Ints, key: np.uint64, ask: Ask) -> Array:
+        """What ``_visited`` returns where several processes hold the graph.
+
+        A process keeps the states of its walks, and ``ask`` asks the owners of the nodes where they are, unless their
+        edges are at hand, for degrees and for the neighbours that it picks: at most four exchanges per edge.
+        """
+        number = self.num_walks
+
+        def asked(kind: int, nodes: Ints, picks: Ints | None = None) -> Ints:
+            """The degrees of nodes, or the neighbours that walks pick, among the edges of a kind."""
+            columns = [narrowed(nodes), NOTHING if picks is None else narrowed(picks)]
+            facts = [np.array([kind, picks is not None])]
+            routes, parcels = to_owners(self.graph, self.reader, columns, facts)
+            return routes.joined_array([arrays[0] for arrays in ask(parcels, last=False) if arrays])
 
         visited = np.repeat(dst, self.walk_length * number).reshape(-1, self.walk_length, number)
-        with graph.peers.together(f"random walks of flow {step.flow}"):
-            choices = ask(_DEGREES, partial(_degrees, self._kinds[0]), dst)
-            live = np.flatnonzero(choices)  # other destinations have no edges: no walks
-            starts, choices = dst[live], choices[live]
-            states = kernels.walk.first_states(key, starts)
-            current, degree = (np.repeat(values, number).reshape(-1, number) for values in (starts, choices))
-            on = np.ones(current.shape, np.bool_)
-            for i, j in product(range(self.walk_length), range(len(self._kinds))):
-                kind = self._kinds[j]
-                if i > 0 and j == 0:
-                    kernels.walk.restart_some(states, starts, current, self.restart)
-                if i + j > 0:
-                    # the degrees of the starts are known, by the first kind; further on some walks may have ended
-                    degree = np.repeat(choices, number).reshape(current.shape)
-                    away = on if j > 0 else current != starts[:, None]
-                    nodes, index = np.unique(current[away], return_inverse=True)
-                    degree[away] = ask(_DEGREES, partial(_degrees, kind), nodes)[index]
-                    if j > 0:
-                        degree[~on | (degree == 0)] = -1
-                        current = np.where(degree < 0, starts[:, None], current)
-                picks = kernels.walk.pick_edges(states, starts, choices, current, degree)
-                on = picks >= 0
-                current[on] = ask("steps of walks", partial(_neighbors, kind), current[on], picks[on])
-                visited[live, i] = current
+        choices = asked(self._kinds[0], dst)
+        live = np.flatnonzero(choices)  # other destinations have no edges: no walks
+        starts, choices = dst[live], choices[live]
+        states = kernels.walk.first_states(key, starts)
+        current, degree = (np.repeat(values, number).reshape(-1, number) for values in (starts, choices))
+        on = np.ones(current.shape, np.bool_)
+        for i, j in product(range(self.walk_length), range(len(self._kinds))):
+            kind = self._kinds[j]
+            if i > 0 and j == 0:
+                kernels.walk.restart_some(states, starts, current, self.restart)
+            if i + j > 0:
+                # the degrees of the starts are known, by the first kind; further on some walks may have ended
+                degree = np.repeat(choices, number).reshape(current.shape)
+                away = on if j > 0 else current != starts[:, None]
+                nodes, index = np.unique(current[away], return_inverse=True)
+                degree[away] = asked(kind, nodes)[index]
+                if j > 0:
+                    degree[~on | (degree == 0)] = -1
+                    current = np.where(degree < 0, starts[:, None], current)
+            picks = kernels.walk.pick_edges(states, starts, choices, current, degree)
+            on = picks >= 0
+            current[on] = asked(kind, current[on], picks[on])
+            visited[live, i] = current
         return visited
 
     def draw_edges(self, dst: Tensor, step: Step) -> Choice:

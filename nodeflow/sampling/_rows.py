@@ -17,11 +17,12 @@ from nodeflow._edges.edges import NOTHING, Edges
 from nodeflow._edges.forms import COMPILED, ENTRIES, Form
 from nodeflow.graph import Graph
 from nodeflow.sampling._bound import Reader
+from nodeflow.sampling._call import Step
 from nodeflow.sampling._choice import Choice
 from nodeflow.sampling._kinds import Kinds, relations, types_in
 from nodeflow.sampling._options import SamplerOptions
 from nodeflow.sampling._reach import Numbers
-from nodeflow.sampling._sampler import Sampler, Step
+from nodeflow.sampling._sampler import Sampler
 
 
 class DrawingRows(NamedTuple):

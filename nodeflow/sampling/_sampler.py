@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, Final, NamedTuple, Unpack, cast
+from typing import Any, ClassVar, Final, Unpack, cast
 
 import numpy as np
 import torch
@@ -16,46 +16,11 @@ from nodeflow.flow import NodeFlow
 from nodeflow.graph import Graph
 from nodeflow.random import Random, derive_key
 from nodeflow.sampling._bound import BoundSampler, Candidates
-from nodeflow.sampling._call import Draw
+from nodeflow.sampling._call import Draw, Step
 from nodeflow.sampling._choice import Choice, assemble
-from nodeflow.sampling._distributed import choose_edges
+from nodeflow.sampling._distributed import choose_edges, choosing
 from nodeflow.sampling._options import SubgraphOptions
 from nodeflow.sampling._reach import Numbers, check_reach
-
-
-class Step(NamedTuple):
-    """The flow that a sampler chooses edges for, and its random numbers.
-
-    Attributes:
-        flow: number of the flow.
-        random: random numbers of this flow of this batch.
-        batch_random: random numbers that all flows of the batch share.
-        epoch_random: random numbers that all batches of the epoch share.
-        batch_number: number of the batch; None where a hash of its seeds tells it apart.
-        contexts: context of every destination, int64 ``[num_dst]``, in samplers that have contexts, else None.
-        inputs: the argument ``inputs`` of the call.
-        roots: the number that goes into the random key of every destination instead of ``contexts``, int64
-            ``[num_dst]``: the parent id of the seed, in samplers whose seeds draw on their own; in a share of a step
-            (see the loader) the number of the context in the whole step. None: ``contexts`` goes into it.
-
-    >>> from nodeflow import Graph, Sampler
-    >>> class Shows(Sampler):
-    ...     def choose(self, dst, step: Step):
-    ...         print(f"flow {step.flow} of batch {step.batch_number}")
-    ...         return self.candidates(dst).select([])
-    >>> batch = Shows(Graph.from_edges([0, 1], [1, 2]), num_flows=2)([2], batch_number=7)
-    flow 1 of batch 7
-    flow 0 of batch 7
-    """
-
-    flow: int
-    random: Random
-    batch_random: Random
-    epoch_random: Random
-    batch_number: int | None
-    contexts: Tensor | None
-    inputs: Any
-    roots: Tensor | None = None
 
 
 class _OwnStep(Step):
@@ -186,9 +151,9 @@ class Sampler(BoundSampler):
             roots = None if root is None else root[context]
             step = _OwnStep(flow, random, of_batch, of_epoch, draw.batch_number, context, inputs, roots)
             step.dst = dst
-            return self.draw_edges(dst, step)
+            return draw_edges(dst, step)
 
-        with self.graph.peers.conversation("edges drawn"):
+        with choosing(self) as draw_edges:
             return assemble(
                 self.graph,
                 self.reader.edges,

@@ -15,7 +15,6 @@ from nodeflow._base.calls import checked
 from nodeflow._base.checks import LARGEST, Ints, as_count, as_ids, check_type, describe
 from nodeflow._base.types import IdsLike
 from nodeflow._edges.edges import NOTHING, Edges
-from nodeflow._peers.held import together
 from nodeflow.flow import Flow, Layer, NodeFlow, shared_node_flow
 from nodeflow.ops import Structure
 from nodeflow.random import Random
@@ -138,9 +137,8 @@ class SubgraphSampler(BoundSampler):
         return self._of_nodes(self.choose_nodes(seeds, Random(draw.key)), seeds)
 
     def _of_nodes(self, chosen: IdsLike, seeds: Ints) -> NodeFlow:
-        with together(self.graph, "nodes of a subgraph"):
-            nodes = as_ids(chosen, "nodes of a subgraph", self.graph.num_nodes).copy()
-            return with_rows_of(self, nodes).flow_among(nodes, seeds)
+        nodes = as_ids(chosen, "nodes of a subgraph", self.graph.num_nodes).copy()
+        return with_rows_of(self, nodes).flow_among(nodes, seeds)
 
     def flow_among(self, nodes: Ints, seeds: Ints) -> NodeFlow:
         """Return the NodeFlow of all edges among ``nodes``, whose rows are in ``reader``."""

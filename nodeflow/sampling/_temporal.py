@@ -14,16 +14,14 @@ from nodeflow._base.types import Fanouts, NumNeighbors, SeedsLike
 from nodeflow._edges.columns import edge_numbers
 from nodeflow._edges.edges import Edges
 from nodeflow._edges.forms import COMPILED, Placed
-from nodeflow._peers.held import together
 from nodeflow.flow import NodeFlow
 from nodeflow.graph import Graph
 from nodeflow.random import hash_ids
-from nodeflow.sampling._call import Call
+from nodeflow.sampling._call import Call, Step
 from nodeflow.sampling._kinds import check_fanouts
 from nodeflow.sampling._options import RowOptions
 from nodeflow.sampling._pps import Proportional
 from nodeflow.sampling._rows import DrawingRows, Drawn, RowSampler
-from nodeflow.sampling._sampler import Step
 from nodeflow.sampling._times import NO_TIME, Span, as_times, starts_of, times_of_edges
 from nodeflow.sampling._uniform import PAST, Window
 
@@ -145,9 +143,8 @@ class TemporalNeighborSampler(RowSampler):
         self._prob = None if self.prob is None else edge_numbers(self.graph.near, self.prob, "prob", signed=False)
 
     def draw_batch(self, seeds: SeedsLike, call: Call) -> NodeFlow:
-        with together(self.graph, "seeds of a batch"):
-            ids, shape = self._seeds(seeds)
-            stamps = as_times(call.times, shape, self._span)
+        ids, shape = self._seeds(seeds)
+        stamps = as_times(call.times, shape, self._span)
         distinct, contexts = np.unique(stamps, return_inverse=True)
         whole = stamps if call.step is None else as_times(call.step.times, self._seeds(call.step.ids)[1], self._span)
         draw = self._draw_of(call, ids, hash_ids(whole.view(np.int64)))

@@ -123,7 +123,7 @@ def check_features(dataset: Dataset, node_type: str, x: Tensor | Rows) -> None:
     name, peers, what = dataset.name, dataset.graph.peers, "check of features"
     if len(x.shape) != 2:
         raise ValueError(f"data set {name!r} must have a row of features per node, got {tuple(x.shape)}")
-    with peers.together(what, exchanges=1):
+    with peers.together(what):
         if isinstance(x, FeatureRows) and not x.collective:
             bad, _ = x.scan
         else:
@@ -255,7 +255,7 @@ def relations_of(graph: Graph, edge_type: str, categories: Mapping[str, Words], 
     Types that ``categories`` names count also where no edge has them. "" and 0 without a column in a graph of several
     relations: these are the types.
     """
-    with graph.peers.together("types of edges", exchanges=1):
+    with graph.peers.together("types of edges"):
         column = edge_types(graph, edge_type)
         if column is None and graph.schema.has_several:
             return "", 0

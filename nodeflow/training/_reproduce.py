@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from nodeflow._base.version import __version__
-from nodeflow._peers.group import is_heard_by_all
+from nodeflow._peers.exchanges import is_heard_by_all
 from nodeflow._peers.transport import PeerError
 from nodeflow.training._folder import TRACE, Run, machine, read_result
 from nodeflow.training._processes import process_group

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple, TypeAlias
 from nodeflow._base.checks import as_count
 from nodeflow._base.files import is_file
 from nodeflow._disk.manifest import replace_file
-from nodeflow._peers.group import is_heard_by_all
+from nodeflow._peers.exchanges import is_heard_by_all
 from nodeflow._peers.peers import Peers
 from nodeflow.training._checkpoints import FREE, Checkpoints
 from nodeflow.training._folder import (
@@ -63,7 +63,8 @@ def train(options: argparse.Namespace, say: Say) -> None:
         return
     with process_group() as peers:
         try:
-            _train(options, say if peers.is_first else lambda _: None, peers)
+            with peers.together("the run"):
+                _train(options, say if peers.is_first else lambda _: None, peers)
         except (Stopped, KeyboardInterrupt) as error:
             if not peers.is_first:
                 raise Silent(143 if isinstance(error, Stopped) else 130) from None
@@ -85,10 +86,9 @@ def _train(options: argparse.Namespace, say: Say, peers: Peers) -> None:
         folder, goes_on = options.output or Path("runs/latest"), False
         if options.output is not None and not (options.overwrite or _is_restart(peers)):
             peers.of_first("the folder", lambda: _check_unfinished(folder))
-    with peers.together("the data set"):
-        run = run.shared_by(peers.size)
-        dataset = run.dataset()
-        checkpoints = Checkpoints.every(folder, run.checkpoint_every)
+    run = run.shared_by(peers.size)
+    dataset = run.dataset()
+    checkpoints = Checkpoints.every(folder, run.checkpoint_every)
     trainer = Trainer(dataset, run.settings, checkpoints=checkpoints)
     run = replace(run, settings=trainer.settings, identity=run.identity if goes_on else trainer.identity)
     if not goes_on and _is_restart(peers):
@@ -143,15 +143,14 @@ def _new_run(options: argparse.Namespace, values: dict[str, Any], chosen: Mappin
     for name in ("data", "checkpoint_every"):
         if getattr(options, name) is not None:
             values[name] = getattr(options, name)
-    with peers.together("settings"):
-        try:
-            plot = {"plot": False} if options.no_plot else {}
-            run = Run.of({"processes": peers.size, **values, **plot}, chosen)
-            return (replace(run, processes=peers.size) if "batch_size" in chosen else run).shared_by(peers.size)
-        except (ValueError, TypeError) as error:
-            if options.config is None:
-                raise
-            raise type(error)(f"{options.config}: {error}") from error
+    try:
+        plot = {"plot": False} if options.no_plot else {}
+        run = Run.of({"processes": peers.size, **values, **plot}, chosen)
+        return (replace(run, processes=peers.size) if "batch_size" in chosen else run).shared_by(peers.size)
+    except (ValueError, TypeError) as error:
+        if options.config is None:
+            raise
+        raise type(error)(f"{options.config}: {error}") from error
 
 
 def _run(trainer: Trainer, run: Run, folder: Path, say: Say) -> None:

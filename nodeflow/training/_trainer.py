@@ -20,6 +20,7 @@ from nodeflow._base.calls import checked
 from nodeflow._base.checks import check_one_of, check_type
 from nodeflow._base.progress import Progress
 from nodeflow._base.types import IdsLike
+from nodeflow._peers.peers import collective
 from nodeflow._peers.present import peers_of
 from nodeflow.datasets import Dataset
 from nodeflow.flow import NodeFlow
@@ -138,17 +139,18 @@ class Trainer:
 
     # ---- the whole run
 
+    @collective
     def run(self, report: Callable[[EpochRecord], None] = lambda _: None) -> Result:
         """Train from the present state to the end; return the result with the weights of the best epoch.
 
         ``report`` is called with the record of every epoch. Raises FloatingPointError when the loss becomes infinite or
         NaN, ``Stopped`` after ``stop``, PeerError where another process has raised an error.
         """
-        with self.peers.together("training"):
-            while not self.is_finished:
-                report(self.train_epoch())
-            return self.result()
+        while not self.is_finished:
+            report(self.train_epoch())
+        return self.result()
 
+    @collective
     def train_epoch(self) -> EpochRecord:
         """Train on the rest of the present epoch, validate, and return its record."""
         epoch = self.epoch + 1
@@ -166,6 +168,7 @@ class Trainer:
             self.checkpoints.after_epoch(self, epoch)
         return record
 
+    @collective
     def result(self) -> Result:
         """Return the result so far: the network with the weights of the best epoch, measured on all parts.
 
@@ -187,6 +190,7 @@ class Trainer:
             outputs = self._forward(batch)
         return self.task.loss(outputs, batch)
 
+    @collective
     def step(self, batch: NodeFlow) -> float:
         """Compute the loss of a batch and its gradients, and step the optimiser; return the loss.
 
@@ -206,6 +210,7 @@ class Trainer:
             self.update()
         return value
 
+    @collective
     def update(self) -> None:
         """Step the optimiser with the gradients so far, of which processes take the mean, and clear them."""
         if not self._averaged:
@@ -236,6 +241,7 @@ class Trainer:
         return self._scores(PARTS, full=True)
 
     @checked
+    @collective
     def outputs(self, nodes: Tensor, *, full: bool = True) -> Tensor:
         """Return the outputs of nodes, ``[n, width]``, float32 on the CPU; TypeError for a task of links."""
         if not isinstance(self.task, NodeTask):
@@ -243,6 +249,7 @@ class Trainer:
         with self._evaluating():
             return self.task.outputs(nodes, full=full)
 
+    @collective
     def top_links(self, nodes: IdsLike, k: int = 10, **options: Unpack[TopLinkOptions]) -> TopLinks:
         """Return the k nodes that score highest as the other end of every node, and their scores, ``[n, k]`` each.
 
@@ -261,6 +268,7 @@ class Trainer:
         with self._evaluating():
             return self.task.top_links(nodes, k, **options)
 
+    @collective
     def _scores(self, parts: Sequence[str], *, full: bool) -> dict[str, dict[str, float]]:
         present = [part for part in parts if self.task.has(part)]
         with self._evaluating():

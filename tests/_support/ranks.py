@@ -13,27 +13,38 @@ import numpy as np
 import torch
 
 from nodeflow import Graph
-from nodeflow._peers.expected import Expected
 from nodeflow._peers.group import PeerGroup
 from nodeflow._rows.rows import take_rows
 from nodeflow.distributed import DistributedGraph, PeerError
 
 
 class Meeting:
-    """Where the threads meet: a table per channel, and a barrier."""
+    """Where the threads meet: by channel and number of an operation, what each rank has put down."""
 
     def __init__(self, size: int) -> None:
-        self.size, self.channels, self.lock = size, {}, threading.Lock()
+        self.size = size
+        self._tables = dict[tuple[int, int], list[Any]]()
+        self._changed = threading.Condition()
+        self._over = False
 
-    def channel(self, number: int) -> tuple[list[Any], threading.Barrier]:
-        with self.lock:
-            if number not in self.channels:
-                self.channels[number] = [None] * self.size, threading.Barrier(self.size, timeout=600)
-            return self.channels[number]
+    def put(self, place: tuple[int, int], rank: int, parcels: list[Any]) -> None:
+        with self._changed:
+            self._tables.setdefault(place, [None] * self.size)[rank] = parcels
+            self._changed.notify_all()
+
+    def take(self, place: tuple[int, int], rank: int) -> list[Any]:
+        """Wait for what all ranks put down; return what is for ``rank``."""
+        table = self._tables[place]
+        with self._changed:
+            self._changed.wait_for(lambda: self._over or None not in table, timeout=600)
+        if None in table:
+            raise PeerError("another rank ended")
+        return [parcels[rank] for parcels in table]
 
     def abort(self) -> None:
-        for _, barrier in self.channels.values():
-            barrier.abort()
+        with self._changed:
+            self._over = True
+            self._changed.notify_all()
 
 
 HALOS = 0.0, 0.2, 1.0, 9.0
@@ -41,55 +52,58 @@ HALOS = 0.0, 0.2, 1.0, 9.0
 
 
 class ThreadTransport:
-    """Moves bytes between threads: every rank puts its parcels down, waits for all, and takes those that are for it."""
+    """Moves bytes between threads: every rank puts its parcels down, and later takes those of all that are for it."""
 
     def __init__(self, rank: int, meeting: Meeting, channels: list[int] | None = None) -> None:
-        self.rank, self.size, self._meeting = rank, meeting.size, meeting
+        self.rank = rank
+        self.size = meeting.size
+        self.broken = ""
+        self._meeting = meeting
         self._channels = [0] if channels is None else channels  # those opened by this rank
-        self._table, self._barrier = meeting.channel(self._channels[-1])
-        self.expected = Expected(self.size)
-
-    @property
-    def broken(self) -> bool:
-        return self._barrier.broken
+        self._channel = self._channels[-1]
+        self._begun = 0
 
     def beside(self) -> ThreadTransport:
         self._channels.append(len(self._channels))
         return ThreadTransport(self.rank, self._meeting, self._channels)
 
-    def enter(self, what: str) -> None:
-        pass
+    def leave(self, what: str) -> None:
+        self.broken = f"this rank left an exchange before its end, at {what}"
+        self._meeting.abort()
 
-    def give_up(self, why: str) -> None:
-        self._barrier.abort()
+    def begin(self, what: str, parcels: Sequence[Any], sizes: Sequence[int]) -> Callable[[], list[Any]]:
+        wait = self._passed([parcel.copy() for parcel in parcels])
 
-    leave = give_up
+        def received() -> list[Any]:
+            came = [parcel.copy() for parcel in wait()]
+            assert [len(parcel) for parcel in came] == list(sizes)
+            return came
 
-    def send(self, parcels, sizes):
-        found = [part.copy() for part in self._passed(parcels)]
-        assert [len(part) for part in found] == list(sizes)
-        return found
+        return received
 
-    def add_up(self, tensor):
-        # all wait in the order in which they begin
-        mine = [tensor.clone()] * self.size
-        return lambda: tensor.copy_(sum(theirs.clone() for theirs in self._passed(mine)))
+    def add_up(self, what: str, tensors: Sequence[Any]) -> None:
+        for tensor in tensors:
+            came = self._passed([tensor.clone()] * self.size)()
+            tensor.copy_(sum(theirs.clone() for theirs in came))
 
-    def abandon(self):
-        pass
+    def copy_first(self, what: str, tensors: Sequence[Any]) -> None:
+        for tensor in tensors:
+            tensor.copy_(self._passed([tensor.clone()] * self.size)()[0])
 
-    def copy_first(self, tensors):
-        for each in tensors:
-            each.copy_(self._passed([each.clone()] * self.size)[0])
+    def _passed(self, mine: list[Any]) -> Callable[[], list[Any]]:
+        if self.broken:
+            raise PeerError(self.broken)
+        self._begun += 1
+        place = self._channel, self._begun
+        self._meeting.put(place, self.rank, mine)
+        return lambda: self._taken(place)
 
-    def _passed(self, mine):
+    def _taken(self, place: tuple[int, int]) -> list[Any]:
         try:
-            self._barrier.wait()
-            self._table[self.rank] = mine
-            self._barrier.wait()
-            return [theirs[self.rank] for theirs in self._table]
-        except threading.BrokenBarrierError:
-            raise PeerError("another rank ended") from None
+            return self._meeting.take(place, self.rank)
+        except PeerError as error:
+            self.broken = str(error)
+            raise
 
 
 def run_ranks(size: int, work: Callable[[ThreadTransport], Any]) -> list[Any]:

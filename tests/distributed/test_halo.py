@@ -147,14 +147,3 @@ def test_a_node_that_is_used_often_for_its_size_comes_before_one_that_is_used_mo
     graph = Graph.from_edges([1, 2, 2, 0, *[0] * 10], [0, 0, 0, 1, *[2] * 10])
     parts = Parts(graph, [0, 1, 1], 2, halo=1)
     assert list(parts.run(lambda one, rank: edges_near(one))[0]) == [0, 1]
-
-
-def test_ids_that_are_asked_for_travel_as_small_differences() -> None:
-    graph = Graph.from_edges([], [], num_nodes=4000, ndata={"x": torch.arange(4000.0)})
-    order = torch.from_numpy(np.random.default_rng(0).permutation(4000))
-
-    def work(one: Graph, rank: int) -> int:
-        assert torch.equal(one.ndata["x"].fetch(order), order.float())
-        return one.peers.counters.by_kind["node column x: questions"]
-
-    assert max(Parts(graph, np.arange(4000) % 2, 2).run(work)) < 2000 + 64  # a byte for each

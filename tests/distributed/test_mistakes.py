@@ -248,5 +248,5 @@ def test_a_second_thread_is_refused(graph: Graph, rank: int) -> None:
 def test_plans_notice_rows_of_different_types(graph: Graph, rank: int) -> None:
     plan = ExchangePlan(graph)
     rows = torch.ones(plan.num_masters, 2, dtype=[torch.float32, torch.int32][rank])
-    with pytest.raises(PeerError, match=r"rows of mirrors \((float|int)32 \[2\]\) there"):
+    with pytest.raises(PeerError, match=r"rows of mirrors \((float|int)32 \[2\]\) \(operation \d\) there"):
         plan.broadcast(rows)

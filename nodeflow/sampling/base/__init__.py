@@ -20,11 +20,11 @@ tensor([2., 2., 2.])
 from nodeflow._edges.edges import Edges, edges_along
 from nodeflow.sampling._base import SamplerBase
 from nodeflow.sampling._bound import BoundSampler, Candidates
+from nodeflow.sampling._call import Step
 from nodeflow.sampling._choice import Choice, assemble
 from nodeflow.sampling._options import LayerOptions, SamplerOptions, SubgraphOptions
 from nodeflow.sampling._pps import LayerCandidates, inclusion_probabilities
 from nodeflow.sampling._rows import DrawingRows, Drawn, RowSampler
-from nodeflow.sampling._sampler import Step
 from nodeflow.sampling._subgraph import Subgraph, SubgraphSampler, induced_subgraph
 
 __all__ = [
