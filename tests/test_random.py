@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 import torch
 from _support.sampler_reference import GOLDEN, MASK, Stream, chi_square, mix, stream
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from nodeflow.random import Random, derive_key, hash_ids
 

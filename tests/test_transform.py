@@ -9,8 +9,7 @@ import pytest
 import scipy.sparse
 import torch
 from _support.graphs import ends_of, sparse_column
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from nodeflow import Graph
 from nodeflow._rows.rows import concat_rows, zero_rows

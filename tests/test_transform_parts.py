@@ -13,8 +13,7 @@ import scipy.sparse
 import torch
 from _support.graphs import ends_of
 from _support.sampler_reference import chi_square
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from nodeflow import Graph
 from nodeflow.convert import to_networkx

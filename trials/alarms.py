@@ -24,8 +24,11 @@ sys.path.insert(0, str(HERE.parent / "tests"))
 import torch  # noqa: E402
 from _support.sampler_families import CERTAIN, FAMILIES, call_of, graph_of_all  # noqa: E402
 
-from nodeflow.testing import CheckError, check_sampler  # noqa: E402
-from nodeflow.testing import _law_checks as laws  # noqa: E402
+from nodeflow.testing import (  # noqa: E402
+    CheckError,
+    _law_checks as laws,
+    check_sampler,
+)
 from nodeflow.testing._check_sampler import SAMPLER_CHECKS  # noqa: E402
 
 BIASED = {"labor, hajek", "ladies, normalised", "saint, edge", "saint, walk"}

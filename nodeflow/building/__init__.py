@@ -7,7 +7,6 @@ Names that are imported ``as`` themselves serve rooms above, not users.
 """
 
 from nodeflow._rows.narrowing import WIDTHS as WIDTHS
-from nodeflow.building._build import build_graph, node_names
-from nodeflow.building._build import stored_as as stored_as
+from nodeflow.building._build import build_graph, node_names, stored_as as stored_as
 
 __all__ = ["build_graph", "node_names"]

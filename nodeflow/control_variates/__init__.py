@@ -9,8 +9,7 @@ from nodeflow.control_variates._estimators import (
     exact_sums,
     neighbor_sampling,
 )
-from nodeflow.control_variates._history import History
-from nodeflow.control_variates._history import HistoryOptions as HistoryOptions
+from nodeflow.control_variates._history import History, HistoryOptions as HistoryOptions
 from nodeflow.control_variates._sampler import ControlVariateSampler
 from nodeflow.control_variates._updater import Updater
 

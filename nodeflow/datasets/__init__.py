@@ -4,15 +4,16 @@ Names that are imported ``as`` themselves serve rooms above, not users.
 """
 
 from nodeflow.datasets._bundled import debian
-from nodeflow.datasets._dataset import Dataset
-from nodeflow.datasets._dataset import features_of as features_of
+from nodeflow.datasets._dataset import Dataset, features_of as features_of
 from nodeflow.datasets._edge_list import read_edge_list
 from nodeflow.datasets._files import load_array as load_array
 from nodeflow.datasets._folder import read_folder
-from nodeflow.datasets._labels import LABELS as LABELS
-from nodeflow.datasets._labels import has_label as has_label
-from nodeflow.datasets._labels import is_binary as is_binary
-from nodeflow.datasets._labels import split_rows as split_rows
+from nodeflow.datasets._labels import (
+    LABELS as LABELS,
+    has_label as has_label,
+    is_binary as is_binary,
+    split_rows as split_rows,
+)
 from nodeflow.datasets._ogb import read_ogb
 
 __all__ = ["Dataset", "debian", "read_edge_list", "read_folder", "read_ogb"]

@@ -17,11 +17,9 @@ Names that are imported ``as`` themselves serve rooms above, not users.
 """
 
 from nodeflow._peers.transport import PeerError
-from nodeflow.distributed._graph import HALO as HALO
-from nodeflow.distributed._graph import DistributedGraph
+from nodeflow.distributed._graph import HALO as HALO, DistributedGraph
 from nodeflow.distributed._held import DistributedRows as DistributedRows
-from nodeflow.partitions import EDGES as EDGES
-from nodeflow.partitions import GraphPart, GraphParts, PartsReport, partition_graph
+from nodeflow.partitions import EDGES as EDGES, GraphPart, GraphParts, PartsReport, partition_graph
 
 __all__ = [
     "DistributedGraph",

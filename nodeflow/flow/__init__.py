@@ -17,25 +17,24 @@ tensors where they can, and keep sharing them after moves and pickling.
 Names that are imported ``as`` themselves serve rooms above, not users.
 """
 
-from nodeflow.flow._build import create_full_node_flow, create_node_flow, flow_from_csr, flow_from_edges
-from nodeflow.flow._build import empty_node_flow as empty_node_flow
-from nodeflow.flow._build import shared_node_flow as shared_node_flow
-from nodeflow.flow._compute.part import columns_at as columns_at
-from nodeflow.flow._compute.part import written as written
-from nodeflow.flow._compute.run import distinct as distinct
-from nodeflow.flow._compute.run import message_passing
+from nodeflow.flow._build import (
+    create_full_node_flow,
+    create_node_flow,
+    empty_node_flow as empty_node_flow,
+    flow_from_csr,
+    flow_from_edges,
+    shared_node_flow as shared_node_flow,
+)
+from nodeflow.flow._compute.part import columns_at as columns_at, written as written
+from nodeflow.flow._compute.run import distinct as distinct, message_passing
 from nodeflow.flow._compute.udf import EdgeBatch, NodeBatch
 from nodeflow.flow._flow import Flow
 from nodeflow.flow._flow_parts import FlowParts as FlowParts
-from nodeflow.flow._full_flow import EdgeColumns as EdgeColumns
-from nodeflow.flow._full_flow import FullFlow as FullFlow
-from nodeflow.flow._layer import Layer, LayerPart
-from nodeflow.flow._layer import rows_between as rows_between
-from nodeflow.flow._narrow import entering as entering
-from nodeflow.flow._narrow import without_unread as without_unread
+from nodeflow.flow._full_flow import EdgeColumns as EdgeColumns, FullFlow as FullFlow
+from nodeflow.flow._layer import Layer, LayerPart, rows_between as rows_between
+from nodeflow.flow._narrow import entering as entering, without_unread as without_unread
 from nodeflow.flow._node_flow import NodeFlow
-from nodeflow.flow._parent import check_graph as check_graph
-from nodeflow.flow._parent import node_columns as node_columns
+from nodeflow.flow._parent import check_graph as check_graph, node_columns as node_columns
 from nodeflow.flow._types import NamesLike as NamesLike
 
 __all__ = [

@@ -13,22 +13,25 @@ Names that are imported ``as`` themselves serve rooms above, not users.
 """
 
 from nodeflow._schema.schema import Schema
-from nodeflow.graph._folder import NAMES as NAMES
-from nodeflow.graph._folder import SPLIT as SPLIT
-from nodeflow.graph._folder import Contents as Contents
-from nodeflow.graph._folder import read_manifest as read_manifest
-from nodeflow.graph._folder import write_graph as write_graph
-from nodeflow.graph._frame import Frame
-from nodeflow.graph._frame import GraphFrame as GraphFrame
+from nodeflow.graph._folder import (
+    NAMES as NAMES,
+    SPLIT as SPLIT,
+    Contents as Contents,
+    read_manifest as read_manifest,
+    write_graph as write_graph,
+)
+from nodeflow.graph._frame import Frame, GraphFrame as GraphFrame
 from nodeflow.graph._graph import Graph
 from nodeflow.graph._names import NodeNames
-from nodeflow.graph._types import OfType
-from nodeflow.graph._types import Types as Types
-from nodeflow.graph._types import columns_of as columns_of
-from nodeflow.graph._types import own_parts as own_parts
-from nodeflow.graph._types import with_frames as with_frames
-from nodeflow.graph._types import with_reverses as with_reverses
-from nodeflow.graph._types import with_schema as with_schema
-from nodeflow.graph._types import with_types_of as with_types_of
+from nodeflow.graph._types import (
+    OfType,
+    Types as Types,
+    columns_of as columns_of,
+    own_parts as own_parts,
+    with_frames as with_frames,
+    with_reverses as with_reverses,
+    with_schema as with_schema,
+    with_types_of as with_types_of,
+)
 
 __all__ = ["Frame", "Graph", "NodeNames", "OfType", "Schema"]

@@ -13,8 +13,16 @@ Names that are imported ``as`` themselves serve rooms above, not users.
 from nodeflow.nn._between import NodeDropout
 from nodeflow.nn._conv import FlowConv, IgnoredWeightWarning
 from nodeflow.nn._decoder_base import Decoder
-from nodeflow.nn._decoders import DECODERS as DECODERS
-from nodeflow.nn._decoders import Bilinear, ComplEx, DistMult, DotProduct, MLPDecoder, RotatE, TransE
+from nodeflow.nn._decoders import (
+    DECODERS as DECODERS,
+    Bilinear,
+    ComplEx,
+    DistMult,
+    DotProduct,
+    MLPDecoder,
+    RotatE,
+    TransE,
+)
 from nodeflow.nn._gat import AttentionConv, GATConv, GATv2Conv
 from nodeflow.nn._gcn import GraphConv
 from nodeflow.nn._gin import EdgeConv, GINConv, GINEConv
@@ -24,10 +32,8 @@ from nodeflow.nn._link_losses import logistic_loss, margin_loss, one_vs_all_loss
 from nodeflow.nn._model import FlowModel, Jumping, inference
 from nodeflow.nn._rgcn import RGCNConv
 from nodeflow.nn._sage import SAGEConv
-from nodeflow.nn._typed_conv import TypedConv
-from nodeflow.nn._typed_conv import module_name as module_name
-from nodeflow.nn._typed_model import EncodedRows as EncodedRows
-from nodeflow.nn._typed_model import TypedLinear, TypedModel
+from nodeflow.nn._typed_conv import TypedConv, module_name as module_name
+from nodeflow.nn._typed_model import EncodedRows as EncodedRows, TypedLinear, TypedModel
 from nodeflow.nn._vr import VRGCN, PropagationConv, VRGraphSAGE, VRModel
 from nodeflow.nn._zoo import GAT, GCN, GIN, RGCN, GATv2, GraphSAGE
 

@@ -13,8 +13,7 @@ from nodeflow._base.calls import checked
 from nodeflow._base.checks import check_one_of
 from nodeflow.flow import Flow
 from nodeflow.nn._conv import FlowConv, check_width, draw_glorot
-from nodeflow.ops import dropout as drop
-from nodeflow.ops import linear_sum, opaque
+from nodeflow.ops import dropout as drop, linear_sum, opaque
 
 EDGE_COST: Final = 10
 """Time to add one number of a neighbour's row, in operations of a matrix product."""

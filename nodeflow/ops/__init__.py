@@ -22,16 +22,11 @@ on every run; rows without edges give +0.0 and finite gradients. Time it beside 
 Names that are imported ``as`` themselves serve rooms above, not users.
 """
 
-from nodeflow.ops._aggregate import aggregate, aggregate_beside_own
-from nodeflow.ops._aggregate import rows_beside_own as rows_beside_own
-from nodeflow.ops._autograd import EdgeDot as EdgeDot
-from nodeflow.ops._autograd import Permute as Permute
-from nodeflow.ops._autograd import bag as bag
-from nodeflow.ops._autograd import inverse as inverse
+from nodeflow.ops._aggregate import aggregate, aggregate_beside_own, rows_beside_own as rows_beside_own
+from nodeflow.ops._autograd import EdgeDot as EdgeDot, Permute as Permute, bag as bag, inverse as inverse
 from nodeflow.ops._buckets import join_rows, split_messages, split_rows, split_sources
 from nodeflow.ops._compiled import CACHED as CACHED
-from nodeflow.ops._linear import dropout, linear_sum, sparse_linear
-from nodeflow.ops._linear import in_bfloat16 as in_bfloat16
+from nodeflow.ops._linear import dropout, in_bfloat16 as in_bfloat16, linear_sum, sparse_linear
 from nodeflow.ops._messages import message, message_reduce
 from nodeflow.ops._moduli import sum_moduli as sum_moduli
 from nodeflow.ops._products import product_type

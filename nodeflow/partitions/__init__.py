@@ -12,19 +12,28 @@ Names that are imported ``as`` themselves serve rooms above, not users.
 
 from nodeflow.partitions._buffer_epoch import BufferCounters, BufferState
 from nodeflow.partitions._cut import METHODS as METHODS
-from nodeflow.partitions._graph_parts import GraphPart as GraphPart
-from nodeflow.partitions._graph_parts import GraphParts as GraphParts
-from nodeflow.partitions._graph_parts import PartsReport as PartsReport
-from nodeflow.partitions._orders import ORDERS as ORDERS
-from nodeflow.partitions._orders import Order, beta_order, comet_order, dispersed_order, sequential_order
+from nodeflow.partitions._graph_parts import (
+    GraphPart as GraphPart,
+    GraphParts as GraphParts,
+    PartsReport as PartsReport,
+)
+from nodeflow.partitions._orders import (
+    ORDERS as ORDERS,
+    Order,
+    beta_order,
+    comet_order,
+    dispersed_order,
+    sequential_order,
+)
 from nodeflow.partitions._partition_buffer import PartitionBuffer
 from nodeflow.partitions._partitions import Partitions
-from nodeflow.partitions._split import EDGES as EDGES
-from nodeflow.partitions._split import EdgeGroups as EdgeGroups
-from nodeflow.partitions._split import GroupedEdges as GroupedEdges
-from nodeflow.partitions._split import sums as sums
-from nodeflow.partitions._writing import partition_graph as partition_graph
-from nodeflow.partitions._writing import write_partitions
+from nodeflow.partitions._split import (
+    EDGES as EDGES,
+    EdgeGroups as EdgeGroups,
+    GroupedEdges as GroupedEdges,
+    sums as sums,
+)
+from nodeflow.partitions._writing import partition_graph as partition_graph, write_partitions
 
 __all__ = [
     "BufferCounters",

@@ -18,8 +18,7 @@ from nodeflow._disk.arrays import ArrayFile, checksum, create_array, numpy_type
 from nodeflow._disk.streams import ArrayWriter, column_writer
 from nodeflow._rows.base import like, stored
 from nodeflow._rows.rows import Rows, as_array, fetch_rows, is_sparse, row_bytes, slice_rows, take_rows, zero_rows
-from nodeflow.graph import Graph, own_parts
-from nodeflow.graph import columns_of as named
+from nodeflow.graph import Graph, columns_of as named, own_parts
 from nodeflow.partitions._cut import Masters
 from nodeflow.partitions._partitions import chosen_columns
 

@@ -20,8 +20,7 @@ from nodeflow._disk.arrays import ArrayFile, map_array, numpy_type
 from nodeflow._disk.folders import new_folder
 from nodeflow._disk.manifest import Manifest
 from nodeflow._rows.rows import fetch_rows, is_sparse, row_bytes
-from nodeflow.graph import SPLIT, Graph, Schema, own_parts
-from nodeflow.graph import columns_of as names_of
+from nodeflow.graph import SPLIT, Graph, Schema, columns_of as names_of, own_parts
 from nodeflow.partitions._cut import Masters, cut_nodes
 from nodeflow.partitions._graph_parts import GraphPart, GraphParts, part_folder
 from nodeflow.partitions._partitions import Partitions, rows_of_part

@@ -4,10 +4,12 @@ Names that are imported ``as`` themselves serve rooms above, not users.
 """
 
 from nodeflow.propagation._exchange_plan import ExchangePlan
-from nodeflow.propagation._full_pass import FullPass as FullPass
-from nodeflow.propagation._full_pass import LayeredModel as LayeredModel
-from nodeflow.propagation._full_pass import check_features as check_features
-from nodeflow.propagation._full_pass import check_out as check_out
+from nodeflow.propagation._full_pass import (
+    FullPass as FullPass,
+    LayeredModel as LayeredModel,
+    check_features as check_features,
+    check_out as check_out,
+)
 from nodeflow.propagation._propagation import Propagation
 
 __all__ = ["ExchangePlan", "Propagation"]

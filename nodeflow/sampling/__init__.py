@@ -43,14 +43,9 @@ Names that are imported ``as`` themselves serve rooms above, not users.
 from nodeflow.sampling import base
 from nodeflow.sampling._bernoulli import BernoulliSampler
 from nodeflow.sampling._bound import Reader as Reader
-from nodeflow.sampling._call import Call as Call
-from nodeflow.sampling._call import Draw as Draw
-from nodeflow.sampling._call import StepSeeds as StepSeeds
-from nodeflow.sampling._call import first_of_epoch as first_of_epoch
-from nodeflow.sampling._cluster import ClusterSampler, partition
-from nodeflow.sampling._cluster import links as links
-from nodeflow.sampling._distributed import edges_of as edges_of
-from nodeflow.sampling._distributed import own_positions as own_positions
+from nodeflow.sampling._call import Call as Call, Draw as Draw, StepSeeds as StepSeeds, first_of_epoch as first_of_epoch
+from nodeflow.sampling._cluster import ClusterSampler, links as links, partition
+from nodeflow.sampling._distributed import edges_of as edges_of, own_positions as own_positions
 from nodeflow.sampling._estimate import Estimate
 from nodeflow.sampling._fastgcn import FastGCNSampler
 from nodeflow.sampling._kinds import check_fanouts as check_fanouts
@@ -62,9 +57,7 @@ from nodeflow.sampling._neighbor import FullSampler, NeighborSampler
 from nodeflow.sampling._options import arguments as arguments
 from nodeflow.sampling._random_walk import RandomWalkSampler
 from nodeflow.sampling._saint import SaintSampler
-from nodeflow.sampling._sampler import Sampler
-from nodeflow.sampling._sampler import check_size as check_size
-from nodeflow.sampling._sampler import check_sizes as check_sizes
+from nodeflow.sampling._sampler import Sampler, check_size as check_size, check_sizes as check_sizes
 from nodeflow.sampling._shadow import ShadowSampler
 from nodeflow.sampling._subgraph import induced
 from nodeflow.sampling._temporal import TemporalNeighborSampler

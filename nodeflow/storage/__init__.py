@@ -17,10 +17,8 @@ from nodeflow._rows.rows import Rows
 from nodeflow.storage._files import FileRows, SparseFileRows
 from nodeflow.storage._heat import degree_heat, hottest, presample, reach_heat
 from nodeflow.storage._lookahead import Lookahead, Reads
-from nodeflow.storage._memory import mean_bytes as mean_bytes
-from nodeflow.storage._memory import narrow
-from nodeflow.storage._open import create, open, save_sparse
-from nodeflow.storage._open import opened as opened
+from nodeflow.storage._memory import mean_bytes as mean_bytes, narrow
+from nodeflow.storage._open import create, open, opened as opened, save_sparse
 from nodeflow.storage._tiered import Cached, Tiered
 
 __all__ = [

@@ -11,8 +11,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from hypothesis import note
-from hypothesis import strategies as st
+from hypothesis import note, strategies as st
 from torch import Tensor
 
 from nodeflow._base.calls import checked

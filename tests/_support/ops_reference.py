@@ -10,9 +10,7 @@ import numpy as np
 import torch
 from hypothesis import strategies as st
 
-from nodeflow.ops import Structure
-from nodeflow.ops import _autograd as spmm
-from nodeflow.ops import _chunked as generic
+from nodeflow.ops import Structure, _autograd as spmm, _chunked as generic
 from nodeflow.ops._edgewise import OPERATIONS
 from nodeflow.ops._reductions import OF_MESSAGES
 

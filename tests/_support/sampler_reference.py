@@ -12,9 +12,7 @@ import numpy as np
 import scipy.stats
 import torch
 
-from _support.graphs import ends_of as ends_of
-from _support.graphs import random_graph as random_graph
-from _support.graphs import star as star
+from _support.graphs import ends_of as ends_of, random_graph as random_graph, star as star
 from nodeflow import Graph, NodeFlow
 
 MASK = 2**64 - 1

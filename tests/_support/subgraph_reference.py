@@ -8,8 +8,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
 
-from _support.sampler_reference import Stream, bits, draw, ends_of, key_of
-from _support.sampler_reference import key_of_batch as key_of_batch
+from _support.sampler_reference import Stream, bits, draw, ends_of, key_of, key_of_batch as key_of_batch
 from nodeflow import Graph, NodeFlow
 
 

@@ -13,8 +13,7 @@ import numpy as np
 import pytest
 import torch
 from _support.edge_files import same, write
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from nodeflow import Graph
 from nodeflow.building import _edge_files, _sorting, build_graph, node_names

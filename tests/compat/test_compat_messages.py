@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 import torch
 from _support.old_nodeflow import Edges, edge_lists, summed
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from nodeflow import Graph, create_full_node_flow, fn
 from nodeflow.compat.dgl import DGLGraph, EdgeBatch, NodeBatch

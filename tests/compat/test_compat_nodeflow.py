@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 import torch
 from _support.old_nodeflow import Edges, OldNodeFlow, edge_lists, full_nodeflow, graph_of, summed
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 import nodeflow.compat.dgl as dgl
 import nodeflow.compat.dgl.function as fn

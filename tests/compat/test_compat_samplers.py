@@ -9,8 +9,7 @@ import pytest
 import torch
 from _support.old_nodeflow import Edges, edge_lists, graph_of
 from _support.sampler_reference import chi_square
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 import nodeflow.compat.dgl as dgl
 from nodeflow.compat.dgl import DGLGraph

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 import torch
 from _support.conversions import assert_same_graph, ends, filled
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from nodeflow import Graph
 from nodeflow.convert import from_edge_table, to_edge_table, to_node_table

@@ -11,8 +11,7 @@ import scipy.sparse
 import torch
 from _support.conversions import assert_same_column, assert_same_graph, filled
 from _support.graphs import ends_of
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from nodeflow import Graph
 from nodeflow.convert import from_scipy, from_torch_sparse, to_scipy, to_torch_sparse

@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 import torch
 from _support.conversions import assert_same_batch, assert_same_columns, below, filled, stored
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from nodeflow import (
     ClusterSampler,
@@ -32,8 +31,7 @@ from nodeflow import (
     flow_from_edges,
 )
 from nodeflow.convert import from_pyg_batch, pyg_loader, to_pyg
-from nodeflow.storage import Lookahead
-from nodeflow.storage import open as open_rows
+from nodeflow.storage import Lookahead, open as open_rows
 from nodeflow.testing import graphs
 
 pyg = pytest.importorskip("torch_geometric", reason="PyTorch Geometric is not installed")

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 import torch
 from _support.conversions import assert_same_typed_graph, typed_graphs
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from nodeflow import FullSampler, Graph, LinkSampler, NeighborSampler, NodeFlow, NodeFlowLoader, RandomWalkSampler
 from nodeflow.convert import from_pyg, from_pyg_batch, pyg_loader, to_pyg

@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from nodeflow.datasets import read_folder
 

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 import torch
 from _support.text_folders import NAMES, ends, folder_of, fresh, read, write_rows
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from nodeflow.datasets import read_folder
 

@@ -12,8 +12,7 @@ import numpy as np
 import pytest
 import torch
 from _support.text_folders import ends, folder_of, fresh, read
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from nodeflow import TemporalNeighborSampler
 from nodeflow.building import build_graph, node_names

@@ -9,8 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from nodeflow._disk import arrays, streams
 from nodeflow._disk.arrays import ArrayFile, map_tensor, read_header, take_room

@@ -9,8 +9,7 @@ from xml.etree import ElementTree
 import pytest
 import torch
 from _support.sampler_families import FAMILIES, graph_of_all
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from nodeflow import (
     ControlVariateSampler,

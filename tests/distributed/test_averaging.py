@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 import torch
 from _support.ranks import ThreadTransport, run_ranks
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from torch import Tensor, nn
 
 from nodeflow._peers.group import PeerGroup

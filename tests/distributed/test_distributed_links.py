@@ -10,8 +10,7 @@ import pytest
 import torch
 from _support.ranks import HALOS, Parts, ThreadTransport, run_ranks
 from _support.sampler_families import EDGES, NODES, fingerprint, graph_of_all
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from nodeflow import Graph, LinkSampler, NeighborSampler, RandomWalkSampler, TemporalNeighborSampler
 from nodeflow.distributed import PeerError

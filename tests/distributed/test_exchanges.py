@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from _support.ranks import ThreadTransport, run_ranks
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from nodeflow._peers.exchanges import Exchanges
 from nodeflow._peers.group import PeerGroup

@@ -11,8 +11,7 @@ import pytest
 import torch
 from _support.ranks import Parts, ThreadTransport, run_ranks
 from _support.sampler_families import NODES, graph_of_all
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from nodeflow import Graph, NeighborSampler
 from nodeflow._rows.rows import take_rows

@@ -9,8 +9,7 @@ import pytest
 import torch
 from _support.ranks import HALOS, Parts, run_ranks
 from _support.sampler_families import NODES, fingerprint, graph_of_all
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from nodeflow import Graph, NeighborSampler
 from nodeflow.distributed import DistributedGraph, _near, partition_graph

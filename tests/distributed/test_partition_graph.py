@@ -13,8 +13,7 @@ import numpy as np
 import pytest
 import torch
 from _support.partition_tools import check_parts, cut_into, random_graph, renumbered
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from nodeflow import Graph
 from nodeflow.distributed import DistributedGraph, GraphParts

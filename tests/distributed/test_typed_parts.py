@@ -16,8 +16,7 @@ from _support.partition_tools import check_parts, cut_into
 from _support.ranks import HALOS, Parts, ThreadTransport, run_ranks
 from _support.sampler_families import fingerprint
 from _support.typed_nn import typed_graph
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from nodeflow import (
     BernoulliSampler,

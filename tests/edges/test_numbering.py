@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from _support.sampler_reference import fingerprint, random_graph
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from nodeflow import NeighborSampler
 from nodeflow._edges.numbering import Numbering

@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 import torch
 from _support.effort import examples
-from hypothesis import assume, given
-from hypothesis import strategies as st
+from hypothesis import assume, given, strategies as st
 
 from nodeflow import FullSampler, Graph, NeighborSampler, NodeFlow, create_node_flow, flow_from_edges, fn
 from nodeflow.testing import assert_same_node_flow, assert_valid, graphs, node_flows, seeds

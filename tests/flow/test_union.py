@@ -9,8 +9,7 @@ import pytest
 import torch
 from _support.loader_tools import random_graph
 from _support.old_nodeflow import Edges, edge_lists
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from nodeflow import (
     Graph,

@@ -19,8 +19,7 @@ import scipy.sparse
 import torch
 from _support.graphs import sparse_column
 from _support.sampler_families import graph_of_all
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from scipy.sparse import csr_array, eye_array
 from torch import Tensor
 

@@ -13,8 +13,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from nodeflow import FullSampler, Graph, convert, distributed, transform
 from nodeflow.graph import Schema

@@ -7,8 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from _support.weighted_reference import Table
-from hypothesis import example, given
-from hypothesis import strategies as st
+from hypothesis import example, given, strategies as st
 
 from nodeflow._kernels.draw.alias import CLASSES, MOST, SQUARES, TOTAL, build_tables
 

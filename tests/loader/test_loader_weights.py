@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 import torch
 from _support.loader_tools import epoch, make, random_graph, seeds_of
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from scipy.stats import chisquare
 
 from nodeflow import NeighborSampler, NodeFlowLoader, TemporalNeighborSampler

@@ -12,8 +12,7 @@ from _support.effort import examples
 from _support.loader_tools import fingerprint, seeds_of
 from _support.sampler_families import FAMILIES, LAYERED, NODES, graph_of_all
 from _support.share_tools import MORE, UNION, joined, loaders, options_of, rows_of, sampler_of
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from nodeflow import LinkSampler, NeighborSampler, NodeFlowLoader
 from nodeflow.loader._shares import Shares

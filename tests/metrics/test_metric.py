@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 import torch
 from _support.effort import examples
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from nodeflow import metrics
 

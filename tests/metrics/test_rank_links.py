@@ -11,12 +11,10 @@ import numpy as np
 import pytest
 import torch
 from _support.effort import examples
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from torch import Tensor, nn
 
-from nodeflow import Graph, metrics
-from nodeflow import nn as decoders
+from nodeflow import Graph, metrics, nn as decoders
 from nodeflow._links.links import as_links
 from nodeflow.metrics._rank_links import Plan, compiled, count_above, with_torch
 

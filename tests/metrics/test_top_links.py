@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 import torch
 from _support.effort import examples
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from torch import Tensor
 
 from nodeflow import metrics, nn

@@ -9,8 +9,8 @@ import pytest
 import torch
 from _support.edge_reference import CONVS, EVERY, SPARSE, hub_flow, make, reference, small_flow, with_columns
 from _support.effort import examples
-from _support.nn_reference import CONVS as DENSE
 from _support.nn_reference import (
+    CONVS as DENSE,
     KINDS,
     LINEAR,
     OWN,
@@ -22,8 +22,7 @@ from _support.nn_reference import (
     make_conv,
     values,
 )
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from torch import nn
 
 from nodeflow import Flow, FullSampler, Graph, NeighborSampler, create_full_node_flow, create_node_flow, flow_from_edges

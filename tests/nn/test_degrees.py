@@ -9,8 +9,7 @@ from math import comb
 import pytest
 import torch
 from _support.nn_reference import assert_near, normalised, values
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from torch import nn
 
 from nodeflow import (

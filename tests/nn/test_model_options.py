@@ -13,8 +13,7 @@ import torch
 from _support.edge_reference import EDGE_WIDTH, RELATIONS, reference
 from _support.effort import examples
 from _support.nn_reference import as_csr, assert_near, dense, dense_gcn, dense_sage, gradients, values
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from torch import Tensor
 
 from nodeflow import (

@@ -7,8 +7,7 @@ import pytest
 import torch
 from _support.loader_tools import random_graph
 from _support.sampler_reference import chi_square
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from scipy.stats import binom
 
 from nodeflow import NeighborSampler, flow_from_edges

@@ -6,8 +6,7 @@ import pytest
 import torch
 from _support.effort import examples
 from _support.nn_reference import LINEAR, OWN, as_csr, assert_near, flows, gradients, make_conv, small_flow, values
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from nodeflow import Flow, FullSampler, Graph, flow_from_edges
 from nodeflow.nn import GCN, GraphConv, SAGEConv, flop_counter

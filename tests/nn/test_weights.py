@@ -8,8 +8,7 @@ import pytest
 import torch
 from _support.graphs import random_graph
 from _support.nn_reference import as_csr, assert_near, dense, dense_gin, gradients, values
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from torch import Tensor
 
 from nodeflow import (

@@ -7,14 +7,12 @@ from functools import partial
 import pytest
 import torch
 from _support.effort import examples
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from torch import Tensor
 
 from nodeflow import Flow, create_node_flow, flow_from_edges
 from nodeflow._rows.csr import csr_tensor
-from nodeflow.ops import _linear as dense
-from nodeflow.ops import linear_sum
+from nodeflow.ops import _linear as dense, linear_sum
 from nodeflow.ops._products import pieces
 
 

@@ -7,8 +7,7 @@ import torch
 from _support.effort import examples
 from _support.graphs import sparse_column
 from _support.ops_reference import MESSAGES, REDUCTIONS, SAMPLES, message_rows, pieces_of, reduced, some_edges, values
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 

@@ -7,15 +7,12 @@ import pytest
 import torch
 from _support.effort import examples
 from _support.ops_reference import SAMPLES, Edges, for_threads, same_bits, some_edges, values
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from torch.autograd import gradcheck, gradgradcheck
 from torch.utils.flop_counter import FlopCounterMode
 
 from nodeflow import ops
-from nodeflow.ops import Structure
-from nodeflow.ops import _autograd as spmm
-from nodeflow.ops import _compiled as native
+from nodeflow.ops import Structure, _autograd as spmm, _compiled as native
 from nodeflow.ops._torch_state import opaque
 
 WIDTHS = st.sampled_from([1, 3, 8, 15, 16, 17, 31, 32, 40, 63, 64, 65, 100, 136])

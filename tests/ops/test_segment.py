@@ -9,8 +9,7 @@ import torch
 from _support.effort import examples
 from _support.graphs import sparse_column
 from _support.ops_reference import REDUCTIONS, SAMPLES, Edges, reduced, some_edges, values
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from nodeflow import ops
 

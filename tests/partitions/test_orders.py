@@ -7,8 +7,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from nodeflow.partitions import Order, beta_order, comet_order, dispersed_order, sequential_order
 from nodeflow.partitions._orders import comet_slots

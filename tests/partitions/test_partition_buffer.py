@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 import torch
 from _support.partition_tools import edges_of_state, members_of, random_graph, written
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from nodeflow import NeighborSampler, NodeFlowLoader
 from nodeflow.partitions import BufferState, Order, PartitionBuffer, Partitions, beta_order, comet_order

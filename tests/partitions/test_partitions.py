@@ -16,8 +16,7 @@ import scipy.sparse
 import torch
 from _support.partition_tools import random_graph, written
 from _support.processes import environment
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from torch import Tensor
 
 from nodeflow import Graph

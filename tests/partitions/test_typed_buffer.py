@@ -12,8 +12,7 @@ import numpy as np
 import pytest
 import torch
 from _support.partition_tools import members_of, random_graph, written
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from nodeflow import Graph, NeighborSampler, NodeFlowLoader
 from nodeflow.partitions import BufferState, PartitionBuffer, Partitions

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 import torch
 from _support.sampler_families import graph_of_all
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from nodeflow import Graph, NeighborSampler, create_node_flow, flow_from_edges, testing
 from nodeflow._display.plain import layout

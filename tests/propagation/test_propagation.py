@@ -10,12 +10,10 @@ import pytest
 import torch
 from _support.graphs import sparse_column
 from _support.own_rows import OwnRows
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from nodeflow import Graph, nn
-from nodeflow.propagation import Propagation
-from nodeflow.propagation import _edge_sums as propagation
+from nodeflow.propagation import Propagation, _edge_sums as propagation
 from nodeflow.testing import graphs
 
 NARROW = [torch.bfloat16, torch.float16]

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from nodeflow._rows.csr import from_scipy
 from nodeflow._rows.rows import fetch_rows, from_numpy, is_read_only, put_rows, take_rows

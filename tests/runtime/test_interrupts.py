@@ -11,8 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from nodeflow import Graph, NeighborSampler, NodeFlowLoader
-from nodeflow import _kernels as kernels
+from nodeflow import Graph, NeighborSampler, NodeFlowLoader, _kernels as kernels
 from nodeflow._runtime import threads
 
 INTERRUPTED = """

@@ -11,8 +11,7 @@ import pytest
 import torch
 from _support.sampler_reference import chi_square, ends_of, random_graph
 from _support.subgraph_reference import assert_is_induced, rows_of
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from nodeflow import Graph, NodeFlowLoader
 from nodeflow.random import derive_key

@@ -13,8 +13,7 @@ import pytest
 import torch
 from _support.sampler_families import FAMILIES, graph_of_all, sampled
 from _support.sampler_reference import chi_square, fingerprint, picked_positions, random_graph
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from nodeflow import FullSampler, Graph, LinkSampler, NeighborSampler, NodeFlow, NodeFlowLoader, fn
 from nodeflow.flow import Flow, Layer

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 import torch
 from _support.sampler_families import FAMILIES, call_of, graph_of_all
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from nodeflow import BernoulliSampler, FullSampler, Graph, LaborSampler, NeighborSampler, testing
 from nodeflow.sampling import Estimate

@@ -25,8 +25,7 @@ from _support.sampler_families import (
     graph_of_all,
     sampled,
 )
-from _support.sampler_reference import fingerprint as structure_hash
-from _support.sampler_reference import random_graph
+from _support.sampler_reference import fingerprint as structure_hash, random_graph
 
 from nodeflow import Graph, NeighborSampler, NodeFlowLoader
 

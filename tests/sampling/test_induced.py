@@ -8,11 +8,17 @@ import pytest
 import torch
 from _support.loader_tools import random_graph
 from _support.sampler_reference import ends_of
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
-from nodeflow import Graph, LinkSampler, NeighborSampler, NodeFlow, NodeFlowLoader, ShadowSampler
-from nodeflow import TemporalNeighborSampler as Temporal
+from nodeflow import (
+    Graph,
+    LinkSampler,
+    NeighborSampler,
+    NodeFlow,
+    NodeFlowLoader,
+    ShadowSampler,
+    TemporalNeighborSampler as Temporal,
+)
 from nodeflow.sampling import induced
 from nodeflow.sampling.base import BoundSampler
 from nodeflow.testing import assert_same_node_flow, graphs

@@ -12,8 +12,7 @@ from _support.effort import examples
 from _support.protocol_tools import Bernoulli
 from _support.sampler_families import FAMILIES, LAYERED, graph_of_all
 from _support.sampler_reference import assert_structure, fingerprint, sample
-from hypothesis import assume, given
-from hypothesis import strategies as st
+from hypothesis import assume, given, strategies as st
 
 from nodeflow import Graph
 from nodeflow.random import Random, derive_key

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 import torch
 from _support.effort import few_or_many_draws
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from test_relations import RELATIONS, typed_graph
 
 from nodeflow import (

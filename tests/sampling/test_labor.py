@@ -8,16 +8,14 @@ import torch
 from _support.effort import examples
 from _support.labor_reference import Keys, assert_is_reference, hash32, keys_of
 from _support.sampler_reference import fingerprint, random_graph, star
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from nodeflow import Graph, NodeFlowLoader
 from nodeflow._kernels.draw import labor_importance
 from nodeflow._kernels.draw.labor import hash_block
 from nodeflow._kernels.relabel import MAX_ID
 from nodeflow.sampling import LaborSampler
-from nodeflow.testing import graphs
-from nodeflow.testing import seeds as seed_lists
+from nodeflow.testing import graphs, seeds as seed_lists
 
 GRAPH = random_graph(0, 40, 400)
 

@@ -14,8 +14,7 @@ import torch
 from _support.labor_reference import cells
 from _support.sampler_reference import chi_square, picked_positions, star
 
-from nodeflow import Graph, NodeFlowLoader
-from nodeflow import _kernels as kernels
+from nodeflow import Graph, NodeFlowLoader, _kernels as kernels
 from nodeflow.sampling import LaborSampler
 
 

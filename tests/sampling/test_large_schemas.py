@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 import torch
 
-from nodeflow import FullSampler, Graph, LaborSampler, LadiesSampler, NeighborSampler, NodeFlow
-from nodeflow import transform as transforms
+from nodeflow import FullSampler, Graph, LaborSampler, LadiesSampler, NeighborSampler, NodeFlow, transform as transforms
 
 FIRST, SECOND = ("t0", "r0", "t1"), ("t1", "r1", "t2")
 

@@ -12,8 +12,7 @@ import torch
 from _support.effort import examples
 from _support.layerwise_reference import DRAWS, assert_equals_reference, drawn_edges, in_order, inclusion, law, means
 from _support.sampler_reference import chi_square, key_of
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from nodeflow import Graph
 from nodeflow.sampling import FastGCNSampler, LadiesSampler, LayerSampler

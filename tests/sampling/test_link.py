@@ -8,8 +8,7 @@ import torch
 from _support.link_reference import assert_equals_reference, excluded, negatives
 from _support.sampler_families import MODES
 from _support.sampler_reference import fingerprint, picked_positions, random_graph, star
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from nodeflow import FullSampler, Graph, NeighborSampler, NodeFlow, NodeFlowLoader
 from nodeflow.sampling import LinkSampler, TemporalNeighborSampler

@@ -12,8 +12,7 @@ import numpy as np
 import pytest
 import torch
 from _support.link_reference import DST, SRC, assert_law, negatives_of
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from nodeflow import FullSampler, Graph, LinkSampler, NeighborSampler, TemporalNeighborSampler, nn
 from nodeflow._links.links import Links

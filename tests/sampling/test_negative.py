@@ -17,8 +17,7 @@ import numpy as np
 import pytest
 from _support.link_reference import DST, SRC, allowed, assert_law, negatives, negatives_of, node_weights
 from _support.sampler_reference import chi_square
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from nodeflow import Graph, NeighborSampler
 from nodeflow._kernels.draw.negative import known_rows, node_of

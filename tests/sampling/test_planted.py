@@ -22,9 +22,7 @@ from test_uniform import drawn, subset_counts
 
 from nodeflow import Graph, NeighborSampler, Sampler
 from nodeflow._kernels import rng as random_kernels
-from nodeflow._kernels.draw import systematic
-from nodeflow._kernels.draw import uniform as draw_kernels
-from nodeflow._kernels.draw import weighted as sampford
+from nodeflow._kernels.draw import systematic, uniform as draw_kernels, weighted as sampford
 from nodeflow.flow import Flow
 from nodeflow.sampling import _sampler as sampler
 from nodeflow.testing import assert_unbiased

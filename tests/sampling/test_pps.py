@@ -12,8 +12,7 @@ from _support.effort import examples
 from _support.layerwise_reference import DRAWS, drawn, inclusion, law, pivotal
 from _support.sampler_reference import chi_square, key_of
 from _support.weighted_reference import inclusion as inclusion_of_row
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from nodeflow import Graph, NeighborSampler
 from nodeflow.sampling._pps import (

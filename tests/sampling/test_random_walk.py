@@ -17,8 +17,7 @@ import numpy as np
 import pytest
 from _support.effort import examples
 from _support.sampler_reference import Stream, chi_square, ends_of, fingerprint, hash_of, key_of, random_graph, star
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from nodeflow import Graph, NodeFlow
 from nodeflow.sampling import RandomWalkSampler

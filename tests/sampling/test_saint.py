@@ -19,8 +19,7 @@ from _support.subgraph_reference import (
     saint_walks,
     subsets_by_chance,
 )
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from nodeflow import Graph, NodeFlowLoader
 from nodeflow.sampling import SaintSampler

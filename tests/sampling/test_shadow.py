@@ -9,8 +9,7 @@ import pytest
 import torch
 from _support.sampler_reference import chi_square, random_graph, star
 from _support.subgraph_reference import edges_in, induced, key_of_batch, rows_of, shadow
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from nodeflow import FullSampler, Graph, create_full_node_flow
 from nodeflow.nn import GraphConv, SAGEConv

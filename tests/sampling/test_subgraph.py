@@ -9,8 +9,7 @@ import pytest
 import torch
 from _support.sampler_reference import random_graph
 from _support.subgraph_reference import assert_is_induced, induced, rows_of
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from nodeflow import Graph
 from nodeflow.random import Random

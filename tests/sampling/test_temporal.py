@@ -14,8 +14,7 @@ import torch
 from _support.effort import examples
 from _support.graphs import STAMPS, VALUES, events
 from _support.sampler_reference import chi_square, draw, ends_of, hash_of, key_of, picked_positions, random_graph
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from nodeflow import Graph, NodeFlow, NodeFlowLoader
 from nodeflow.sampling import TemporalNeighborSampler

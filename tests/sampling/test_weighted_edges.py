@@ -7,8 +7,7 @@ import pytest
 import torch
 from _support.sampler_reference import fingerprint, picked_positions, random_graph
 from _support.weighted_reference import crowd, line
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from nodeflow import FullSampler, Graph, NeighborSampler
 from nodeflow._kernels.draw.systematic import lay_out, left_over

@@ -16,8 +16,7 @@ import scipy.sparse
 import torch
 from _support.graphs import random_graph, sparse_column
 from _support.own_rows import OwnRows
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from torch import Tensor
 
 from nodeflow import Graph, NeighborSampler, NodeFlowLoader, ShadowSampler, storage, transform

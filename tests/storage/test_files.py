@@ -16,8 +16,7 @@ import pytest
 import scipy.sparse
 import torch
 from _support.mutation_tools import mutated
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from safetensors.torch import save_file
 from torch import Tensor
 

@@ -12,8 +12,7 @@ import pytest
 import torch
 from _support.own_rows import OwnRows
 from _support.ranks import ThreadTransport, run_ranks
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from hypothesis.extra import numpy as arrays
 from torch import Tensor
 

@@ -12,11 +12,9 @@ import numpy as np
 import pytest
 import torch
 from _support.own_rows import OwnRows
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from test_lookahead import epochs_of, loader_of, ring_and_hubs, same
-from test_lookahead_types import batches as typed_batches
-from test_lookahead_types import papers
+from test_lookahead_types import batches as typed_batches, papers
 from torch import Tensor
 
 from nodeflow import Graph, storage

@@ -7,8 +7,7 @@ from itertools import combinations, islice
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from nodeflow._base.checks import Ints
 from nodeflow._base.types import Floats

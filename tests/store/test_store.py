@@ -16,8 +16,7 @@ import pytest
 import torch
 from _support.effort import examples
 from _support.stores import SHAPES, Store, after, changes, opened, values, write_without_end
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from torch import Tensor
 
 from nodeflow._base.types import Array

@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 import torch
 from _support.graphs import ends_of
-from hypothesis import Phase, find, given, settings
-from hypothesis import strategies as st
+from hypothesis import Phase, find, given, settings, strategies as st
 
 import nodeflow
 from nodeflow import (

@@ -21,8 +21,7 @@ from _support.cli_tools import FILES, Cli, status, train
 import nodeflow
 from nodeflow import NeighborSampler
 from nodeflow.nn import VRGCN, VRGraphSAGE
-from nodeflow.training import _samplers as methods
-from nodeflow.training import load_model
+from nodeflow.training import _samplers as methods, load_model
 from nodeflow.training._cli import add_settings, main
 from nodeflow.training._fields import option_of
 from nodeflow.training._settings import FIELDS

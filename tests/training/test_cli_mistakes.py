@@ -13,9 +13,7 @@ import numpy as np
 import pytest
 from _support.cli_tools import status, train
 
-from nodeflow.training import Trainer
-from nodeflow.training import _data as data_sets
-from nodeflow.training import _folder as folder
+from nodeflow.training import Trainer, _data as data_sets, _folder as folder
 from nodeflow.training._cli import main
 
 pytest.importorskip("matplotlib")

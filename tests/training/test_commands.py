@@ -19,8 +19,7 @@ from _support.cli_tools import Cli, status, train
 from _support.training_tools import FAST, planted, same_result
 
 from nodeflow.datasets import read_folder
-from nodeflow.training import Checkpoints, Trainer, _commands
-from nodeflow.training import _train_command as events
+from nodeflow.training import Checkpoints, Trainer, _commands, _train_command as events
 from nodeflow.training._folder import EVENTS
 
 

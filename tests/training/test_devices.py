@@ -10,8 +10,7 @@ import pytest
 import torch
 from _support.loader_tools import fingerprint, random_graph
 from _support.training_tools import FAST, planted
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from nodeflow import NeighborSampler, NodeFlow, NodeFlowLoader
 from nodeflow.loader import SentAhead

@@ -12,8 +12,7 @@ from typing import Any
 
 import pytest
 import torch
-from _support.cli_tools import SMALL, Cli, status
-from _support.cli_tools import train as command
+from _support.cli_tools import SMALL, Cli, status, train as command
 from _support.processes import environment
 from _support.training_tools import (
     FAST,

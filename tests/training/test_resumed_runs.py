@@ -19,8 +19,7 @@ from _support.cli_tools import SMALL, Cli, status
 from _support.effort import examples
 from _support.pages import environment
 from _support.training_tools import FAST, planted, same_result, stopped_at, without
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from nodeflow import NodeFlow
 from nodeflow.metrics import named

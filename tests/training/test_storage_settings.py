@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from _support.cli_tools import Cli, status, two_communities
-from _support.cli_tools import train as command
+from _support.cli_tools import Cli, status, train as command, two_communities
 from _support.own_rows import OwnRows
 from _support.training_tools import FAST, planted, same_result, same_training, slow, stop_after, train, with_columns
 from hypothesis import given, strategies

@@ -13,8 +13,7 @@ from _support.cli_tools import status
 from _support.processes import cases_that_run, made_once, run_processes
 from _support.ranks import Parts
 from test_several_processes import outcome
-from test_typed_links import SHORT as SHORT_LINKS
-from test_typed_links import papers as papers_with_links
+from test_typed_links import SHORT as SHORT_LINKS, papers as papers_with_links
 from test_typed_training import SHORT, papers
 
 from nodeflow import Graph

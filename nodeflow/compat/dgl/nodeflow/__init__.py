@@ -14,8 +14,7 @@ from nodeflow.compat.dgl._data import Initializer, Scheme, as_initializer, in_pl
 from nodeflow.compat.dgl._functions import DEFAULT, of_edges, of_nodes
 from nodeflow.compat.dgl._graph import DGLGraph
 from nodeflow.compat.dgl._queries import BaseGraph, as_vector
-from nodeflow.flow import Flow, Layer
-from nodeflow.flow import NodeFlow as Batch
+from nodeflow.flow import Flow, Layer, NodeFlow as Batch
 from nodeflow.graph import Frame, Graph
 
 __all__ = ["NodeFlow"]
