@@ -17,7 +17,6 @@ from _support import file_formats
 from _support.cli_tools import SMALL, two_communities
 from _support.file_formats import GRAPH, NODES, digest, of_graph, table, write_table
 from _support.training_tools import planted
-from nodeflow.training._trace import read_trace
 
 from nodeflow import storage
 from nodeflow._store.journal import Journal
@@ -26,6 +25,7 @@ from nodeflow.datasets import Dataset, read_edge_list, read_folder, read_ogb
 from nodeflow.training import load_model, open_trainer
 from nodeflow.training._cli import main
 from nodeflow.training._folder import Run, read_log, read_result
+from nodeflow.training._result import read_trace
 
 __all__ = ["FORMATS", "Format", "digest"]
 
