@@ -151,8 +151,8 @@ def test_all_end_with_an_error_that_names_the_one_that_is_missing(folder: Path, 
     """The limit of ``run_processes`` is the only one: all end, however slow the machine is."""
     ended = run(folder, fault)
     for rank in (0, 2):
-        assert ended[rank].status == 1, ended[rank]
-        assert words in ended[rank].errors, ended[rank].errors
+        assert ended[rank].status == 1, ended
+        assert words in ended[rank].errors, ended
         assert "done" not in ended[rank].output
 
 
