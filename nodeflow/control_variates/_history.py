@@ -6,7 +6,7 @@ import math
 import warnings
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TypedDict, cast
+from typing import cast
 
 import numpy as np
 import torch
@@ -31,17 +31,6 @@ from nodeflow.propagation import Propagation
 MISSING = ("zero", "mask", "refuse")
 _LAYOUT = 2  # of the arrays in a folder
 _MANY = 200  # batches that read a history before one is missed that writes
-
-
-class HistoryOptions(TypedDict, total=False):
-    """Keywords of ``History`` that a model does not know."""
-
-    direction: str
-    edge_filter: EdgeFilter | None
-    aggregated: str
-    dtype: torch.dtype
-    device: torch.device | str | None
-    folder: FileLike | None
 
 
 class History(KeptRows):
