@@ -101,7 +101,8 @@ class SamplerBase(metaclass=ExplainedABC):
 
     def __new__(cls, *arguments: Any, **options: Any) -> Self:
         sampler = super().__new__(cls)
-        _self, *by_place = inspect.signature(cls.__init__).parameters
+        named = inspect.signature(cls.__init__).parameters.values()
+        _self, *by_place = (p.name for p in named if p.kind <= p.VAR_POSITIONAL)
         passed = {**dict(zip(by_place, arguments, strict=False)), **options}
         # the names alone: values such as masks of all edges are kept by the attributes that need them
         sampler.__dict__["made_with"] = {name: isinstance(value, Graph) for name, value in passed.items()}
