@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from nodeflow._base.calls import checked
 from nodeflow._base.checks import Ints, as_count, as_device, as_ids, check_one_of, check_type, describe
 from nodeflow._base.sizes import check_memory
 from nodeflow._base.types import EdgeFilter, FileLike, IdsLike
@@ -76,6 +77,7 @@ class History(KeptRows):
     (tensor([0.2500, 0.7500]), tensor([0, 0]))
     """
 
+    @checked
     def __init__(
         self,
         graph: Graph,

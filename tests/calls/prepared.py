@@ -161,7 +161,7 @@ BASE = {
     "training.open_trainer": "training.open_trainer(folder)",
     "training.save": "training.save(result, folder)",
     "training.write_predictions": "training.write_predictions(file, trainer)",
-    "training.write_top_links": "training.write_top_links(file, trainer)",
+    "training.write_top_links": "training.write_top_links(file, made)",
     "metrics.Metric": "metrics.Metric('a', torch.dot)",
     "metrics.auroc": "metrics.auroc(torch.rand(3), torch.tensor([0, 1, 1]))",
     "metrics.average_precision": "metrics.average_precision(torch.rand(3), torch.tensor([0, 1, 1]))",
