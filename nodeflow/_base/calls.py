@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from abc import ABCMeta
 from collections.abc import Callable, Iterable
 from functools import cache, wraps
 from os import PathLike
@@ -105,7 +106,9 @@ def _is_our(of: type, name: str) -> bool:
     """Whether a class is one of this package: by its name, because this room is below those that define it."""
     if name == "HeldGraph":
         return hasattr(of, "held")
-    return any(base.__name__ == name and base.__module__.startswith("nodeflow") for base in of.__mro__)
+    modules = [base.__module__ for base in of.__mro__ if base.__name__ == name]
+    # classes of compat have the names of those that they stand for, and are others
+    return any(module.startswith("nodeflow") and not module.startswith("nodeflow.compat") for module in modules)
 
 
 class Explained(type):
@@ -151,6 +154,10 @@ class Explained(type):
             except TypeError as wrong:
                 raise TypeError(f"{cls.__name__}: {wrong}; it takes {', '.join(takes)}") from None
             raise
+
+
+class ExplainedABC(Explained, ABCMeta):
+    """The type of such classes that have abstract methods."""
 
 
 def _signature(kind: type) -> inspect.Signature:

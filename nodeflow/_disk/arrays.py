@@ -241,13 +241,13 @@ def read_header(file: Path) -> tuple[np.dtype[Any], tuple[int, ...], int]:
     if len(text) < length or b"\\" in text or b"\0" in text:
         raise ValueError("its header is no table")
     # not by numpy, which takes minutes for the headers of some damaged files, and lets pass what it does not expect
-    try:
-        with process.syntax_lock:
-            words = ast.literal_eval(text.decode())
+    wrong = blaming(
+        "its header cannot be read", SyntaxError, ValueError, TypeError, KeyError, RecursionError, MemoryError
+    )
+    with wrong, process.syntax_lock:
+        words = ast.literal_eval(text.decode())
         fortran, shape, dtype = words["fortran_order"], words["shape"], np.dtype(words["descr"])
         right = len(words) == 3 and isinstance(fortran, bool) and isinstance(words["descr"], str)
-    except (SyntaxError, ValueError, TypeError, KeyError, RecursionError, MemoryError) as error:
-        raise ValueError(f"its header cannot be read ({error})") from None
     if not right or not isinstance(shape, tuple) or not all(type(size) is int for size in shape):
         raise ValueError(f"its header says {words}")
     if min(shape, default=0) < 0 or _is_huge(shape):

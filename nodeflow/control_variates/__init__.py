@@ -1,7 +1,4 @@
-"""Control variates: history of activations, samplers and estimators that use it, and full passes that renew it.
-
-Names that are imported ``as`` themselves serve rooms above, not users.
-"""
+"""Control variates: history of activations, samplers and estimators that use it, and full passes that renew it."""
 
 from nodeflow.control_variates._estimators import (
     control_variate,
@@ -9,7 +6,7 @@ from nodeflow.control_variates._estimators import (
     exact_sums,
     neighbor_sampling,
 )
-from nodeflow.control_variates._history import History, HistoryOptions as HistoryOptions
+from nodeflow.control_variates._history import History
 from nodeflow.control_variates._sampler import ControlVariateSampler
 from nodeflow.control_variates._updater import Updater
 

@@ -6,12 +6,13 @@ import math
 import warnings
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TypedDict, cast
+from typing import cast
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from nodeflow._base.calls import checked
 from nodeflow._base.checks import Ints, as_count, as_device, as_ids, check_one_of, check_type, describe
 from nodeflow._base.sizes import check_memory
 from nodeflow._base.types import EdgeFilter, FileLike, IdsLike
@@ -31,17 +32,6 @@ from nodeflow.propagation import Propagation
 MISSING = ("zero", "mask", "refuse")
 _LAYOUT = 2  # of the arrays in a folder
 _MANY = 200  # batches that read a history before one is missed that writes
-
-
-class HistoryOptions(TypedDict, total=False):
-    """Keywords of ``History`` that a model does not know."""
-
-    direction: str
-    edge_filter: EdgeFilter | None
-    aggregated: str
-    dtype: torch.dtype
-    device: torch.device | str | None
-    folder: FileLike | None
 
 
 class History(KeptRows):
@@ -87,6 +77,7 @@ class History(KeptRows):
     (tensor([0.2500, 0.7500]), tensor([0, 0]))
     """
 
+    @checked
     def __init__(
         self,
         graph: Graph,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, TypedDict, Unpack
+from typing import Any
 
 import numpy as np
 import torch
@@ -15,17 +15,6 @@ from nodeflow.graph import Graph
 from nodeflow.sampling import NeighborSampler, own_positions
 
 _PROPAGATION = ("weight", "direction", "edge_filter")
-
-
-class DrawOptions(TypedDict, total=False):
-    """The options of ``NeighborSampler`` that the propagation of a history does not say."""
-
-    num_neighbors: PerFlow | None
-    replace: bool
-    prob: str | None
-    include_dst: bool
-    reuse: bool
-    seed: int
 
 
 class ControlVariateSampler(NeighborSampler):
@@ -74,7 +63,12 @@ class ControlVariateSampler(NeighborSampler):
         history: History | None = None,
         *,
         missing: str = "zero",
-        **options: Unpack[DrawOptions],
+        num_neighbors: PerFlow | None = None,
+        replace: bool = False,
+        prob: str | None = None,
+        include_dst: bool = True,
+        reuse: bool = False,
+        seed: int = 0,
     ) -> None:
         if not isinstance(history, History):
             raise TypeError(f"history must be a History, got {describe(history)}")
@@ -83,7 +77,17 @@ class ControlVariateSampler(NeighborSampler):
         check_one_of(missing, "missing", MISSING)
         self.history, self.missing, of = history, missing, history.propagation
         propagation: dict[str, Any] = {name: getattr(of, name) for name in _PROPAGATION}
-        super().__init__(graph, fanouts, **propagation, **options)
+        super().__init__(
+            graph,
+            fanouts,
+            num_neighbors=num_neighbors,
+            replace=replace,
+            prob=prob,
+            include_dst=include_dst,
+            reuse=reuse,
+            seed=seed,
+            **propagation,
+        )
 
     @property
     def settings(self) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from nodeflow._base.arrays import of_objects
 from nodeflow._base.calls import checked
-from nodeflow._base.checks import Ints, _All, check_type, describe
+from nodeflow._base.checks import Ints, _All, describe
 from nodeflow._base.dtypes import column_of_numbers
 from nodeflow._rows.columns import as_column
 from nodeflow._rows.rows import whole_column
@@ -104,7 +104,6 @@ def to_networkx(
         nodes: list[_Part] = [([range(graph.num_nodes)], _lists_of(graph.ndata, node_columns, "node"))]
         edges: list[_Part] = [(ends, _lists_of(graph.edata, edge_columns, "edge"))]
     else:
-        check_type(graph, "graph", NodeFlow, "a Graph or a NodeFlow")
         nodes, edges = _parts(graph, node_columns, edge_columns)
     for (keys,), attributes in nodes:
         result.add_nodes_from(zip(keys, _by_row(attributes, len(keys)), strict=True))

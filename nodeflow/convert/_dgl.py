@@ -10,10 +10,10 @@ import torch
 from torch import Tensor
 
 from nodeflow._base.calls import checked
-from nodeflow._base.checks import LARGEST, as_ids, check_type, describe
+from nodeflow._base.checks import LARGEST, as_ids, describe
 from nodeflow._rows.rows import take_rows, whole_column
 from nodeflow.convert._columns import PLAIN, by_destination, check_one_type, library, merged, of_types
-from nodeflow.flow import Flow, Layer, NodeFlow, check_graph
+from nodeflow.flow import Flow, Layer, NodeFlow
 from nodeflow.graph import Frame, Graph
 from nodeflow.ops import Structure
 
@@ -60,6 +60,7 @@ def to_dgl(graph: Graph) -> dgl.DGLGraph:
     return dgl_graph
 
 
+@checked
 def from_dgl_blocks(blocks: Sequence[dgl.DGLGraph], *, parent: Graph | None = None) -> NodeFlow:
     """Return the NodeFlow of DGL's message-flow graphs, inputs first, as DGL's samplers return them.
 
@@ -74,8 +75,6 @@ def from_dgl_blocks(blocks: Sequence[dgl.DGLGraph], *, parent: Graph | None = No
     Raises ValueError for blocks that do not follow one another, or whose columns of a shared layer differ; TypeError
     for other objects; IndexError for a parent id that ``parent`` does not have.
     """
-    if parent is not None:
-        check_graph(parent, "parent")
     if not isinstance(blocks, Sequence) or not blocks or not all(getattr(b, "is_block", False) for b in blocks):
         raise TypeError(f"blocks must be a list of one or more blocks of DGL, got {describe(blocks)}")
     for i, (one, other) in enumerate(pairwise(blocks)):
@@ -110,7 +109,6 @@ def to_dgl_blocks(batch: NodeFlow) -> list[dgl.DGLGraph]:
     Raises ValueError for flows that skip layers, contexts, and columns with one of these names; ImportError without
     DGL.
     """
-    check_type(batch, "batch", NodeFlow, "a NodeFlow")
     create_block = library(*_DGL).create_block
     if len(batch.flows.pairs()) > batch.num_flows:
         raise ValueError(f"blocks of DGL cannot hold flows that skip layers, got the flows {batch.flows.pairs()}")

@@ -10,13 +10,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from nodeflow._base.calls import checked
 from nodeflow._base.checks import as_count, describe
 from nodeflow._base.dtypes import as_floats
 from nodeflow._base.frozen import Lazy
 from nodeflow._rows.rows import take_rows
 from nodeflow.convert._columns import by_destination, chosen
 from nodeflow.convert._to_pyg import PARTS, per_hop
-from nodeflow.flow import Flow, Layer, NodeFlow, check_graph
+from nodeflow.flow import Flow, Layer, NodeFlow
 from nodeflow.graph import Frame, Graph
 from nodeflow.ops import Structure
 
@@ -89,6 +90,7 @@ def _columns_of(data: Any, store: Any, names: Sequence[str] | None, num_rows: in
     return Frame(num_rows, {name: columns[name] for name in names if name in columns})
 
 
+@checked
 def from_pyg_batch(
     data: Data,
     *,
@@ -126,8 +128,6 @@ def from_pyg_batch(
     NodeFlow(3 -> 2 -> 1 nodes, 2 + 1 edges)
     """
     ends, num_nodes = _edge_index(data), int(data.num_nodes)
-    if parent is not None:
-        check_graph(parent, "parent")
     indptr, src, order = by_destination(ends[0], ends[1], num_nodes)
     sizes = _layer_sizes(data, num_nodes) if num_flows is None else _found_sizes(data, src, indptr, num_flows)
     edges = [int(indptr[size]) for size in sizes[1:]]

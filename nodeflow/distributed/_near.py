@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from itertools import pairwise
 from typing import Any, NoReturn, cast
 
@@ -19,7 +19,7 @@ from nodeflow._peers.held import Held, WholeIds
 from nodeflow._rows.base import with_stored
 from nodeflow._rows.rows import Rows, fetch_rows
 from nodeflow._schema.schema import Relation
-from nodeflow.distributed._held import HeldPart
+from nodeflow.distributed._held import HeldColumns, HeldPart
 from nodeflow.graph import Graph, OfType
 from nodeflow.sampling import Reader, edges_of
 
@@ -66,7 +66,7 @@ class HeldNear(Held):
         self.num_masters, self.num_edges = len(nodes), len(indices)
         self.whole = NearIds(row, edge_ids)
         self._order = Lazy(lambda: np.argsort(edge_ids, kind="stable"))
-        self.edata, self._relations = _Fetched(graph.edata, self.whole), graph.relations
+        self.edata, self._relations = _Fetched(graph.edata, edge_ids), graph.relations
 
     @property
     def structure(self) -> tuple[Any, ...]:
@@ -107,29 +107,23 @@ class HeldNear(Held):
     edges_among: Any = _refuse
 
 
-class _Fetched(Mapping[str, Any]):
+class _Fetched(HeldColumns):
     """The rows that some edges have in the edge columns of a graph; the first look-up of a column is collective."""
 
-    def __init__(self, columns: Mapping[str, Tensor | Rows], whole: NearIds) -> None:
-        self._columns, self._whole = columns, whole
+    def __init__(self, columns: Mapping[str, Tensor | Rows], edge_ids: Array) -> None:
+        super().__init__(columns, edge_ids)
         self._fetched = dict[str, tuple[Tensor | Rows, Tensor | Rows]]()  # a column, and its rows here
 
     def __getitem__(self, name: str) -> Tensor | Rows:
-        def here(rows: Tensor | Rows) -> Tensor:
-            return fetch_rows(rows, torch.from_numpy(self._whole.edge_ids.astype(np.int64)))
-
         column = self._columns[name]
         if isinstance(column, Tensor):
-            return here(column)
+            return self._held(column)
         if name not in self._fetched or self._fetched[name][0] is not column:
-            self._fetched[name] = column, with_stored(column, here)
+            self._fetched[name] = column, with_stored(column, self._held)
         return self._fetched[name][1]
 
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._columns)
-
-    def __len__(self) -> int:
-        return len(self._columns)
+    def _held(self, column: Tensor | Rows) -> Tensor:
+        return fetch_rows(column, torch.from_numpy(self._edge_ids.astype(np.int64)))
 
 
 def near(graph: Graph, own: HeldPart, most_edges: int) -> HeldNear:

@@ -34,7 +34,7 @@ from nodeflow.flow._full_flow import EdgeColumns as EdgeColumns, FullFlow as Ful
 from nodeflow.flow._layer import Layer, LayerPart, rows_between as rows_between
 from nodeflow.flow._narrow import entering as entering, without_unread as without_unread
 from nodeflow.flow._node_flow import NodeFlow
-from nodeflow.flow._parent import check_graph as check_graph, node_columns as node_columns
+from nodeflow.flow._parent import node_columns as node_columns
 from nodeflow.flow._types import NamesLike as NamesLike
 
 __all__ = [

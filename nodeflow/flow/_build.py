@@ -30,7 +30,6 @@ from nodeflow.flow._flow import Flow
 from nodeflow.flow._flow_parts import FlowParts
 from nodeflow.flow._layer import Layer
 from nodeflow.flow._node_flow import NodeFlow
-from nodeflow.flow._parent import check_graph
 from nodeflow.graph import Frame, Graph
 from nodeflow.ops import Structure
 
@@ -125,6 +124,7 @@ def _flow(
     return Flow._trusted(structure, src, dst, (0, 1), parent_eid=edge, weight=scale, data=columns)
 
 
+@checked
 def create_node_flow(
     flows: Sequence[Flow] | Mapping[tuple[int, int], Flow],
     layers: Sequence[IdsLike | None] | None = None,
@@ -153,8 +153,6 @@ def create_node_flow(
     """
     if not isinstance(flows, Mapping | list | tuple):
         raise TypeError(f"flows must be a list of flows or a dict, got {describe(flows)}; put one flow in a list")
-    if parent is not None:
-        check_graph(parent, "parent")
     named = dict(flows) if isinstance(flows, Mapping) else {(i, i + 1): flow for i, flow in enumerate(flows)}
     for pair, flow in named.items():
         check_type(flow, f"flows[{pair}]", Flow, "a Flow (see flow_from_edges)")
@@ -219,7 +217,6 @@ def create_full_node_flow(
     >>> create_full_node_flow(Graph.from_edges([0, 1], [1, 0]), 3)
     NodeFlow(2 -> 2 -> 2 -> 2 nodes, 2 + 2 + 2 edges)
     """
-    check_graph(graph, "graph")
     count = as_count(num_layers, "num_layers")
     if weight is not None and add_self_loop:
         raise ValueError(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Self, TypeAlias, TypedDict, Unpack
+from typing import Any, Self, TypeAlias
 
 import torch
 from torch import Tensor
@@ -24,15 +24,6 @@ from nodeflow.graph import Frame, Graph
 
 SeedLayout: TypeAlias = "Callable[[NodeFlow], list[Any]]"
 """Gives the seeds of a batch, which are links, in groups that share negatives; ``LinkSampler`` has one."""
-
-
-class Belongs(TypedDict, total=False):
-    """Parent graph and seeds of a NodeFlow; see ``NodeFlow``."""
-
-    parent: Graph | None
-    seed_index: Tensor | None
-    seed_ids: Tensor | None
-    seed_layout: SeedLayout | None
 
 
 @taught
@@ -113,30 +104,37 @@ class NodeFlow(Frozen):
                 check_type(part, f"{name}[{i}]", kind, f"a {kind.__name__}")
         for name, ids in (("seed_index", seed_index), ("seed_ids", seed_ids)):
             check_type(ids, name, Tensor | None, "an int64 tensor or None")
-        if parent is not None:
-            _parent.check_graph(parent, "parent")
+        check_type(parent, "parent", Graph | None, "a nodeflow.Graph or None")
         batch = NodeFlow._trusted(layers, flows, parent=parent, seed_index=seed_index, seed_ids=seed_ids)
         batch.validate()
         self._set(**{name: getattr(batch, name) for name in NodeFlow.__slots__})
 
     @classmethod
-    def _trusted(cls, layers: Sequence[Layer], flows: Sequence[Flow], **of: Unpack[Belongs]) -> Self:
+    def _trusted(
+        cls,
+        layers: Sequence[Layer],
+        flows: Sequence[Flow],
+        *,
+        parent: Graph | None = None,
+        seed_index: Tensor | None = None,
+        seed_ids: Tensor | None = None,
+        seed_layout: SeedLayout | None = None,
+    ) -> Self:
         """Return a NodeFlow of parts that are known to fit together."""
         self = cls.__new__(cls)
-        index, ids = of.get("seed_index"), of.get("seed_ids")
-        if index is None:
-            index = torch.arange(layers[-1].num_nodes if layers else 0, device="cpu")
+        if seed_index is None:
+            seed_index = torch.arange(layers[-1].num_nodes if layers else 0, device="cpu")
         self._set(
             layers=LayerView(layers),
             flows=FlowView(flows, len(layers)),
-            parent=of.get("parent"),
-            seed_index=index,
-            seed_data=Frame(len(index if ids is None else ids)),
-            seed_layout=of.get("seed_layout"),
+            parent=parent,
+            seed_index=seed_index,
+            seed_data=Frame(len(seed_index if seed_ids is None else seed_ids)),
+            seed_layout=seed_layout,
             computations={},
-            _seed_ids=ids,
+            _seed_ids=seed_ids,
         )
-        if (parent := of.get("parent")) is not None:
+        if parent is not None:
             for layer in layers:
                 layer.join(parent.schema)
         return self
@@ -314,7 +312,7 @@ class NodeFlow(Frozen):
         ids = self._seed_ids if seed_ids is None else seed_ids
         return self._rebuild(seed_index=index, seed_ids=ids, seed_layout=seed_layout)
 
-    def _rebuild(self, numbers: range | None = None, change: Move | None = None, **of: Unpack[Belongs]) -> NodeFlow:
+    def _rebuild(self, numbers: range | None = None, change: Move | None = None, **of: Any) -> NodeFlow:
         """Layers ``numbers`` with new frames; ``change`` moves the tensors, shared ones stay shared; ``of`` is new."""
         start, stop = (numbers.start, numbers.stop) if numbers else (0, self.num_layers)
         move: Move = once(change) if change is not None else lambda x: x
@@ -324,7 +322,7 @@ class NodeFlow(Frozen):
             for (i, j), flow in self.flows.items()
             if start <= i and j < stop
         ]
-        belongs: Belongs = {"parent": self.parent, "seed_ids": None, "seed_layout": None}
+        belongs: dict[str, Any] = {"parent": self.parent, "seed_ids": None, "seed_layout": None}
         whole = stop == self.num_layers
         if whole:
             belongs |= {"seed_index": self.seed_index, "seed_ids": self._seed_ids, "seed_layout": self.seed_layout}

@@ -59,18 +59,13 @@ def _looked_up(
 
 def check_fits(batch: NodeFlow, graph: Graph) -> None:
     """Raise TypeError or IndexError unless every parent id of ``batch`` is an id of ``graph``."""
-    check_graph(graph, "graph")
+    check_type(graph, "graph", Graph, "a nodeflow.Graph")
     for i, layer in enumerate(batch.layers):
         if layer.has_parent:
             as_ids(layer.parent_nid, f"layers[{i}].parent_nid", graph.num_nodes)
     for (i, j), flow in batch.flows.items():
         if flow.has_parent:
             as_ids(flow.parent_eid, f"flows[{i}, {j}].parent_eid", graph.num_edges, "edge", lower=-1)
-
-
-def check_graph(graph: object, name: str) -> None:
-    """Raise TypeError for anything but a Graph."""
-    check_type(graph, name, Graph, "a nodeflow.Graph")
 
 
 @checked

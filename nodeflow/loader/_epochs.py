@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from abc import ABCMeta, abstractmethod
+from abc import abstractmethod
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from nodeflow._base.calls import Explained
+from nodeflow._base.calls import ExplainedABC
 from nodeflow._base.checks import as_count, describe
 from nodeflow.loader._checks import check_settings
 
@@ -18,11 +18,7 @@ class Pass(NamedTuple):
     start: int
 
 
-class _ExplainedABC(Explained, ABCMeta):
-    """The type of loaders."""
-
-
-class Epochs(metaclass=_ExplainedABC):
+class Epochs(metaclass=ExplainedABC):
     """Base of the loaders: every iteration is an epoch, and an epoch goes on at any batch.
 
     A subclass iterates over ``begin()``, and says ``reached`` for every batch that it gives. Its batches depend on the

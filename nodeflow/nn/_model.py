@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from functools import reduce
 from itertools import pairwise
-from typing import TypedDict, TypeGuard, Unpack, cast
+from typing import TypeGuard, cast
 
 import torch
 from torch import Tensor, nn
@@ -325,26 +325,24 @@ class Jumping(nn.Module):
         return linear_sum(*zip(rows, self.linear.weight.split(self.width, 1), strict=True), bias=self.linear.bias)
 
 
-class InferenceOptions(TypedDict, total=False):
-    """The keywords of ``FlowModel.inference``."""
-
-    nodes: IdsLike | None
-    weight: str | None
-    edge_filter: EdgeFilter | None
-    chunk_size: int | None
-    progress: bool
-    out: Tensor | None
-    folder: FileLike | None
-
-
 def inference(
-    model: nn.Module, graph: Graph | Propagation, h: Tensor | Rows, **options: Unpack[InferenceOptions]
+    model: nn.Module,
+    graph: Graph | Propagation,
+    h: Tensor | Rows,
+    *,
+    nodes: IdsLike | None = None,
+    weight: str | None = None,
+    edge_filter: EdgeFilter | None = None,
+    chunk_size: int | None = None,
+    progress: bool = False,
+    out: Tensor | None = None,
+    folder: FileLike | None = None,
 ) -> Tensor:
     """Return ``FlowModel.inference`` of the one FlowModel in ``model``: for a wrapped model.
 
     A wrapper such as ``torch.optim.swa_utils.AveragedModel``, ``DataParallel`` or a module of your own has no method
-    ``inference``. Only the FlowModel inside is computed; steps of the wrapper before or after it are not. ``options``
-    are those of ``FlowModel.inference``.
+    ``inference``. Only the FlowModel inside is computed; steps of the wrapper before or after it are not. The
+    keywords are those of ``FlowModel.inference``.
 
     Raises TypeError for what is no module, ValueError unless ``model`` is or holds exactly one FlowModel.
 
@@ -357,7 +355,17 @@ def inference(
     models = [module for module in model.modules() if isinstance(module, FlowModel)]
     if len(models) != 1:
         raise ValueError(f"model must hold one FlowModel, got {len(models)} in {type(model).__name__}")
-    return models[0].inference(graph, h, **options)
+    return models[0].inference(
+        graph,
+        h,
+        nodes=nodes,
+        weight=weight,
+        edge_filter=edge_filter,
+        chunk_size=chunk_size,
+        progress=progress,
+        out=out,
+        folder=folder,
+    )
 
 
 def check_batch(model: FlowModel, batch: object, h: object) -> None:

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Unpack
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from nodeflow._base.calls import Explained
 from nodeflow._base.checks import as_count, check_type
+from nodeflow._base.types import EdgeFilter, FileLike, IdsLike
 from nodeflow._rows.rows import Rows, fetch_rows
 from nodeflow.flow import Flow, Layer, LayerPart, NodeFlow
 from nodeflow.graph import Graph
 from nodeflow.nn._between import NORMS
 from nodeflow.nn._conv import linear_map
-from nodeflow.nn._model import FlowModel, InferenceOptions, check_batch
+from nodeflow.nn._model import FlowModel, check_batch
 from nodeflow.nn._typed_conv import joined, module_name
 from nodeflow.ops import opaque, sparse_linear
 from nodeflow.propagation import Propagation
@@ -187,11 +188,32 @@ class TypedModel(FlowModel):
 
     @torch.no_grad()
     def inference(
-        self, graph: Graph | Propagation, h: Tensor | Rows | None = None, **options: Unpack[InferenceOptions]
+        self,
+        graph: Graph | Propagation,
+        h: Tensor | Rows | None = None,
+        *,
+        nodes: IdsLike | None = None,
+        weight: str | None = None,
+        edge_filter: EdgeFilter | None = None,
+        chunk_size: int | None = None,
+        progress: bool = False,
+        out: Tensor | None = None,
+        folder: FileLike | None = None,
     ) -> Tensor:
         """Return the outputs of all nodes, or of some, see ``FlowModel.inference``; ``h`` as for a call."""
         whole = graph.graph if isinstance(graph, Propagation) else graph
-        return super().inference(graph, EncodedRows(self._maker, whole) if h is None else h, **options)
+        rows = EncodedRows(self._maker, whole) if h is None else h
+        return super().inference(
+            graph,
+            rows,
+            nodes=nodes,
+            weight=weight,
+            edge_filter=edge_filter,
+            chunk_size=chunk_size,
+            progress=progress,
+            out=out,
+            folder=folder,
+        )
 
     @property
     def _maker(self) -> TypedLinear:

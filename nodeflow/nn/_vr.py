@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Unpack
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
 
 from nodeflow._base.calls import checked
 from nodeflow._base.checks import check_one_of
+from nodeflow._base.types import EdgeFilter, FileLike
 from nodeflow._rows.rows import Rows
 from nodeflow.control_variates import (
     History,
-    HistoryOptions,
     Updater,
     control_variate,
     control_variate_dropout,
@@ -120,7 +120,12 @@ class VRModel(FlowModel):
         weight: str | None = None,
         chunk_size: int | None = None,
         progress: bool = False,
-        **options: Unpack[HistoryOptions],
+        direction: str = "in",
+        edge_filter: EdgeFilter | None = None,
+        aggregated: str = "on demand",
+        dtype: torch.dtype = torch.float32,
+        device: torch.device | str | None = None,
+        folder: FileLike | None = None,
     ) -> History:
         """Return a history for this model, whose rows one full pass of the model has made.
 
@@ -130,16 +135,26 @@ class VRModel(FlowModel):
             weight: the edge column of P. None: the one that ``VRGCN`` or ``VRGraphSAGE`` is defined with, which
                 ``graph.edata["edge_norm"]`` then holds; for a model of your own 1 for every edge.
             chunk_size, progress: of the pass, see ``Updater``.
-            options: further keywords of ``History``.
+            direction, edge_filter, aggregated, dtype, device, folder: see ``History``.
 
         Raises what ``History`` and ``Updater`` raise.
         """
         if weight is None and self.norm is not None:
-            direction, edges = options.get("direction", "in"), options.get("edge_filter")
             weight = "edge_norm"
-            graph.edata[weight] = edge_norm(graph, self.norm, direction=direction, edge_filter=edges)
+            graph.edata[weight] = edge_norm(graph, self.norm, direction=direction, edge_filter=edge_filter)
         inputs = None if 0 in self.history_widths or self.estimator == "ns" else x
-        history = History(graph, self.history_widths, weight=weight, inputs=inputs, **options)
+        history = History(
+            graph,
+            self.history_widths,
+            weight=weight,
+            inputs=inputs,
+            direction=direction,
+            edge_filter=edge_filter,
+            aggregated=aggregated,
+            dtype=dtype,
+            device=device,
+            folder=folder,
+        )
         Updater(self, history, x, chunk_size=chunk_size, progress=progress).run()
         return history
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from nodeflow._base.calls import checked
-from nodeflow._base.checks import Ints, as_count, as_ids, describe, titles
+from nodeflow._base.checks import Ints, as_count, as_ids, blaming, describe, titles
 from nodeflow._base.frozen import Frozen
 from nodeflow._base.types import Array, FileLike, IdsLike
 from nodeflow._disk.arrays import ArrayFile, map_array, map_column
@@ -99,13 +99,10 @@ class CutGraph(Frozen):
         return f"{type(self).__name__}({', '.join([*sizes, *columns])})"
 
 
-@contextmanager
-def sound(folder: Path) -> Iterator[None]:
-    """Raise one ValueError for whatever a damaged manifest causes in its reader."""
-    try:
-        yield
-    except (AttributeError, KeyError, TypeError, ValueError, IndexError, OverflowError):
-        raise ValueError(f"{folder} has a manifest whose sizes and arrays do not fit together: it is damaged") from None
+def sound(folder: Path) -> AbstractContextManager[None]:
+    """Raise one ValueError for whatever a damaged manifest causes in its reader, within the block."""
+    damage = f"{folder} is damaged: in its manifest sizes and arrays do not fit together"
+    return blaming(damage, AttributeError, KeyError, TypeError, ValueError, IndexError, OverflowError)
 
 
 def rows_of_part(schema: Schema, num_parts: int) -> Schema:

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from nodeflow import _kernels as kernels
-from nodeflow._base.checks import Ints
+from nodeflow._base.checks import Ints, blaming
 from nodeflow._base.types import Array
 from nodeflow._disk.arrays import ArrayFile, map_csr, narrow_column, numpy_type, read_header
 from nodeflow._disk.streams import ArrayWriter
@@ -71,11 +71,9 @@ def read_sparse(folder: Path, array: ArrayFile, *, page_cache: bool = True) -> T
     parts = [torch.empty(plain.shape, dtype=plain.torch_type) for plain in array.plain]
     for part, plain in zip(parts, array.plain, strict=True):
         read_rows(folder / plain.file, as_array(part), page_cache=page_cache)
-    try:
+    files = ", ".join(str(folder / plain.file) for plain in array.plain)
+    with blaming(f"{files}: damaged sparse rows", ValueError, IndexError):
         check_parts(parts[0], parts[1], parts[2], array.shape)
-    except (ValueError, IndexError) as error:
-        files = ", ".join(str(folder / plain.file) for plain in array.plain)
-        raise ValueError(f"{files}: damaged sparse rows: {error}") from None
     return map_csr(folder, array, *parts)
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 
 from nodeflow._base.calls import checked
-from nodeflow._base.checks import Ints, as_count, as_ids, as_int, check_one_of, check_type
+from nodeflow._base.checks import Ints, as_count, as_ids, as_int, check_one_of
 from nodeflow._base.progress import progress_bar
 from nodeflow._base.types import Array, FileLike, IdsLike
 from nodeflow._base.version import __version__
@@ -93,7 +93,6 @@ def write_partitions(
     >>> write_partitions(graph, tempfile.mkdtemp(), 2, progress=False)
     Partitions(2 parts of 2 nodes, 4 edges, 50.0% cut, ndata: x)
     """
-    check_type(graph, "graph", Graph, "a nodeflow Graph")
     count = as_count(num_parts, "num_parts", 1)
     if count > graph.num_nodes:
         raise ValueError(f"num_parts must be at most the number of nodes {graph.num_nodes}, got {count}")
@@ -209,11 +208,8 @@ def partition_graph(
     >>> parts, parts.part(1).rows, parts.part(1).src
     (GraphParts(2 parts, 4 nodes, 5 edges, edges: in), ...
     """
-    check_type(graph, "graph", Graph, "a nodeflow Graph")
     count, number = as_count(num_parts, "num_parts", 1), as_int(seed, "seed")
     check_one_of(edges, "edges", EDGES)
-    for name, value in (("balance", balance), ("renumber", renumber)):
-        check_type(value, name, bool, "a bool")
     chosen = zip(SPLIT, (train, val, test), strict=True)
     split = {name: np.unique(as_ids(ids, name, graph.num_nodes)) for name, ids in chosen if ids is not None}
     if renumber:  # a type is a range of ids

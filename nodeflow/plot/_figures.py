@@ -78,7 +78,6 @@ def plot_history_ages(history: History, *, ax: Axes | None = None) -> Axes:
     >>> axis.get_legend().get_texts()[0].get_text()
     'layer 1 (50.0% never written)'
     """
-    check_type(history, "history", History, "a History")
     axis = axes_for(ax, (5, 3.4))
     for layer in sorted(history.widths):
         ages = history.age(layer).cpu().numpy()

@@ -34,7 +34,7 @@ In the copy:
 
 ``_base``, ``_bound``, ``_sampler``, ``_rows`` and ``_choice`` serve all families; a new one needs no change there.
 ``SamplerBase`` in ``_base`` makes the key of a draw; an option of all families is an argument of it
-and of ``BoundSampler``, and a field in ``_options``.
+and of ``BoundSampler``, and of every family, which passes it on.
 docs/architecture.md lists the rest of a new family: an entry in this file, tests, golden values and a page.
 
 Names that are imported ``as`` themselves serve rooms above, not users.

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+import inspect
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, ClassVar, Self
@@ -11,6 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from nodeflow._base.calls import ExplainedABC
 from nodeflow._base.checks import Ints, as_array, as_count, as_ids, as_int, check_type, unmasked, with_article
 from nodeflow._base.habits import ATTRIBUTES, taught
 from nodeflow._base.types import NumbersLike, SeedsLike
@@ -22,7 +24,7 @@ from nodeflow.graph import Graph, OfType
 from nodeflow.random import derive_key, hash_ids
 from nodeflow.sampling._call import Call, Draw
 from nodeflow.sampling._estimate import Estimate, mean_sizes
-from nodeflow.sampling._options import Signature, arguments, check_names, is_plain, names_of, positional
+from nodeflow.sampling._options import arguments, is_plain, names_of
 from nodeflow.sampling._whole import check_one_process
 
 
@@ -36,7 +38,7 @@ class _Missing:
 
 
 @taught
-class SamplerBase(ABC):
+class SamplerBase(metaclass=ExplainedABC):
     """Base of all samplers. To write one that chooses edges layer by layer, start from ``Sampler`` instead.
 
     Args:
@@ -97,13 +99,11 @@ class SamplerBase(ABC):
 
     graph: Graph = _Missing()  # type: ignore[assignment]
 
-    __signature__ = Signature()
-
     def __new__(cls, *arguments: Any, **options: Any) -> Self:
-        """Refuse unknown names before ``__init__``: through its ``**options`` they would reach another class."""
-        check_names(cls, options)
         sampler = super().__new__(cls)
-        passed = {**dict(zip(positional(cls), arguments, strict=False)), **options}
+        named = inspect.signature(cls.__init__).parameters.values()
+        _self, *by_place = (p.name for p in named if p.kind <= p.VAR_POSITIONAL)
+        passed = {**dict(zip(by_place, arguments, strict=False)), **options}
         # the names alone: values such as masks of all edges are kept by the attributes that need them
         sampler.__dict__["made_with"] = {name: isinstance(value, Graph) for name, value in passed.items()}
         return sampler
@@ -246,7 +246,7 @@ class SamplerBase(ABC):
         draw = self._draw_of(call, ids)
         return self._shaped(self._sample(ids, draw, call.inputs), ids, shape)
 
-    def check_reach(self, nodes: Tensor) -> None:  # noqa: B027 - most samplers have no numbers by relation
+    def check_reach(self, nodes: Tensor) -> None:
         """Raise ValueError where seeds that are ``nodes`` reach no type for which a flow has numbers by relation.
 
         A call and a loader check all their seeds together: a single batch may lack the type that others have.
@@ -386,7 +386,7 @@ class SamplerBase(ABC):
         name = (self.draws_as,) if self.draws_as else ()
         return derive_key(*name, self.seed, *words)
 
-    def read_graph(self) -> None:  # noqa: B027 - most samplers add nothing
+    def read_graph(self) -> None:
         """Set the attributes that are read from the graph, such as tables made from its columns, after all settings.
 
         An override calls ``super().read_graph()`` first. What is set here is not pickled: unpickling calls it again.

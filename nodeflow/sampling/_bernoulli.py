@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Unpack
+from typing import Any
 
 import numpy as np
 
 from nodeflow import _kernels as kernels
 from nodeflow._base.checks import as_number
-from nodeflow._base.types import Fanouts, NumNeighbors
+from nodeflow._base.types import EdgeFilter, Fanouts, NumNeighbors
 from nodeflow._edges.edges import Edges
 from nodeflow.graph import Graph
 from nodeflow.sampling._call import Step
 from nodeflow.sampling._kinds import by_kind, check_fanouts
-from nodeflow.sampling._options import RowOptions
 from nodeflow.sampling._rows import DrawingRows, Drawn, RowSampler
 
 
@@ -61,7 +60,13 @@ class BernoulliSampler(RowSampler):
         *,
         num_neighbors: NumNeighbors | None = None,
         rates: Sequence[float | Mapping[Any, float]] | None = None,
-        **options: Unpack[RowOptions],
+        edge_type: str | None = None,
+        direction: str = "in",
+        include_dst: bool = True,
+        reuse: bool = False,
+        edge_filter: EdgeFilter | None = None,
+        weight: str | None = None,
+        seed: int = 0,
     ) -> None:
         sizes = fanouts if num_neighbors is None else num_neighbors
         if (sizes is None) == (rates is None):
@@ -69,11 +74,20 @@ class BernoulliSampler(RowSampler):
             raise ValueError(
                 f"BernoulliSampler takes either fanouts, as in [10, 25], or rates, as in [0.1, 0.5]; got {number}"
             )
-        name = options.get("edge_type")
-        kind = "relation" if name is None else "edge type"
-        self.fanouts = None if sizes is None else check_fanouts(fanouts, num_neighbors, edge_type=name)
+        kind = "relation" if edge_type is None else "edge type"
+        self.fanouts = None if sizes is None else check_fanouts(fanouts, num_neighbors, edge_type=edge_type)
         self.rates = None if rates is None else by_kind(rates, "rates", _rate, "[0.1, 0.5]", kind)
-        super().__init__(graph, len(self.fanouts or self.rates or ()), **options)
+        super().__init__(
+            graph,
+            len(self.fanouts or self.rates or ()),
+            edge_type=edge_type,
+            direction=direction,
+            include_dst=include_dst,
+            reuse=reuse,
+            edge_filter=edge_filter,
+            weight=weight,
+            seed=seed,
+        )
 
     def read_graph(self) -> None:
         super().read_graph()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, Unpack, cast
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -13,15 +13,13 @@ from torch import Tensor
 
 from nodeflow import _kernels as kernels
 from nodeflow._base.calls import checked
-from nodeflow._base.checks import Ints, as_count, as_ids, as_int, check_length
+from nodeflow._base.checks import Ints, as_count, as_ids, as_int, check_length, check_type
 from nodeflow._base.frozen import Frozen
-from nodeflow._base.types import IdsLike
+from nodeflow._base.types import EdgeFilter, IdsLike
 from nodeflow._edges.numbering import distinct_in_order
 from nodeflow._runtime import process
-from nodeflow.flow import check_graph
 from nodeflow.graph import Graph
 from nodeflow.random import Random, derive_key, hash_ids
-from nodeflow.sampling._options import SubgraphOptions
 from nodeflow.sampling._subgraph import Subgraph, SubgraphSampler
 from nodeflow.sampling._whole import check_one_process
 
@@ -47,7 +45,6 @@ def partition(graph: Graph, num_parts: int, seed: int = 0) -> Tensor:
     >>> partition(ring, 2).bincount()
     tensor([3, 3])
     """
-    check_graph(graph, "graph")
     count, number = as_count(num_parts, "num_parts", 1), as_int(seed, "seed")
     if count > max(1, graph.num_nodes):
         raise ValueError(f"num_parts must be at most the number of nodes {graph.num_nodes}, got {count}")
@@ -126,10 +123,27 @@ class ClusterSampler(SubgraphSampler):
     draws_as = "cluster"
     seed_kind = "part"
 
-    def __init__(self, graph: Graph, num_flows: int, parts: int | IdsLike, **options: Unpack[SubgraphOptions]) -> None:
-        check_graph(graph, "graph")
-        self.parts = _parts(graph, parts, options.get("seed", 0))
-        super().__init__(graph, num_flows, **options)
+    def __init__(
+        self,
+        graph: Graph,
+        num_flows: int,
+        parts: int | IdsLike,
+        *,
+        direction: str = "in",
+        edge_filter: EdgeFilter | None = None,
+        weight: str | None = None,
+        seed: int = 0,
+    ) -> None:
+        check_type(graph, "graph", Graph, "a nodeflow.Graph")
+        self.parts = _parts(graph, parts, seed)
+        super().__init__(
+            graph,
+            num_flows,
+            direction=direction,
+            edge_filter=edge_filter,
+            weight=weight,
+            seed=seed,
+        )
 
     def read_graph(self) -> None:
         super().read_graph()

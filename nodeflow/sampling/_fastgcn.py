@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Unpack
-
 import numpy as np
 from torch import Tensor
 
 from nodeflow._base.checks import Ints
-from nodeflow._base.types import Floats
+from nodeflow._base.types import EdgeFilter, Floats
 from nodeflow._edges.forms import Placed
 from nodeflow.graph import Graph
 from nodeflow.sampling import _pps as pps
@@ -17,7 +15,6 @@ from nodeflow.sampling._choice import Choice
 from nodeflow.sampling._distributed import norms_of_sources
 from nodeflow.sampling._layer_draws import BY_CHANCE, joined
 from nodeflow.sampling._layerwise import LayerSampler, LayerSizes
-from nodeflow.sampling._options import LayerOptions
 from nodeflow.sampling._pps import Picked, list_probabilities
 
 
@@ -46,9 +43,27 @@ class FastGCNSampler(LayerSampler):
     has_torch_form = True
 
     def __init__(
-        self, graph: Graph, layer_sizes: LayerSizes, *, draw: str = "replacement", **options: Unpack[LayerOptions]
+        self,
+        graph: Graph,
+        layer_sizes: LayerSizes,
+        *,
+        draw: str = "replacement",
+        direction: str = "in",
+        include_dst: bool = True,
+        edge_filter: EdgeFilter | None = None,
+        weight: str | None = None,
+        seed: int = 0,
     ) -> None:
-        super().__init__(graph, layer_sizes, draw=draw, **options)
+        super().__init__(
+            graph,
+            layer_sizes,
+            draw=draw,
+            direction=direction,
+            include_dst=include_dst,
+            edge_filter=edge_filter,
+            weight=weight,
+            seed=seed,
+        )
 
     _needs_weight = True
     draws_together = False  # a set is drawn from all nodes, whatever the destinations

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, Unpack
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,7 +10,7 @@ from torch import Tensor
 
 from nodeflow import _kernels as kernels
 from nodeflow._base.checks import Ints, as_flag, as_int, check_one_of
-from nodeflow._base.types import Array, Fanouts, Floats, NumNeighbors
+from nodeflow._base.types import Array, EdgeFilter, Fanouts, Floats, NumNeighbors
 from nodeflow._edges.edges import NOTHING, Edges
 from nodeflow._edges.forms import Placed
 from nodeflow._edges.numbering import Numbering
@@ -21,7 +21,6 @@ from nodeflow.sampling._call import Step
 from nodeflow.sampling._choice import Choice
 from nodeflow.sampling._kinds import check_fanouts
 from nodeflow.sampling._labor_draws import INVERSES, POISSON, SMALLEST, fanouts_of
-from nodeflow.sampling._options import RowOptions
 from nodeflow.sampling._rows import DrawingRows, Drawn, RowSampler
 
 _CONVERGED = "converged"
@@ -119,9 +118,15 @@ class LaborSampler(RowSampler):
         estimator: str = "horvitz-thompson",
         layer_dependency: bool = False,
         batch_dependency: int | None = 1,
-        **options: Unpack[RowOptions],
+        edge_type: str | None = None,
+        direction: str = "in",
+        include_dst: bool = True,
+        reuse: bool = False,
+        edge_filter: EdgeFilter | None = None,
+        weight: str | None = None,
+        seed: int = 0,
     ) -> None:
-        self.fanouts = check_fanouts(fanouts, num_neighbors, edge_type=options.get("edge_type"))
+        self.fanouts = check_fanouts(fanouts, num_neighbors, edge_type=edge_type)
         self.iterations = _iterations(iterations)
         check_one_of(method, "method", ("poisson", "sequential"))
         check_one_of(estimator, "estimator", ("horvitz-thompson", "hajek"))
@@ -134,14 +139,24 @@ class LaborSampler(RowSampler):
                 f"{period}"
             )
         self.batch_dependency = period
-        if options.get("reuse") and self.iterations != 0:
+        if reuse and self.iterations != 0:
             raise ValueError(
                 f"reuse=True needs iterations=0, got iterations={self.iterations!r}: the importance of a source "
                 "belongs to one flow, not to draws that flows share"
             )
         self.numbered = period is not None and period > 1
         self.by_row = self.iterations == 0  # else the importance of a source depends on all destinations
-        super().__init__(graph, len(self.fanouts), **options)
+        super().__init__(
+            graph,
+            len(self.fanouts),
+            edge_type=edge_type,
+            direction=direction,
+            include_dst=include_dst,
+            reuse=reuse,
+            edge_filter=edge_filter,
+            weight=weight,
+            seed=seed,
+        )
 
     def read_graph(self) -> None:
         super().read_graph()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Self, TypeAlias, Unpack, cast
+from typing import Self, TypeAlias, cast
 
 import numpy as np
 import torch
@@ -11,7 +11,7 @@ from torch import Tensor
 
 from nodeflow import _kernels as kernels
 from nodeflow._base.checks import Ints, as_flag, as_int, check_one_of, check_type
-from nodeflow._base.types import Array, Floats, PerFlow
+from nodeflow._base.types import Array, EdgeFilter, Floats, PerFlow
 from nodeflow._edges.columns import check_edges
 from nodeflow._edges.edges import NOTHING, Edges
 from nodeflow._edges.forms import COMPILED
@@ -23,7 +23,6 @@ from nodeflow.sampling._choice import Choice
 from nodeflow.sampling._distributed import squared_norms
 from nodeflow.sampling._kinds import by_kind, numbers_of
 from nodeflow.sampling._layer_draws import DRAWN, EDGES_FROM, PICK, SOURCES, joined
-from nodeflow.sampling._options import LayerOptions
 from nodeflow.sampling._pps import LayerCandidates, Picked, Scores, draw_columns, read_scores
 from nodeflow.sampling._reach import Numbers
 from nodeflow.sampling._sampler import Sampler, check_draws, check_size
@@ -90,14 +89,26 @@ class LayerSampler(Sampler):
         *,
         score: Callable[[LayerCandidates, Step], Tensor] | None = None,
         draw: str = "replacement",
-        **options: Unpack[LayerOptions],
+        direction: str = "in",
+        include_dst: bool = True,
+        edge_filter: EdgeFilter | None = None,
+        weight: str | None = None,
+        seed: int = 0,
     ) -> None:
         self.layer_sizes = by_kind(layer_sizes, "layer_sizes", _size, "[64, 64]", "node type")
         check_one_of(draw, "draw", ("replacement", "poisson", "systematic"))
         self.draw = draw
         check_type(score, "score", Callable | None, "a function of (candidates, step) or a module")
         self.score = score
-        super().__init__(graph, len(self.layer_sizes), **options)
+        super().__init__(
+            graph,
+            len(self.layer_sizes),
+            direction=direction,
+            include_dst=include_dst,
+            edge_filter=edge_filter,
+            weight=weight,
+            seed=seed,
+        )
 
     def read_graph(self) -> None:
         super().read_graph()
@@ -270,10 +281,23 @@ class LadiesSampler(LayerSampler):
         *,
         draw: str = "replacement",
         normalize: bool = False,
-        **options: Unpack[LayerOptions],
+        direction: str = "in",
+        include_dst: bool = True,
+        edge_filter: EdgeFilter | None = None,
+        weight: str | None = None,
+        seed: int = 0,
     ) -> None:
         self.normalize = as_flag(normalize, "normalize")
-        super().__init__(graph, layer_sizes, draw=draw, **options)
+        super().__init__(
+            graph,
+            layer_sizes,
+            draw=draw,
+            direction=direction,
+            include_dst=include_dst,
+            edge_filter=edge_filter,
+            weight=weight,
+            seed=seed,
+        )
 
     def read_graph(self) -> None:
         super().read_graph()

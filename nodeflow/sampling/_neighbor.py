@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, Unpack
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from nodeflow._base.checks import Ints, as_count, as_flag
-from nodeflow._base.types import Fanouts, NumNeighbors
+from nodeflow._base.types import EdgeFilter, Fanouts, NumNeighbors
 from nodeflow._edges.columns import edge_numbers
 from nodeflow._edges.edges import Edges
 from nodeflow._edges.numbering import distinct_in_order
@@ -16,7 +16,6 @@ from nodeflow.flow import NodeFlow
 from nodeflow.graph import Graph
 from nodeflow.sampling._call import Draw, Step
 from nodeflow.sampling._kinds import Fanout, check_fanouts
-from nodeflow.sampling._options import FullOptions, RowOptions
 from nodeflow.sampling._pps import Proportional
 from nodeflow.sampling._rows import DrawingRows, Drawn, RowSampler
 from nodeflow.sampling._uniform import UNIFORM
@@ -91,12 +90,28 @@ class NeighborSampler(RowSampler):
         replace: bool = False,
         prob: str | None = None,
         disjoint: bool = False,
-        **options: Unpack[RowOptions],
+        edge_type: str | None = None,
+        direction: str = "in",
+        include_dst: bool = True,
+        reuse: bool = False,
+        edge_filter: EdgeFilter | None = None,
+        weight: str | None = None,
+        seed: int = 0,
     ) -> None:
         self.replace, self.disjoint = as_flag(replace, "replace"), as_flag(disjoint, "disjoint")
-        self.fanouts = self._checked(fanouts, num_neighbors, options.get("edge_type"))
+        self.fanouts = self._checked(fanouts, num_neighbors, edge_type)
         self.prob = prob
-        super().__init__(graph, len(self.fanouts), **options)
+        super().__init__(
+            graph,
+            len(self.fanouts),
+            edge_type=edge_type,
+            direction=direction,
+            include_dst=include_dst,
+            reuse=reuse,
+            edge_filter=edge_filter,
+            weight=weight,
+            seed=seed,
+        )
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -170,5 +185,23 @@ class FullSampler(NeighborSampler):
 
     has_torch_form = True
 
-    def __init__(self, graph: Graph, num_flows: int, **options: Unpack[FullOptions]) -> None:
-        super().__init__(graph, [-1] * as_count(num_flows, "num_flows", 1), **options)
+    def __init__(
+        self,
+        graph: Graph,
+        num_flows: int,
+        *,
+        direction: str = "in",
+        include_dst: bool = True,
+        reuse: bool = False,
+        edge_filter: EdgeFilter | None = None,
+        weight: str | None = None,
+    ) -> None:
+        super().__init__(
+            graph,
+            [-1] * as_count(num_flows, "num_flows", 1),
+            direction=direction,
+            include_dst=include_dst,
+            reuse=reuse,
+            edge_filter=edge_filter,
+            weight=weight,
+        )

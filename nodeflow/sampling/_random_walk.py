@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from itertools import pairwise, product
-from typing import Any, NoReturn, Unpack
+from typing import Any, NoReturn
 
 import numpy as np
 import torch
@@ -13,7 +13,7 @@ from torch import Tensor
 from nodeflow import _kernels as kernels
 from nodeflow._base.checks import Ints, as_count, as_flag, as_number, first_true
 from nodeflow._base.sizes import check_memory
-from nodeflow._base.types import Array, PerFlow
+from nodeflow._base.types import Array, EdgeFilter, PerFlow
 from nodeflow._edges.edges import NOTHING, Edges
 from nodeflow._peers.peers import Ask
 from nodeflow._peers.routes import narrowed
@@ -24,7 +24,6 @@ from nodeflow.sampling._call import Step
 from nodeflow.sampling._choice import Choice
 from nodeflow.sampling._distributed import Arrays, to_owners, with_reader
 from nodeflow.sampling._kinds import relations
-from nodeflow.sampling._options import WalkOptions
 from nodeflow.sampling._sampler import Sampler, check_draws, check_sizes
 
 
@@ -129,7 +128,11 @@ class RandomWalkSampler(Sampler):
         restart: float = 0.5,
         normalize: bool = True,
         metapath: Sequence[str | Relation] | None = None,
-        **options: Unpack[WalkOptions],
+        direction: str = "in",
+        include_dst: bool = True,
+        reuse: bool = False,
+        edge_filter: EdgeFilter | None = None,
+        seed: int = 0,
     ) -> None:
         self.num_neighbors = _limits(num_neighbors, as_count(num_flows, "num_flows", 1))
         self.num_walks = as_count(num_walks, "num_walks", 1)
@@ -140,7 +143,15 @@ class RandomWalkSampler(Sampler):
         if metapath is not None and (not isinstance(metapath, list | tuple) or not metapath):
             raise TypeError(f"metapath must be a list of relations, as in ['writes', 'rev_writes'], got {metapath!r}")
         self.metapath = None if metapath is None else tuple(metapath)
-        super().__init__(graph, num_flows, **options)
+        super().__init__(
+            graph,
+            num_flows,
+            direction=direction,
+            include_dst=include_dst,
+            reuse=reuse,
+            edge_filter=edge_filter,
+            seed=seed,
+        )
 
     def read_graph(self) -> None:
         super().read_graph()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar, NamedTuple, Self, Unpack, cast
+from typing import Any, ClassVar, NamedTuple, Self, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +12,7 @@ from torch import Tensor
 
 from nodeflow._base.checks import Ints, as_ids, check_indptr, check_length, describe
 from nodeflow._base.frozen import Lazy
-from nodeflow._base.types import Array
+from nodeflow._base.types import Array, EdgeFilter
 from nodeflow._edges.edges import NOTHING, Edges
 from nodeflow._edges.forms import COMPILED, ENTRIES, Form
 from nodeflow.graph import Graph
@@ -20,7 +20,6 @@ from nodeflow.sampling._bound import Reader
 from nodeflow.sampling._call import Step
 from nodeflow.sampling._choice import Choice
 from nodeflow.sampling._kinds import Kinds, relations, types_in
-from nodeflow.sampling._options import SamplerOptions
 from nodeflow.sampling._reach import Numbers
 from nodeflow.sampling._sampler import Sampler
 
@@ -126,10 +125,29 @@ class RowSampler(Sampler):
     """For each flow how much each kind draws, 0 for nothing; none where a sampler does not say so."""
 
     def __init__(
-        self, graph: Graph, num_flows: int, *, edge_type: str | None = None, **options: Unpack[SamplerOptions]
+        self,
+        graph: Graph,
+        num_flows: int,
+        *,
+        edge_type: str | None = None,
+        direction: str = "in",
+        include_dst: bool = True,
+        reuse: bool = False,
+        edge_filter: EdgeFilter | None = None,
+        weight: str | None = None,
+        seed: int = 0,
     ) -> None:
         self.edge_type = edge_type
-        super().__init__(graph, num_flows, **options)
+        super().__init__(
+            graph,
+            num_flows,
+            direction=direction,
+            include_dst=include_dst,
+            reuse=reuse,
+            edge_filter=edge_filter,
+            weight=weight,
+            seed=seed,
+        )
 
     def read_graph(self) -> None:
         super().read_graph()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple, Unpack, cast
+from typing import NamedTuple, cast
 
 import numpy as np
 import torch
@@ -12,7 +12,7 @@ from torch import Tensor
 
 from nodeflow import _kernels as kernels
 from nodeflow._base.checks import Ints, as_count, check_one_of
-from nodeflow._base.types import Floats, SeedsLike
+from nodeflow._base.types import EdgeFilter, Floats, SeedsLike
 from nodeflow._edges.edges import NOTHING, Edges
 from nodeflow._edges.forms import COMPILED
 from nodeflow.flow import NodeFlow
@@ -21,7 +21,6 @@ from nodeflow.random import Random
 from nodeflow.sampling._bound import Reader
 from nodeflow.sampling._call import Call
 from nodeflow.sampling._distributed import norms_of_sources
-from nodeflow.sampling._options import SubgraphOptions
 from nodeflow.sampling._sampler import check_draws
 from nodeflow.sampling._subgraph import Subgraph, SubgraphSampler, induced_subgraph
 from nodeflow.sampling._whole import check_one_process
@@ -181,7 +180,10 @@ class SaintSampler(SubgraphSampler):
         walk_length: int | None = None,
         coefficients: str | None = None,
         num_presamples: int | None = None,
-        **options: Unpack[SubgraphOptions],
+        direction: str = "in",
+        edge_filter: EdgeFilter | None = None,
+        weight: str | None = None,
+        seed: int = 0,
     ) -> None:
         check_one_of(kind, "kind", ("node", "edge", "walk"))
         check_one_of(coefficients, "coefficients", ("exact", "presampled", None))
@@ -206,7 +208,14 @@ class SaintSampler(SubgraphSampler):
             check_one_process(graph, f"SaintSampler(kind={kind!r})")
         if self.coefficients == "presampled":
             check_one_process(graph, "SaintSampler(coefficients='presampled')")
-        super().__init__(graph, num_flows, **options)
+        super().__init__(
+            graph,
+            num_flows,
+            direction=direction,
+            edge_filter=edge_filter,
+            weight=weight,
+            seed=seed,
+        )
         self._counts = self._presampled(count) if self.coefficients == "presampled" else None
         self.num_presamples = None if self._counts is None else self._counts.total
 

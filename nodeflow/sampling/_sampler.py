@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, Final, Unpack, cast
+from typing import Any, ClassVar, Final, cast
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from nodeflow._base.checks import LARGEST, Ints, as_flag, as_ids, as_int, check_range, describe
+from nodeflow._base.types import EdgeFilter
 from nodeflow._edges.forms import COMPILED
 from nodeflow.flow import NodeFlow
 from nodeflow.graph import Graph
@@ -19,7 +20,6 @@ from nodeflow.sampling._bound import BoundSampler, Candidates
 from nodeflow.sampling._call import Draw, Step
 from nodeflow.sampling._choice import Choice, assemble
 from nodeflow.sampling._distributed import choose_edges, choosing
-from nodeflow.sampling._options import SubgraphOptions
 from nodeflow.sampling._reach import Numbers, check_reach
 
 
@@ -74,14 +74,24 @@ class Sampler(BoundSampler):
         graph: Graph,
         num_flows: int,
         *,
+        direction: str = "in",
         include_dst: bool = True,
         reuse: bool = False,
-        **options: Unpack[SubgraphOptions],
+        edge_filter: EdgeFilter | None = None,
+        weight: str | None = None,
+        seed: int = 0,
     ) -> None:
         self.include_dst, self.reuse = as_flag(include_dst, "include_dst"), as_flag(reuse, "reuse")
         if self.reuse and not self.include_dst:
             raise ValueError("reuse=True shares prefixes of one structure, which needs include_dst=True")
-        super().__init__(graph, num_flows, **options)
+        super().__init__(
+            graph,
+            num_flows,
+            direction=direction,
+            edge_filter=edge_filter,
+            weight=weight,
+            seed=seed,
+        )
 
     def read_graph(self) -> None:
         super().read_graph()

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, Unpack
+from typing import Any
 
 import numpy as np
 import torch
 
 from nodeflow._base.checks import Ints, as_count, as_flag
+from nodeflow._base.types import EdgeFilter
 from nodeflow._edges.numbering import distinct_in_order
 from nodeflow.flow import NodeFlow, shared_node_flow
 from nodeflow.graph import Graph
@@ -18,7 +19,6 @@ from nodeflow.sampling._choice import first_rows
 from nodeflow.sampling._distributed import with_rows_of
 from nodeflow.sampling._kinds import Fanout, as_fanout, of_kinds
 from nodeflow.sampling._neighbor import NeighborSampler
-from nodeflow.sampling._options import SubgraphOptions
 from nodeflow.sampling._subgraph import induced_subgraph
 
 
@@ -71,12 +71,22 @@ class ShadowSampler(BoundSampler):
         fanout: Fanout,
         *,
         replace: bool = False,
-        **options: Unpack[SubgraphOptions],
+        direction: str = "in",
+        edge_filter: EdgeFilter | None = None,
+        weight: str | None = None,
+        seed: int = 0,
     ) -> None:
         self.depth = as_count(depth, "depth")
         self.fanout = of_kinds(fanout, "fanout", as_fanout, "relation")
         self.replace = as_flag(replace, "replace")
-        super().__init__(graph, num_flows, **options)
+        super().__init__(
+            graph,
+            num_flows,
+            direction=direction,
+            edge_filter=edge_filter,
+            weight=weight,
+            seed=seed,
+        )
 
     def read_graph(self) -> None:
         super().read_graph()

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from nodeflow import _kernels as kernels
 from nodeflow._base.calls import checked
-from nodeflow._base.checks import LARGEST, Ints, as_count, as_ids, check_type, describe
+from nodeflow._base.checks import LARGEST, Ints, as_count, as_ids, describe
 from nodeflow._base.types import IdsLike
 from nodeflow._edges.edges import NOTHING, Edges
 from nodeflow.flow import Flow, Layer, NodeFlow, shared_node_flow
@@ -182,7 +182,6 @@ def induced(batch: NodeFlow, sampler: BoundSampler) -> NodeFlow:
     >>> batch, induced(batch, sampler)
     (NodeFlow(3 -> 3 -> 1 nodes, 3 + 2 edges), NodeFlow(3 -> 3 -> 1 nodes, 4 + 2 edges))
     """
-    check_type(batch, "batch", NodeFlow, "a NodeFlow")
     if not isinstance(sampler, BoundSampler):
         raise TypeError(
             f"sampler must be one that looks up edges, such as NeighborSampler, got {describe(sampler)}; of a "

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Unpack
+from typing import Any
 
 import numpy as np
 import torch
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from nodeflow._base.checks import as_count, as_flag, as_number, check_one_of
-from nodeflow._base.types import Fanouts, NumNeighbors, SeedsLike
+from nodeflow._base.types import EdgeFilter, Fanouts, NumNeighbors, SeedsLike
 from nodeflow._edges.columns import edge_numbers
 from nodeflow._edges.edges import Edges
 from nodeflow._edges.forms import COMPILED, Placed
@@ -19,7 +19,6 @@ from nodeflow.graph import Graph
 from nodeflow.random import hash_ids
 from nodeflow.sampling._call import Call, Step
 from nodeflow.sampling._kinds import check_fanouts
-from nodeflow.sampling._options import RowOptions
 from nodeflow.sampling._pps import Proportional
 from nodeflow.sampling._rows import DrawingRows, Drawn, RowSampler
 from nodeflow.sampling._times import NO_TIME, Span, as_times, starts_of, times_of_edges
@@ -104,10 +103,15 @@ class TemporalNeighborSampler(RowSampler):
         prob: str | None = None,
         strict: bool = False,
         since: float | None = None,
-        **options: Unpack[RowOptions],
+        edge_type: str | None = None,
+        direction: str = "in",
+        include_dst: bool = True,
+        reuse: bool = False,
+        edge_filter: EdgeFilter | None = None,
+        weight: str | None = None,
+        seed: int = 0,
     ) -> None:
-        kind = options.get("edge_type")
-        self.fanouts = check_fanouts(fanouts, num_neighbors, edge_type=kind, repeated=replace is True)
+        self.fanouts = check_fanouts(fanouts, num_neighbors, edge_type=edge_type, repeated=replace is True)
         self.time = time
         check_one_of(strategy, "strategy", ("uniform", "recent"))
         self.strategy = strategy
@@ -118,7 +122,17 @@ class TemporalNeighborSampler(RowSampler):
             raise ValueError(f"strategy='recent' takes the latest edges, each once: {option} goes with 'uniform'")
         exact = isinstance(since, int | np.integer) or since is None
         self.since = since if since is None else (as_count if exact else as_number)(since, "since", least=0)
-        super().__init__(graph, len(self.fanouts), **options)
+        super().__init__(
+            graph,
+            len(self.fanouts),
+            edge_type=edge_type,
+            direction=direction,
+            include_dst=include_dst,
+            reuse=reuse,
+            edge_filter=edge_filter,
+            weight=weight,
+            seed=seed,
+        )
 
     takes_times = True
 

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from nodeflow._base.calls import checked
-from nodeflow._base.checks import as_array, as_count, as_ids, as_index, check_one_of, check_type, describe, first_true
+from nodeflow._base.checks import as_array, as_count, as_ids, as_index, check_one_of, describe, first_true
 from nodeflow._base.types import Floats, IdsLike, NumbersLike
 from nodeflow._edges.edges import Edges
 from nodeflow.graph import Graph
@@ -62,7 +62,6 @@ def presample(loader: NodeFlowLoader, epochs: int | Iterable[int] = 1, *, layer:
     >>> presample(NodeFlowLoader(NeighborSampler(graph, [5]), [2, 3], batch_size=1))
     tensor([0, 2, 1, 1])
     """
-    check_type(loader, "loader", NodeFlowLoader, "a NodeFlowLoader")
     at = as_index(layer, "layer", loader.sampler.num_flows + 1)
     count = np.zeros(loader.sampler.graph.num_nodes, np.int64)
     for epoch in range(as_count(epochs, "epochs", 1)) if isinstance(epochs, int) else epochs:
@@ -113,7 +112,6 @@ def reach_heat(
     >>> reach_heat(Graph.from_edges([0, 1], [2, 2]), [2], [1], batch_size=1)
     tensor([0.5000, 0.5000, 1.0000], dtype=torch.float64)
     """
-    check_type(graph, "graph", Graph, "a nodeflow.Graph")
     ids = as_ids(seeds, "seeds", graph.num_nodes)
     size = as_count(batch_size, "batch_size", 1)
     reached = np.minimum(np.bincount(ids, minlength=graph.num_nodes) * (size / max(len(ids), size)), 1.0)

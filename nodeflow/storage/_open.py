@@ -165,15 +165,12 @@ def _raw_extent(path: Path, shape: tuple[int, ...], dtype: torch.dtype, start: i
     check_type(dtype, "dtype", torch.dtype, "a torch.dtype")
     numpy_type(dtype)
     sizes = tuple(as_count(size, "shape") for size in shape)
-    expected, size = start + math.prod(sizes) * dtype.itemsize, _size_of(path)
+    expected = start + math.prod(sizes) * dtype.itemsize
+    with blaming(f"{path} cannot be read", ValueError), open_file(path) as file:
+        size = os.fstat(file.fileno()).st_size
     if size != expected:
         raise ValueError(f"{path} has {size} bytes, but {dtype} {list(sizes)} from byte {start} on takes {expected}")
     return start, sizes, dtype
-
-
-def _size_of(path: Path) -> int:
-    with blaming(f"{path} cannot be read", ValueError), open_file(path) as file:
-        return os.fstat(file.fileno()).st_size
 
 
 def _safetensors_extent(path: Path, name: str | None) -> Extent:
@@ -200,12 +197,12 @@ def _safetensors_extent(path: Path, name: str | None) -> Extent:
     chosen = names[0] if name is None else name
     if chosen not in names:
         raise ValueError(f"{path} has no tensor {chosen!r}; it has {', '.join(names) or 'none'}")
-    try:
+    with blaming(
+        f"{path} is damaged: its header does not describe the tensor {chosen!r}", KeyError, TypeError, ValueError
+    ):
         facts = header[chosen]
         kind, shape = _SAFETENSORS.get(facts["dtype"]), tuple(as_count(size, "a size") for size in facts["shape"])
         first, last = (as_count(place, "an offset") for place in facts["data_offsets"])
-    except (KeyError, TypeError, ValueError) as error:
-        raise ValueError(f"{path} is damaged: its header does not describe the tensor {chosen!r} ({error!r})") from None
     if kind is None:
         raise ValueError(f"{path}: numbers of type {facts['dtype']} cannot be read")
     if last - first != math.prod(shape) * kind.itemsize or begin + last > path.stat().st_size:

@@ -96,20 +96,22 @@ def assert_reproducible(sampler: SamplerBase, seeds: SeedsLike, *, times: Number
     with ThreadPoolExecutor(1) as thread, _global_random_state() as change:
         change(0)
         first = call(epoch=0)
-
-        def check(what: str, again: NodeFlow) -> None:
-            try:
-                assert_same_node_flow(first, again)
-            except AssertionError as error:
-                raise AssertionError(f"{what} with the same seeds and epoch gives another NodeFlow: {error}") from None
-
-        check("a second call", call(epoch=0))
+        alike = "with the same seeds and epoch"
+        same(f"a second call {alike}", first, call(epoch=0))
         for epoch in range(1, 4):
             call(epoch=epoch)
-        check("a call after draws of other epochs", call(epoch=0))
+        same(f"a call after draws of other epochs {alike}", first, call(epoch=0))
         change(1)
-        check("a call with another global random state", call(epoch=0))
-        check("a call from another thread", thread.submit(call, epoch=0).result())
+        same(f"a call with another global random state {alike}", first, call(epoch=0))
+        same(f"a call from another thread {alike}", first, thread.submit(call, epoch=0).result())
+
+
+def same(what: str, first: NodeFlow, again: NodeFlow) -> None:
+    """Raise AssertionError that names ``what`` unless two NodeFlows are the same."""
+    try:
+        assert_same_node_flow(first, again)
+    except AssertionError as error:
+        raise AssertionError(f"{what} gives another NodeFlow: {error}") from None
 
 
 @contextmanager

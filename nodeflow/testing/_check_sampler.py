@@ -130,12 +130,7 @@ def check_sampler(
             return [first]
         return statistical if check.statistical else cases
 
-    return run_checks(_subject(first), selected, cases_of, expected, trials, weights="marginals", missing=missing)
-
-
-def _subject(case: SamplerCase) -> str:
-    text = getattr(case.sampler, "text", None)
-    return text() if callable(text) else repr(case.sampler)
+    return run_checks(first.sampler.text(), selected, cases_of, expected, trials, weights="marginals", missing=missing)
 
 
 def parametrize_with_checks(

@@ -11,7 +11,6 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from nodeflow._base.checks import Ints
 from nodeflow.flow import Flow, NodeFlow, create_node_flow, flow_from_edges
 from nodeflow.graph import Graph, Schema, with_frames
 from nodeflow.nn import TypedLinear
@@ -83,10 +82,6 @@ class LayerCase:
         """Return the layer in float64."""
         return copy.deepcopy(self.layer).double()
 
-    def on(self, graph: Graph) -> LayerCase:
-        """Return the case on another graph."""
-        return LayerCase(self.layer, graph)
-
     def cut(self, src: list[int], dst: list[int], num_nodes: int) -> LayerCase:
         """Return the case on a small graph of other edges, with the first rows of all columns.
 
@@ -103,19 +98,15 @@ class LayerCase:
         for new, old in zip(news, olds, strict=True):
             at = torch.arange(new.num_rows) % max(old.num_rows, 1)
             new.update({n: c[at] if len(c) else c.new_zeros(len(at), *c.shape[1:]) for n, c in dense(old).items()})
-        return self.on(graph)
+        return LayerCase(self.layer, graph)
 
     def parts(self) -> Parts:
         # a layer reads its columns, so they stay
         return all_parts(self.graph, [])._replace(columns=[])
 
-    def ends(self) -> tuple[Ints, Ints]:
-        src, dst = self.graph.edges()
-        return src.numpy(), dst.numpy()
-
     def smaller(self, parts: Parts) -> LayerCase:
         names = all_parts(self.graph, []).columns
-        return self.on(smaller_graph(self.graph, parts._replace(columns=names)))
+        return LayerCase(self.layer, smaller_graph(self.graph, parts._replace(columns=names)))
 
     def code(self, check: str) -> list[str]:
         width = self.h.shape[1]

@@ -83,7 +83,7 @@ def nodes_permuted(case: LayerCase) -> None:
         ndata={name: column[order] for name, column in dense(case.graph.ndata).items()},
     )
     other = with_types_of(other, case.graph, order.numpy(), np.arange(case.graph.num_edges))
-    _compare_double(case, case.on(other), "nodes in another order", order)
+    _compare_double(case, LayerCase(case.layer, other), "nodes in another order", order)
 
 
 def edges_permuted(case: LayerCase) -> None:
@@ -227,10 +227,8 @@ def batch(case: LayerCase) -> None:
 
 def compiled(case: LayerCase) -> None:
     """``torch.compile`` traces the layer, and its rows are the same."""
-    try:
-        import torch._dynamo as dynamo
-    except ImportError as error:
-        raise Skipped(f"torch.compile is not there: {error}") from None
+    import torch._dynamo as dynamo
+
     flow, h = case.flow(), case.h
     eager = case.run(flow, h)
     dynamo.reset()

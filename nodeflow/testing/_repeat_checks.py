@@ -14,21 +14,13 @@ from torch import Tensor
 
 from nodeflow.flow import NodeFlow
 from nodeflow.sampling import Sampler
-from nodeflow.testing._assertions import assert_reproducible, assert_same_node_flow
+from nodeflow.testing._assertions import assert_reproducible, same
 from nodeflow.testing._run import Skipped
 from nodeflow.testing._sampler_case import SamplerCase
 from nodeflow.testing._shrink import dense
 from nodeflow.testing._structure_checks import parents
 
 _THREADS = 4
-
-
-def same(what: str, first: NodeFlow, again: NodeFlow) -> None:
-    """Raise AssertionError that names ``what`` unless two batches are the same."""
-    try:
-        assert_same_node_flow(first, again)
-    except AssertionError as error:
-        raise AssertionError(f"{what} gives another batch: {error}") from None
 
 
 def reproducible(case: SamplerCase) -> None:

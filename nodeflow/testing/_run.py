@@ -8,6 +8,7 @@ from time import perf_counter
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from nodeflow._base.checks import as_count, check_one_of
+from nodeflow.graph import Graph
 from nodeflow.testing._report import CheckError, Outcome, Report
 from nodeflow.testing._shrink import Parts, shrink
 
@@ -26,11 +27,12 @@ class Case(Protocol):
 
     draws: int
 
+    @property
+    def graph(self) -> Graph:
+        """The graph, whose edges can be left out."""
+
     def parts(self) -> Parts:
         """Return the nodes, edges and seeds of the graph."""
-
-    def ends(self) -> Any:
-        """Return source and destination of every edge."""
 
     def smaller(self, parts: Parts) -> Any:
         """Return the case on fewer nodes and edges; raises Skipped where it cannot be made."""
@@ -164,7 +166,7 @@ def _explained(check: Check, case: Case, error: Exception, trials: int) -> str:
         return False
 
     if not check.makes_graph:
-        shrink(case.parts(), case.ends(), fails, trials)
+        shrink(case.parts(), case.graph.edges(), fails, trials)
     words = str(last) if isinstance(last, AssertionError) else f"raised {type(last).__name__}: {last}"
     return "\n".join([words, *(f"    {line}" for line in smallest.code(check.name))])
 

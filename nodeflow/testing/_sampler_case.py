@@ -113,10 +113,6 @@ class SamplerCase:
     def parts(self) -> Parts:
         return all_parts(self.graph, self.seeds)
 
-    def ends(self) -> tuple[Ints, Ints]:
-        src, dst = self.graph.edges()
-        return src.numpy(), dst.numpy()
-
     def smaller(self, parts: Parts) -> SamplerCase:
         if self.sampler.seed_kind != "node":
             raise Skipped("seeds are not nodes")
@@ -197,9 +193,12 @@ class SamplerCase:
         extra = extra_columns(self.sampler, self.graph)
         types, relations = len(schema.nodes), len(schema.relations)
         parts = [(graph.ndata, self.graph.ndata, num_rows, of_nodes.repeat(types))]
-        parts += [(new.data, old.data, num_rows, of_nodes) for new, old in _pairs(graph.nodes, self.graph.nodes)]
-        old_relations = _pairs(graph.relations, self.graph.relations)
-        parts += [(new.data, old.data, num_groups, of_edges) for new, old in old_relations]
+        parts += [
+            (new.data, old.data, num_rows, of_nodes)
+            for new, old in zip(graph.nodes.values(), self.graph.nodes.values(), strict=True)
+        ]
+        relations_of_both = zip(graph.relations.values(), self.graph.relations.values(), strict=True)
+        parts += [(new.data, old.data, num_groups, of_edges) for new, old in relations_of_both]
         for frame, like, size, index in parts:
             frame.update({name: column[index] for name, column in self._columns(like, size).items()})
         columns = self._columns(self.graph.edata, num_groups, extra)
@@ -379,10 +378,6 @@ def _law_of(sampler: SamplerBase) -> str | None:
     plain = getattr(sampler, "prob", None) is None and len(getattr(getattr(sampler, "kinds", None), "names", ())) < 2
     uniform = isinstance(sampler, (NeighborSampler, TemporalNeighborSampler)) and plain
     return "uniform" if uniform and getattr(sampler, "strategy", "uniform") == "uniform" else None
-
-
-def _pairs(new: Mapping[Any, Any], old: Mapping[Any, Any]) -> list[tuple[Any, Any]]:
-    return list(zip(new.values(), old.values(), strict=True))
 
 
 def _column_of_times(graph: Graph, name: str) -> Tensor | None:

@@ -29,7 +29,7 @@ class Parts(NamedTuple):
     columns: list[str]
 
 
-def shrink(parts: Parts, ends: tuple[Ints, Ints], fails: Callable[[Parts], bool], trials: int) -> Parts:
+def shrink(parts: Parts, ends: tuple[Tensor, Tensor], fails: Callable[[Parts], bool], trials: int) -> Parts:
     """Return smaller parts on which ``fails`` is True still: edges, then nodes, then seeds are left out greedily.
 
     Args:
@@ -67,10 +67,10 @@ def shrink(parts: Parts, ends: tuple[Ints, Ints], fails: Callable[[Parts], bool]
     return parts._replace(columns=left(parts.columns, lambda c: fails(parts._replace(columns=c))))
 
 
-def _among(parts: Parts, ends: tuple[Ints, Ints], nodes: Sequence[int]) -> Parts:
+def _among(parts: Parts, ends: tuple[Tensor, Tensor], nodes: Sequence[int]) -> Parts:
     """The parts with the nodes ``nodes`` alone, the edges among them, and the seeds, which always stay."""
     stay = np.union1d(np.array(nodes, np.int64), np.array(parts.seeds, np.int64))
-    src, dst = (end[parts.edges] for end in ends)
+    src, dst = (end.numpy()[parts.edges] for end in ends)
     return parts._replace(nodes=stay, edges=parts.edges[np.isin(src, stay) & np.isin(dst, stay)])
 
 

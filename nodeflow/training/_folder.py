@@ -290,7 +290,9 @@ def read_result(folder: Path) -> dict[str, Any]:
         if not is_file(folder / SETTINGS):
             Run.read(folder)  # which says that there is no run
         raise FileNotFoundError(f"the run in {folder} is not finished: nodeflow train --resume {folder}")
-    try:
+    with blaming(
+        f"{path} is damaged, or no result of a run", ValueError, KeyError, TypeError, AttributeError, RecursionError
+    ):
         result: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
         _ = [check_text(result[name], name) for name in ("dataset", "metric")], result["best_val_score"]
         _ = [result.get(name, {}).items() for name in ("versions", "machine")]
@@ -298,8 +300,6 @@ def read_result(folder: Path) -> dict[str, Any]:
         for score in (score for part in ("test", "val") for score in result["scores"].get(part, {}).values()):
             _ = score if score is None else as_number(score, "a score")
         settings = as_read(result["settings"]).by_name(read=True)
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise ValueError(f"{path} is damaged, or no result of a run: {type(error).__name__}: {error}") from error
     return {**result, "settings": settings}
 
 

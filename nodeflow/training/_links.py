@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, TypedDict
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -36,14 +36,6 @@ from nodeflow.training._settings import Settings
 from nodeflow.training._task import Batches, OwnParts, Task
 
 METRICS = ("mrr", "mean_rank", "hits@1", "hits@3", "hits@10")
-
-
-class TopLinkOptions(TypedDict, total=False):
-    """Options of ``top_links``: those of ``Trainer.top_links`` after ``k``."""
-
-    relation: int | str | None
-    side: str
-    with_known: bool
 
 
 class NodesOnly(SamplerBase):

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -178,21 +177,14 @@ def build_model(settings: ModelSettings, num_layers: int, facts: ModelFacts) -> 
     if kind.by_schema:
         options["schema"] = schema
     make = kind.with_history if facts.history and kind.with_history else kind.make
-    with _explained(
-        f"model {settings.name!r}", settings.options, f"norm={settings.norm!r}, residual={settings.residual}, model"
+    with blaming(
+        f"model {settings.name!r} cannot be made: with norm={settings.norm!r}, residual={settings.residual} and "
+        f"model_options {list(settings.options)}",
+        TypeError,
     ):
         return make(
             facts.in_features, settings.hidden, facts.out_features, num_layers, **{**options, **settings.options}
         )
-
-
-@contextmanager
-def _explained(what: str, options: Mapping[str, Any], words: str) -> Iterator[None]:
-    """Within the block, a call that does not take its arguments raises ValueError, with the names of ``options``."""
-    try:
-        yield
-    except TypeError as error:
-        raise ValueError(f"{what} cannot be made: {error} ({words}_options: {', '.join(options) or 'none'})") from error
 
 
 LINK_LOSSES: dict[str, Callable[[LinkSettings, Tensor, Tensor, Callable[[], Tensor]], Tensor]] = {
@@ -240,5 +232,7 @@ class LinkSettings(Group):
         if self.inverse and not num_relations:
             raise ValueError("inverse relations need an edge column of relations: name it with edge_type")
         options = {"inverse": True} if self.inverse else {}
-        with _explained(f"decoder {self.decoder!r}", self.decoder_options, "decoder"):
+        with blaming(
+            f"decoder {self.decoder!r} cannot be made: with decoder_options {list(self.decoder_options)}", TypeError
+        ):
             return DECODERS[self.decoder](width, num_relations or None, **options, **self.decoder_options)

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from importlib.util import find_spec
 from itertools import chain
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Any
 
 import numpy as np
 import torch
@@ -21,7 +21,7 @@ from nodeflow._disk.arrays import replacing
 from nodeflow.datasets import Dataset
 from nodeflow.graph import Graph
 from nodeflow.metrics import TopLinks
-from nodeflow.training._links import LinkTask, TopLinkOptions
+from nodeflow.training._links import LinkTask
 from nodeflow.training._nodes import NodeTask
 from nodeflow.training._trainer import Trainer
 
@@ -68,7 +68,14 @@ def write_predictions(path: FileLike, trainer: Trainer, nodes: IdsLike | None = 
 
 @checked
 def write_top_links(
-    path: FileLike, trainer: Trainer, nodes: IdsLike | None = None, k: int = 10, **options: Unpack[TopLinkOptions]
+    path: FileLike,
+    trainer: Trainer,
+    nodes: IdsLike | None = None,
+    k: int = 10,
+    *,
+    relation: int | str | None = None,
+    side: str = "destination",
+    with_known: bool = False,
 ) -> None:
     """Write the k best answers of nodes, with names, into a file: what ``nodeflow predict`` writes of a run of links.
 
@@ -81,7 +88,7 @@ def write_top_links(
             relations, k]`` for all relations of a graph that has some; -1 where there are fewer answers.
         trainer: of a run that learned links.
         nodes: ids of the nodes that are asked about, ``[n]``; None: all, of the type at that end of the links.
-        k, options: see ``Trainer.top_links``.
+        k, relation, side, with_known: see ``Trainer.top_links``.
 
     An older file stays until the new one is whole. With several processes the first one writes. Raises what
     ``Trainer.top_links`` raises; ValueError for another ending, FileNotFoundError where the folder is missing,
@@ -97,14 +104,14 @@ def write_top_links(
     'node,name,relation,relation_name,rank,answer,answer_name,score'
     """
     place = check_predictions(Path(path))
-    task, side = trainer.task, options.get("side", "destination")
+    task = trainer.task
     possible = task.query_nodes(side) if isinstance(task, LinkTask) else ()
     ids = as_ids(possible if nodes is None else nodes, "nodes", task.dataset.graph.num_nodes)
-    answers = trainer.top_links(ids, k, **options)
+    answers = trainer.top_links(ids, k, relation=relation, side=side, with_known=with_known)
     if not trainer.peers.is_first:
         return
     assert isinstance(task, LinkTask)  # top_links refuses others
-    _write(place, answers.ids, _answers(ids, answers, task, task.relations(options.get("relation"))))
+    _write(place, answers.ids, _answers(ids, answers, task, task.relations(relation)))
 
 
 def check_predictions(path: Path) -> Path:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import math
 from collections.abc import Callable, Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -72,7 +71,8 @@ def reproduce(options: argparse.Namespace, say: Callable[[str], None]) -> None:
                 f"the run in {options.folder} had {run.processes} processes, and batches are compared with those of "
                 f"the first; start as many, got {peers.size}"
             )
-        steps, result = _earlier(options.folder)
+        result = read_result(options.folder)
+        steps = read_trace(options.folder / TRACE)
         trainer = Trainer(run.dataset(), run.settings)
         if not peers.is_first:
             try:
@@ -97,11 +97,6 @@ def reproduce(options: argparse.Namespace, say: Callable[[str], None]) -> None:
         if differences:
             raise Silent(1)
         say(f"the same, bit for bit: {comparison.compared} steps and all scores")
-
-
-def _earlier(folder: Path) -> tuple[list[TracedStep], dict[str, Any]]:
-    result = read_result(folder)
-    return read_trace(folder / TRACE), result
 
 
 def _other_circumstances(result: Mapping[str, Any]) -> Iterator[str]:

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import asdict
 from functools import partial
 from hashlib import blake2b
-from typing import Any, Unpack
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -28,7 +28,7 @@ from nodeflow.metrics import Metric, TopLinks
 from nodeflow.random import derive_key
 from nodeflow.training._checkpoints import FREE, Checkpoints, check_same_parts, check_same_run, load_tensors
 from nodeflow.training._data import PARTS, learned_part
-from nodeflow.training._links import LinkTask, TopLinkOptions
+from nodeflow.training._links import LinkTask
 from nodeflow.training._nodes import Loss, NodeTask
 from nodeflow.training._processes import OwnRandom, find_device
 from nodeflow.training._recipes import completed, sizes_of
@@ -249,8 +249,17 @@ class Trainer:
         with self._evaluating():
             return self.task.outputs(nodes, full=full)
 
+    @checked
     @collective
-    def top_links(self, nodes: IdsLike, k: int = 10, **options: Unpack[TopLinkOptions]) -> TopLinks:
+    def top_links(
+        self,
+        nodes: IdsLike,
+        k: int = 10,
+        *,
+        relation: int | str | None = None,
+        side: str = "destination",
+        with_known: bool = False,
+    ) -> TopLinks:
         """Return the k nodes that score highest as the other end of every node, and their scores, ``[n, k]`` each.
 
         Args:
@@ -266,7 +275,7 @@ class Trainer:
         if not isinstance(self.task, LinkTask):
             raise TypeError("top_links is for a task of links; a task of nodes has outputs(nodes)")
         with self._evaluating():
-            return self.task.top_links(nodes, k, **options)
+            return self.task.top_links(nodes, k, relation=relation, side=side, with_known=with_known)
 
     @collective
     def _scores(self, parts: Sequence[str], *, full: bool) -> dict[str, dict[str, float]]:

@@ -12,6 +12,9 @@ import torch
 
 from nodeflow import Graph, LinkSampler, NeighborSampler, NodeFlowLoader, nn
 from nodeflow._base.calls import Explained, checked
+from nodeflow.compat.dgl import DGLGraph
+from nodeflow.compat.dgl.contrib.sampling.sampler import create_full_nodeflow
+from nodeflow.testing import assert_valid
 
 GRAPH = Graph.from_edges([0, 1], [1, 0])
 ONE = NeighborSampler(GRAPH, [1])
@@ -56,6 +59,11 @@ def test_a_device_may_be_left_out_by_name() -> None:
     assert checked(moved)(device=None) is None
     with pytest.raises(ValueError, match="device 'nowhere' is not there"):
         checked(moved)("nowhere")
+
+
+def test_a_class_of_compat_is_not_the_one_whose_name_it_has() -> None:
+    with pytest.raises(TypeError, match="batch must be a NodeFlow, got"):
+        assert_valid(create_full_nodeflow(DGLGraph([(0, 1)]), 1))  # type: ignore[arg-type]
 
 
 def test_signatures_are_those_of_the_class() -> None:

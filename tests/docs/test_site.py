@@ -38,9 +38,6 @@ ELSEWHERE = {
     "nodeflow.convert.to_dgl": "needs DGL",
     "nodeflow.convert.to_dgl_blocks": "needs DGL",
     "nodeflow.propagation.ExchangePlan": "needs several processes; docs/distributed/processes.md has one",
-    "nodeflow.sampling.base.LayerOptions": "the options of a signature, which Sampler explains",
-    "nodeflow.sampling.base.SamplerOptions": "the options of a signature, which Sampler explains",
-    "nodeflow.sampling.base.SubgraphOptions": "the options of a signature, which Sampler explains",
 }
 """Names whose docstrings have no example, and why. Exceptions and constants need none."""
 

@@ -270,7 +270,7 @@ def test_parts_that_do_not_fit(graph: Graph, flows: Any, layers: Any, error: Any
 
 
 def test_the_parent_is_a_graph_that_has_the_edges(graph: Graph) -> None:
-    with pytest.raises(TypeError, match=r"parent must be a nodeflow\.Graph, got int 3"):
+    with pytest.raises(TypeError, match=r"parent must be a nodeflow\.Graph or None, got int 3"):
         create_node_flow([SMALL], parent=3)  # type: ignore[arg-type]
     with pytest.raises(TypeError, match=r"graph must be a nodeflow\.Graph, got str"):
         create_full_node_flow("graph", 1)  # type: ignore[arg-type]

@@ -2,12 +2,12 @@
 
 Start from ``nodeflow.Sampler`` and return ``self.candidates(dst).select(...)`` from ``choose``: ten lines.
 ``RowSampler`` is for rows that draw on their own in a compiled loop, ``SubgraphSampler`` for all edges among chosen
-nodes. A sampler names its own arguments and ends with ``**options: Unpack[SamplerOptions]``, which it passes on.
+nodes. A sampler names its own arguments and ends with ``**options``, those of ``Sampler``, which it passes on.
 
->>> from typing import Unpack
+>>> from typing import Any
 >>> from nodeflow import Graph, Sampler
 >>> class Kept(Sampler):
-...     def __init__(self, graph: Graph, num_flows: int, p: float, **options: Unpack[SamplerOptions]) -> None:
+...     def __init__(self, graph: Graph, num_flows: int, p: float, **options: Any) -> None:
 ...         super().__init__(graph, num_flows, **options)
 ...         self.p = p
 ...     def choose(self, dst, step: Step) -> Choice:
@@ -22,7 +22,6 @@ from nodeflow.sampling._base import SamplerBase
 from nodeflow.sampling._bound import BoundSampler, Candidates
 from nodeflow.sampling._call import Step
 from nodeflow.sampling._choice import Choice, assemble
-from nodeflow.sampling._options import LayerOptions, SamplerOptions, SubgraphOptions
 from nodeflow.sampling._pps import LayerCandidates, inclusion_probabilities
 from nodeflow.sampling._rows import DrawingRows, Drawn, RowSampler
 from nodeflow.sampling._subgraph import Subgraph, SubgraphSampler, induced_subgraph
@@ -35,13 +34,10 @@ __all__ = [
     "Drawn",
     "Edges",
     "LayerCandidates",
-    "LayerOptions",
     "RowSampler",
     "SamplerBase",
-    "SamplerOptions",
     "Step",
     "Subgraph",
-    "SubgraphOptions",
     "SubgraphSampler",
     "assemble",
     "edges_along",

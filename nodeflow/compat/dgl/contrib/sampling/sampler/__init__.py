@@ -22,7 +22,7 @@ from nodeflow.graph import Graph
 from nodeflow.loader import NodeFlowLoader
 from nodeflow.random import Random, derive_key
 from nodeflow.sampling import check_size, check_sizes
-from nodeflow.sampling.base import Choice, LayerOptions, SamplerBase, Step
+from nodeflow.sampling.base import Choice, SamplerBase, Step
 
 __all__ = ["LayerSampler", "NeighborSampler", "create_full_nodeflow"]
 __getattr__ = partial(refuse, "dgl.contrib.sampling.sampler")
@@ -80,7 +80,7 @@ class _NodeFlows(ABC):
         size = g.number_of_nodes()
         ids = np.arange(size) if seeds is None else as_ids(seeds, "seed_nodes", size)
         key, self._iterations = derive_key(*next(process.seeds)), 0
-        self._options: LayerOptions = {"direction": direction, "include_dst": False, "seed": key}
+        self._options: dict[str, Any] = {"direction": direction, "include_dst": False, "seed": key}
         if shuffle:
             ids = ids[Random(derive_key(key, "order")).permutation(len(ids)).numpy()]
         self.seed_nodes: Tensor = torch.from_numpy(ids)
