@@ -15,6 +15,7 @@ from filelock import FileLock
 
 START = """
 import atexit
+import signal
 import sys
 import torch
 import torch.distributed as dist
@@ -22,6 +23,7 @@ import torch.distributed.nn.functional  # before there is a group, which it woul
 from _support.compile_once import share_compilation
 
 share_compilation()
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background begins with Ctrl-C ignored
 torch.set_num_threads(1)
 rank, size, file = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
 dist.init_process_group("gloo", init_method=f"file://{file}", rank=rank, world_size=size)
