@@ -25,7 +25,6 @@ from contents import (
     sparse,
     trainer,
 )
-from nodeflow.training._trace import read_trace
 
 from nodeflow import Graph, building, distributed, nn, partitions, storage
 from nodeflow.control_variates import History
@@ -34,6 +33,7 @@ from nodeflow.training import load_model, save, write_predictions
 from nodeflow.training._checkpoints import STATE, read_state
 from nodeflow.training._cli import main
 from nodeflow.training._folder import read_log, read_result
+from nodeflow.training._result import read_trace
 
 NOTHING, UNFINISHED = "nothing", "unfinished"
 
