@@ -19,6 +19,7 @@ _STEP, _BAR, _HEIGHT, _TOP = 120, 14, 80, 22  # pixels
 INPUT, SEED = "#4a90d9", "#e08a2c"  # both show on black and on white
 _ROW = '<tr style="border-top:1px solid rgba(128,128,128,.35)">'
 _CELL = "padding:2px 10px 2px 0;text-align:{side}"
+_TABLE = "border-collapse:collapse;border:0;margin:4px 0 0 0;font-size:90%"
 _HEAD = "padding:2px 10px 2px 0;text-align:{side};font-weight:600;opacity:.75"
 
 
@@ -53,11 +54,7 @@ def table(head: Sequence[str], rows: Iterable[Sequence[object]], *, numbers: Seq
         body += (
             f'{_ROW}<td colspan="{len(head)}" style="{_CELL.format(side="left")}">… more rows are not shown</td></tr>'
         )
-    return (
-        '<table style="'
-        "border-collapse:collapse;border:0;margin:4px 0 0 0;font-size:90%"
-        f'"><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table>'
-    )
+    return f'<table style="{_TABLE}"><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table>'
 
 
 def page(title: str, words: str = "", *parts: str) -> str:

@@ -205,12 +205,12 @@ class Exchanges:
 
     def _elsewhere(self, what: str, rank: int, operation: int) -> PeerError:
         """Tell the other processes where this one is, as all do then, and return an error that names one of them."""
-        here = f"{what} (operation {self.operation})"
+        own_place = f"{what} (operation {self.operation})"
         self.operation = operation  # from now on the same on all
-        there = self._begin(what, _WELL, self._to_all(here))()[rank]
+        lines = self._begin(what, _WELL, self._to_all(own_place))()
         return PeerError(
-            f"rank {rank} is at another exchange: {_text_of(there)} there, {here} here; all processes must draw, fetch "
-            "and bind in the same order"
+            f"rank {rank} is at another exchange: {_text_of(lines[rank])} there, {own_place} here; all processes must "
+            "draw, fetch and bind in the same order"
         )
 
     def _to_all(self, text: str) -> list[Bytes]:

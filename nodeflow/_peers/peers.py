@@ -159,7 +159,7 @@ class Peers:
         """Give the tensors the values that they have on the first process."""
 
     def averaging(self, parameters: Iterable[nn.Parameter], *numbers: float) -> AbstractContextManager[Sequence[float]]:
-        """Average the gradients of parameters over the processes, while the backward pass inside goes on.
+        """Average the gradients of parameters over the processes, after the backward pass within the block.
 
         Where some processes have none, theirs counts as zeros; where all have none, it stays None. What is entered are
         the means of ``numbers`` over the processes, the same bits on all, known at the end.

@@ -189,13 +189,13 @@ class GroupTransport:
             away = {rank: self._end_of(rank) for rank in self._away(number)}
         except Exception as error:
             return f"the store of the processes has ended ({type(error).__name__})"
-        told = [f"rank {rank} {end or 'has ended, is stopped, or is elsewhere'}" for rank, end in away.items()]
-        return "; ".join(told) or "all other processes came to this exchange, but a connection broke"
+        missing = [f"rank {rank} {end or 'has ended, is stopped, or is elsewhere'}" for rank, end in away.items()]
+        return "; ".join(missing) or "all other processes came to this exchange, but a connection broke"
 
     def _away(self, number: int) -> list[int]:
         """The processes that have not said that they wait in operation ``number``, or a later one."""
-        said = [self._read(f"{self._name}/{rank}") for rank in range(self.size)]
-        return [rank for rank, there in enumerate(said) if not there or int(there) < number]
+        numbers = [self._read(f"{self._name}/{rank}") for rank in range(self.size)]
+        return [rank for rank, reached in enumerate(numbers) if not reached or int(reached) < number]
 
     def _end_of(self, rank: int) -> str:
         """How the program of a process has ended; "" where it has not, or not by itself. See ``say_end``."""

@@ -85,7 +85,9 @@ class CodedTensor(Tensor):
     @staticmethod
     def __new__(cls, codes: Tensor, coding: Coding, ids: Ints) -> CodedTensor:
         shape = (len(ids), *coding.row)
-        self = Tensor._make_wrapper_subclass(cls, shape, dtype=torch.float32, device=torch.device("cpu"))  # noqa: SLF001 (torch has no public name for it)
+        cpu = torch.device("cpu")
+        # torch has no public name for it
+        self = Tensor._make_wrapper_subclass(cls, shape, dtype=torch.float32, device=cpu)  # noqa: SLF001
         self.codes, self.coding, self.ids, self._made = codes, coding, ids, None
         return self
 

@@ -94,11 +94,9 @@ class Epoch:
         if seconds >= SLOW and missed >= CROWDED * seconds:
             process.advised = True
             warnings.warn(
-                (
-                    f"an epoch took {seconds:.1f} s, in {missed:.1f} s of which its thread had no core: other "
-                    "programs use them, and torch's threads spin while they wait for each other. Start Python with "
-                    "OMP_WAIT_POLICY=passive in the environment, or take fewer threads (torch.set_num_threads)"
-                ),
+                f"an epoch took {seconds:.1f} s, in {missed:.1f} s of which its thread had no core: other programs "
+                "use them, and torch's threads spin while they wait for each other. Start Python with "
+                "OMP_WAIT_POLICY=passive in the environment, or take fewer threads (torch.set_num_threads)",
                 RuntimeWarning,
                 stacklevel=3,
             )

@@ -89,8 +89,8 @@ def numbered(words: Iterable[str]) -> tuple[list[str], Ints]:
 def whole_numbers(words: Collection[str], fault: Fault) -> list[int] | None:
     """Return different words as integers, None where they are names: where one of them is no integer.
 
-    ``fault`` takes the place of a word among these. It is called for what would become names among numbers by mistake:
-    a missing number, and 2 beside 2.0, which data frames write for 2 in a column with a gap, or 1000 beside 1e3.
+    ``fault`` takes the place of a word among these. It is called where numbers would become names by mistake: for nan,
+    and for one number written in two ways. Data frames write 2 as 2.0 in a column with a missing entry.
     """
     if all(map(is_integer, words)):
         return list(map(int, words))
@@ -100,7 +100,7 @@ def whole_numbers(words: Collection[str], fault: Fault) -> list[int] | None:
     # integers first, so that the fault is said of the other one
     for at, word in sorted(enumerate(words), key=lambda place: not is_integer(place[1])):
         if math.isnan(float(word)):
-            raise fault(at, f"{word} among numbers is a missing one; leave the row out, or put a letter before names")
+            raise fault(at, f"{word} among numbers is a missing entry; leave the row out, or put a letter before names")
         # 007 is a name of its own, and a number that is not whole too
         if not is_integer(word) and (_DIGITS.fullmatch(word) or not float(word).is_integer()):
             continue
@@ -153,7 +153,7 @@ def _check_unclear(names: Sequence[str], kinds: Sequence[str], fault_at: Fault) 
         if _OTHER_NUMBER.fullmatch(name):
             raise fault_at(at, "looks like a number; write it without commas between digits, or leave the column out")
         if name.lower() in _GAPS and NUMBER in kinds:
-            raise fault_at(at, "beside numbers looks like a missing one; write nan, or leave the column out")
+            raise fault_at(at, "looks like a missing entry among numbers; write nan, or leave the column out")
 
 
 def kind_of(word: str) -> str:
