@@ -163,7 +163,7 @@ def timed(options: dict[str, Any]) -> dict[str, Any]:
     if options.pop("bind", False):
         core = dist.get_rank()
     if CORES is not None:
-        os.sched_setaffinity(0, CORES if core is None else {sorted(CORES)[core]})
+        os.sched_setaffinity(0, CORES if core is None else {sorted(CORES)[core % len(CORES)]})
     run, seeds = run_of(options), 0
     counters = run.graph.peers.counters if isinstance(run.graph, DistributedGraph) else None
     exchanging, reducing = 0.0 if counters is None else counters.seconds, run.gradients.seconds
