@@ -14,7 +14,7 @@ from nodeflow._base.calls import checked
 from nodeflow._base.checks import LARGEST, Ints, blaming, check_num_rows, first_true
 from nodeflow._base.dtypes import as_floats
 from nodeflow._base.files import is_file
-from nodeflow._base.types import FileLike
+from nodeflow._base.types import Array, FileLike
 from nodeflow._disk.arrays import map_array
 from nodeflow._disk.manifest import MANIFEST
 from nodeflow._disk.texts import map_texts
@@ -32,7 +32,7 @@ from nodeflow.datasets._files import (
     load_arrays,
     load_sparse,
 )
-from nodeflow.datasets._labels import MASKS, PART_WORDS, label_column, labelled_split, split_of, split_rows
+from nodeflow.datasets._labels import PART_WORDS, label_column, labelled_split, split_of, split_rows, split_titles
 from nodeflow.datasets._tables import Edges, Nodes, number_edges, read_edges, read_nodes, read_triples
 from nodeflow.graph import NAMES, SPLIT, Graph, read_manifest
 
@@ -55,7 +55,8 @@ _EDGES = [
     *_texts("edges"),
     *_TRIPLES["train"],
 ]
-_IDS = {form.format(word): part for word, part in PART_WORDS.items() for form in ("{}", "{}idx", "{}ids", "idx{}")}
+_ID_FILES = ("{}", "{}idx", "{}ids", "idx{}", "{}nodes", "{}indices", "{}index")
+_IDS = {form.format(word): part for word, part in PART_WORDS.items() for form in _ID_FILES}
 """Names of files with the ids of the nodes of a part, as ``plain`` writes them: train, train_idx, idx_train."""
 
 
@@ -281,7 +282,7 @@ def _edges(folder: Path, file: Path, nodes: Nodes | None, rows_of: str, num_rows
         check_num_rows((edges.num_nodes,), str(file), len(ids), "node")
         return edges._replace(src=ids[edges.src], dst=ids[edges.dst])
     if file.name == "edges.npz":
-        return _from_arrays(file, num_rows)
+        return _from_arrays(file, num_rows, nodes)
     if file.name in _TRIPLES["train"]:
         tables = read_triples([file, *(_one_of(folder, *_TRIPLES[part]) for part in ("val", "test"))])
     else:
@@ -301,7 +302,18 @@ def _from_matrix(path: Path) -> Edges:
     return Edges(int(matrix.shape[0]), entries.row.astype(np.int64), entries.col.astype(np.int64), columns)
 
 
-def _from_arrays(path: Path, num_nodes: int | None) -> Edges:
+def _as_ids(numbers: Array, where: str, nodes: Nodes | None) -> Array:
+    """Return what an array has for nodes as ids: a table of nodes may have integers of its own, such as from 1 on."""
+    known = {} if nodes is None or nodes.numbering.names is None else nodes.numbering.ids
+    if not isinstance(next(iter(known), ""), int) or numbers.dtype.kind not in "iu":
+        return numbers
+    words = numbers.ravel().tolist()
+    if (strange := next((word for word in words if word not in known), None)) is not None:
+        raise ValueError(f"{where} has node {strange}, which the table of nodes beside it does not list")
+    return np.array([known[word] for word in words], np.int64).reshape(numbers.shape)
+
+
+def _from_arrays(path: Path, num_nodes: int | None, nodes: Nodes | None) -> Edges:
     columns = load_arrays(path)
     if not {"src", "dst"} <= set(columns):
         raise ValueError(f"{path} must hold the arrays src and dst, got {', '.join(columns) or 'no arrays'}")
@@ -313,7 +325,10 @@ def _from_arrays(path: Path, num_nodes: int | None) -> Edges:
             sizes[name] = int(stated.item())
     num_nodes, num_relations = sizes.values()
     upper = LARGEST if num_nodes is None else num_nodes
-    src, dst = (ids_below(upper, columns.pop(name), f"{path}, array {name!r},") for name in ("src", "dst"))
+    src, dst = (
+        ids_below(upper, _as_ids(columns.pop(name), f"{path}, array {name!r},", nodes), f"{path}, array {name!r},")
+        for name in ("src", "dst")
+    )
     for name, column in {"dst": dst, **columns}.items():
         check_num_rows(column.shape, f"{path}, array {name!r},", len(src), "edge")
     for name, size in (("relation", num_relations), ("split", 3)):
@@ -333,6 +348,8 @@ def _split(folder: Path, num_nodes: int, nodes: Nodes | None) -> tuple[list[Ints
     for file in masks:
         frame[file.stem] = torch.from_numpy(load_array(file))
         check_num_rows(frame[file.stem].shape, str(file), num_nodes, "node")
+        if nodes is not None:
+            frame[file.stem] = frame[file.stem][torch.from_numpy(nodes.rows)]
     others = [file for file in files if file not in masks]
     if frame and others:
         raise ValueError(f"{where} has a split in columns, so {others[0]} must not be there, or they be taken out")
@@ -346,13 +363,16 @@ def _split(folder: Path, num_nodes: int, nodes: Nodes | None) -> tuple[list[Ints
                 f"{folder} must hold one of {twin.name} and {file.name}, got both; remove the one not meant"
             )
     none = np.zeros(0, np.int64)
-    arrays = {str(by_part.get(part, part)): load_array(by_part[part]) if part in by_part else none for part in SPLIT}
+    stored = {part: _as_ids(load_array(file), str(file), nodes) for part, file in by_part.items()}
+    arrays = {str(by_part.get(part, part)): stored.get(part, none) for part in SPLIT}
     return split_of(arrays, num_nodes), str(by_part.get("train", where))
 
 
 def _split_files(folder: Path) -> list[Path]:
     """Return the files that say a split, by their names."""
-    return [file for file in sorted(folder.glob("*.npy")) if plain(file.stem) in {**_IDS, **MASKS} and is_file(file)]
+    files = [file for file in sorted(folder.glob("*.npy")) if is_file(file)]
+    columns = split_titles(file.stem for file in files)
+    return [file for file in files if plain(file.stem) in _IDS or file.stem in columns]
 
 
 def _read_graph_folder(folder: Path, *, labels: bool) -> Dataset:

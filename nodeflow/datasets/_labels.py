@@ -21,18 +21,15 @@ LABELS = ("label", "y")
 
 PARTS = ("train", "val", "test")
 PART_WORDS = {
-    "train": "train",
-    "training": "train",
-    **dict.fromkeys(("val", "valid", "validation", "dev"), "val"),
-    "test": "test",
-    "testing": "test",
+    **dict.fromkeys(("train", "training", "trn", "tr"), "train"),
+    **dict.fromkeys(("val", "valid", "validation", "dev", "va"), "val"),
+    **dict.fromkeys(("test", "testing", "tst", "te"), "test"),
 }
 """The words that people have for the parts of a split."""
-_FORMS = ("{}mask", "is{}", "{}idx")
+_FORMS = ("{}mask", "{}masks", "mask{}", "is{}", "in{}", "{}idx", "{}set")
 MASKS = {form.format(word): part for word, part in PART_WORDS.items() for form in _FORMS}
 """Titles of masks of a part, as ``plain`` writes them: train_mask, trainMask, is_train, train_idx."""
-del MASKS["isvalid"]  # a usual title of a flag that has nothing to do with a split
-SPLITS = {"split": "split", **{part: part for part in PARTS}, **MASKS}
+_SPLITS = {"split": "split", **{part: part for part in PARTS}, **MASKS}
 """Titles of columns that say a split, as ``plain`` writes them: one of the numbers of its parts, and masks of parts."""
 
 _CODES = 100  # below it a number of classes costs nothing, so classes keep their numbers
@@ -41,6 +38,18 @@ _EXACT = 2.0**53  # from here on floats have no fractions, and say nothing of cl
 
 Labels: TypeAlias = "tuple[Tensor, int, tuple[str, ...] | None]"
 """A column of labels in the types of ``Dataset``, the number of classes, and codes that became their names, or None."""
+
+
+def split_titles(titles: Iterable[str]) -> dict[str, str]:
+    """Return the titles of the columns that say a split, and for each "split", or the part that it is a mask of.
+
+    Masks may have a number, train_mask_0: those of one of several splits.
+    """
+    parts = {title: _SPLITS.get(plain(title)) or MASKS.get(plain(title).rstrip("0123456789")) for title in titles}
+    flags = {plain(title) for title, part in parts.items() if part and plain(title).startswith("is")}
+    # alone it is a usual title of a flag that has nothing to do with a split
+    lone = "isvalid" if flags == {"isvalid"} else ""
+    return {title: part for title, part in parts.items() if part and plain(title) != lone}
 
 
 def label_column(raw: Tensor, where: str, split: Sequence[Ints | Tensor] | None = None, num_classes: int = 0) -> Labels:
@@ -59,9 +68,10 @@ def label_column(raw: Tensor, where: str, split: Sequence[Ints | Tensor] | None 
     if raw.shape[1:] == (1,) and num_classes != 1:
         raw = raw[:, 0]
     if raw.ndim == 2 or raw.is_floating_point():
-        is_ready = raw.dtype == torch.float32
-        numbers = raw if is_ready else torch.from_numpy(as_float32(raw.double().numpy(), where))
+        numbers = raw if raw.dtype == torch.float32 else torch.from_numpy(as_float32(raw.double().numpy(), where))
         if raw.ndim == 2:
+            if not raw.is_floating_point() and is_binary(numbers.abs()):  # they have no NaN for what is not known
+                numbers = numbers.masked_fill(numbers < 0, torch.nan)
             return numbers, raw.shape[1], None
         is_class = (raw == raw.floor()) & (raw >= 0) & (raw < _EXACT)
         nodes = torch.cat([torch.arange(0), *map(torch.as_tensor, split or ())])
@@ -75,6 +85,8 @@ def label_column(raw: Tensor, where: str, split: Sequence[Ints | Tensor] | None 
     if (at := first_true(classes < -1)) is not None:
         raise ValueError(f"{where} must hold labels from 0, or -1 for none, but node {at} has {classes[at]}")
     top = int(classes.max(initial=-1))
+    if np.unique(classes).tolist() == [-1, 1] and num_classes != 2:
+        raise ValueError(f"{where} holds 1 and -1, which is no label: write two classes as 1 and 0")
     codes = np.unique(classes[classes >= 0]) if top >= _CODES and not num_classes else classes[:0]
     if num_classes or are_dense(len(codes), top):
         return label, top + 1, None
@@ -154,21 +166,21 @@ def split_rows(
     0, 1, 2 and -1 for none. Raises ValueError, which begins with ``where``, for columns that say no split, or two.
     """
     for frame, start in frames:
-        columns = {name: frame[name] for name in frame if plain(name) in SPLITS and not is_collective(frame[name])}
-        parts = [SPLITS[plain(name)] for name in columns]
+        titles = split_titles(name for name in frame if not is_collective(frame[name]))
+        parts = [*titles.values()]
         if len(parts) > len({*parts}) or ("split" in parts and len(parts) > 1):
-            raise ValueError(f"{where} has the columns {', '.join(columns)}, which say its split twice; keep one way")
-        if columns:
+            raise ValueError(f"{where} has the columns {', '.join(titles)}, which say its split twice; keep one way")
+        if titles:
             members = dict.fromkeys(PARTS, np.zeros(0, np.int64))
-            for name, column in columns.items():
-                members |= _members(name, column, where, of, start)
+            for name, part in titles.items():
+                members |= _members(name, part, frame[name], where, of, start)
             check_disjoint(members, of, f"{where}: ")
             return [ids[(ids >= within.start) & (ids < within.stop)] for ids in members.values()]
     return None
 
 
-def _members(name: str, column: Tensor | Rows, where: str, of: str, start: int) -> dict[str, Ints]:
-    """Return the ids of nodes or edges in each part that a column says."""
+def _members(name: str, part: str, column: Tensor | Rows, where: str, of: str, start: int) -> dict[str, Ints]:
+    """Return the ids of nodes or edges in each part that a column says, all or a mask of one ``part``."""
     words = f"{where}: {of} column {name!r}"
     values = as_array(whole_column(column), words)
     if values.size != len(values):
@@ -177,7 +189,7 @@ def _members(name: str, column: Tensor | Rows, where: str, of: str, start: int) 
             "column[:, 0]"
         )
     values = values.reshape(-1)
-    is_mask = plain(name) != "split"
+    is_mask = part != "split"
     rule = f"be a mask, bool [{of}s]" if is_mask else "hold 0 (train), 1 (validation) or 2 (test), or -1 for none"
     # a split of bools would be of two parts, whose names nobody said
     known = np.isin(values, (0, 1) if is_mask else (-1, 0, 1, 2)) & (is_mask or values.dtype != np.bool_)
@@ -186,5 +198,5 @@ def _members(name: str, column: Tensor | Rows, where: str, of: str, start: int) 
             f"{words} must {rule}, got {column.dtype} {list(column.shape)} with {values[at]} for {of} {at + start}; "
             "rename it if it is none"
         )
-    numbers = {SPLITS[plain(name)]: 1} if is_mask else {part: number for number, part in enumerate(PARTS)}
+    numbers = {part: 1} if is_mask else {part: number for number, part in enumerate(PARTS)}
     return {part: np.flatnonzero(values == number) + start for part, number in numbers.items()}

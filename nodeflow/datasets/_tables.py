@@ -33,10 +33,11 @@ from nodeflow._text.words import (
     whole_numbers,
 )
 from nodeflow.datasets._files import as_float32, check_room
-from nodeflow.datasets._labels import MASKS, PART_WORDS, PARTS, SPLITS, are_dense
+from nodeflow.datasets._labels import PART_WORDS, PARTS, are_dense, split_titles
 
 _PARTS = {"": -1, "0": 0, "1": 1, "2": 2, **{word: PARTS.index(part) for word, part in PART_WORDS.items()}}
 _FLAGS = {"true": 1, "false": 0, "1": 1, "0": 0, "1.0": 1, "0.0": 0}
+_NONE = ("", "nan", "-1")  # beside several labels
 _CHUNK = 256  # few enough that the garbage collector does not scan them twice
 
 
@@ -110,9 +111,9 @@ def typed(words: Sequence[str], tables: Sequence[Words]) -> tuple[Array, tuple[s
     return column_of(words, partial(error_at, tables))
 
 
-def parts(table: Words, title: str) -> NDArray[Any]:
-    """Return a column of a split: "split" as int8 0, 1, 2, and -1 for an empty entry; a mask as bools."""
-    is_mask = plain(title) != "split"
+def parts(table: Words, title: str, part: str) -> NDArray[Any]:
+    """Return a column of a split: ``part`` "split" as int8 0, 1, 2, and -1 for an empty entry; a mask as bools."""
+    is_mask = part != "split"
     known = _FLAGS if is_mask else _PARTS
     rule = "train, val or test (or 0, 1, 2)"
     if is_mask:
@@ -279,9 +280,10 @@ def number_edges(tables: Sequence[Words], nodes: Nodes | None, rows_of: str, num
     src, dst = ids[codes[::2]], ids[codes[1::2]]
     columns: dict[str, Array] = {}
     categories = {}
+    splits = split_titles(tables[0].columns)
     for title in tables[0].columns:
-        if plain(title) in ("split", *MASKS):
-            columns[title] = np.concatenate([parts(table, title) for table in tables])
+        if title in splits:
+            columns[title] = np.concatenate([parts(table, title, splits[title]) for table in tables])
         elif title not in ("src", "dst"):
             column = tuple(chain.from_iterable(table.columns[title] for table in tables))
             columns[title], names = _relations(column, tables) if title == "relation" else typed(column, tables)
@@ -303,7 +305,7 @@ def read_nodes(path: Path) -> Nodes:
     """Read a table of nodes: ids or names, and columns label, split and features; raises ValueError with the line."""
     table = read_words(path, optional=("label", "split"))
     title, words = next(iter(table.columns.items()), ("", ()))
-    if title in ("", "label") or plain(title) in SPLITS:
+    if title in ("", "label", *split_titles(table.columns)):
         raise table_error(path, f"must begin with a column of ids or names of nodes, got {list(table.columns)}")
     distinct = list(dict.fromkeys(words))
     numbering = number_nodes(distinct, lambda at, why: table.error(words.index(distinct[at]), why))
@@ -316,7 +318,7 @@ def read_nodes(path: Path) -> Nodes:
         seen.add(number[word])
     order = np.argsort([number[word] for word in words])  # row of each id
     label, num_classes, class_names = labels_of(table) if "label" in table.columns else (None, 0, None)
-    split = {other: parts(table, other) for other in table.columns if plain(other) in SPLITS}
+    split = {other: parts(table, other, part) for other, part in split_titles(table.columns).items()}
     titles = [other for other in table.columns if other not in (title, "label", *split)]
     dated = [other for other in titles if DATE in map(kind_of, table.columns[other])]
     times = {other: typed(table.columns[other], [table])[0][order] for other in dated}
@@ -361,6 +363,8 @@ def labels_of(table: Words) -> tuple[Array, int, tuple[str, ...] | None]:
     present = [word for word in words if word and word.lower() != "nan"]
     if not all(is_number(word) and not is_code(word) for word in present):
         number = {word: at for at, word in enumerate(present)}
+        # whose rule for words that are numbers in another form, or gaps among numbers, holds for classes too
+        typed([word if word in number else present[0] for word in table.columns["label"]], [table])
         return np.array([number.get(word, -1) for word in words], np.int64)[codes], len(present), tuple(present)
     values, _ = typed([word or "nan" for word in table.columns["label"]], [table])
     if not all(float(word).is_integer() for word in present):
@@ -378,7 +382,7 @@ def labels_of(table: Words) -> tuple[Array, int, tuple[str, ...] | None]:
 def _several_labels(
     table: Words, words: list[str], codes: Ints
 ) -> tuple[NDArray[np.float32], int, tuple[str, ...] | None]:
-    lists = [[label for part in word.split(";") if (label := part.strip())] for word in words]
+    lists = [[label for part in word.split(";") if (label := part.strip()).lower() not in _NONE] for word in words]
     names = list(dict.fromkeys(chain.from_iterable(lists)))
     whole = all(is_integer(name) and int(name) >= 0 for name in names)
     whole = whole and are_dense(len(names), max(map(int, names), default=-1))

@@ -63,7 +63,10 @@ def finished(
             raise ValueError(f"{folder / CHECKPOINT} and {RESULT} beside it are of two runs: put its own files back")
     names = Names.from_json(facts["names"], weights) if "names" in facts else None
     weights.pop(NODES, None)
-    dataset = run.dataset() if given is None else learned_part(given, facts["task"], run.settings.run.target)
+    if given is None:
+        dataset = run.dataset()
+    else:  # which may have labels of another type, where settings name none
+        dataset = learned_part(given, facts["task"], facts.get("target", run.settings.run.target))
     dataset = dataset if names is None else names.align(dataset)
     storage = run.settings.storage.kind if stays_in_file(dataset.graph) else "memory"
     settings = run.settings.replace(

@@ -268,7 +268,7 @@ def _write(result: Result, folder: Path) -> list[Path]:
         "versions": {"nodeflow": __version__, "torch": str(torch.__version__)},
     }
     names = task.names.with_nodes(task.dataset) if task.inputs.learns else task.names
-    further = {"network": task.network_facts(), "names": names.to_json()}
+    further = {"network": task.network_facts(), "names": names.to_json(), "target": task.dataset.target}
     write_tensors(folder / CHECKPOINT, {**result.network.state_dict(), **names.tensors()}, {**facts, **further})
     write_log(folder / LOG, result.records)
     write_trace(folder / TRACE, result.steps)

@@ -182,7 +182,7 @@ def keys_of_types(graph: Graph) -> list[str]:
     return [] if schema == schema.of_one_type(graph.num_nodes, graph.num_edges) else [repr(schema)]
 
 
-_TYPES = ("relation", "etype", "type", "kind")  # usual names of the column of edge types
+EDGE_TYPES = ("relation", "etype", "type", "kind")  # usual names of the column of edge types
 
 
 def directed(
@@ -238,7 +238,7 @@ def _as_read(x: Tensor | Rows, storage: str, dtype: torch.dtype) -> Tensor | Row
 
 def edge_types(graph: Graph, name: str) -> str | None:
     """Return the edge column of types, ``name`` or a usual one, or None; raises ValueError for one without types."""
-    column = name or next((usual for usual in _TYPES if usual in graph.edata), None)
+    column = name or next((usual for usual in EDGE_TYPES if usual in graph.edata), None)
     if column is None:
         return None
     if column not in graph.edata:

@@ -15,8 +15,8 @@ from torch import Tensor
 from nodeflow._base.checks import Ints, first_true
 from nodeflow._rows.rows import is_sparse, whole_column
 from nodeflow._schema.schema import Schema
-from nodeflow.datasets import Dataset, features_of
-from nodeflow.training._graph import Words, with_columns
+from nodeflow.datasets import Dataset, features_of, has_label
+from nodeflow.training._graph import EDGE_TYPES, Words, with_columns
 
 NODES = "node_names"
 """The tensor with the hashes of nodes in a file of weights."""
@@ -82,6 +82,10 @@ class Names:
         one of the two has names.
         """
         given, graph, where = Names.of(dataset), with_columns(dataset.graph, {}), f"data set {dataset.name!r}"
+        # a model that learned no types of edges, or those of another column, must not find these
+        unknown = {*EDGE_TYPES} & {*graph.edata} - {*self.categories}
+        for name in unknown:
+            del graph.edata[name]
         for what, needed, present in (
             ("features of", self.features, given.features),
             ("edge column", self.categories, graph.edata),
@@ -101,10 +105,13 @@ class Names:
         if self.classes != []:
             classes = self.classes and tuple(self.classes)
             changed |= {"class_names": classes, "num_classes": len(self.classes or ()) or dataset.num_classes}
-            if "label" in graph.ndata:
+            if "label" in graph.ndata and not has_label(graph.ndata["label"]).any():
+                del graph.ndata["label"]  # a column without entries has no classes to compare
+            elif "label" in graph.ndata:
                 graph.ndata["label"] = _labels(graph.ndata["label"], self.classes, given.classes, f"label in {where}")
         changed["feature_names"] = _known(self.features) or None
-        changed["category_names"] = {**dataset.category_names, **_known(self.categories)}
+        categories = {**dataset.category_names, **_known(self.categories)}
+        changed["category_names"] = {name: words for name, words in categories.items() if name not in unknown}
         return NamedDataset(**changed, names=self)
 
     def ordered(self, schema: Schema) -> Schema:

@@ -135,6 +135,69 @@ def test_files_of_ids(names: tuple[str, str], tmp_path: Path) -> None:
         read_folder(folder)
 
 
+TITLES = ("is_{}", "in_{}", "mask_{}", "{}_masks", "{}_mask_0", "{}_set", "{}_idx")
+
+
+@pytest.mark.parametrize("form", TITLES)
+@pytest.mark.parametrize("words", [("train", "valid", "test"), ("tr", "va", "te")])
+def test_titles_of_masks(form: str, words: tuple[str, ...], tmp_path: Path) -> None:
+    titles = [form.format(word) for word in words]
+    masks = [bools(part).long().tolist() for part in (TRAIN, VAL, TEST)]
+    rows = "".join(f"{v},{v % 2},{v / 2},{masks[0][v]},{masks[1][v]},{masks[2][v]}\n" for v in range(6))
+    nodes = f"id,label,size,{','.join(titles)}\n{rows}"
+    data = read_folder(folder_of(tmp_path, edges_csv=EDGES, nodes_csv=nodes))
+    assert (parts(data), data.feature_names) == ([TRAIN, VAL, TEST], ("size",))
+
+
+def test_arrays_beside_a_table_of_other_ids(tmp_path: Path) -> None:
+    """Rows of masks are rows of the table; numbers in arrays are its ids."""
+    folder = folder_of(tmp_path, nodes_csv="id,label\n3,0\n1,1\n4,0\n2,1\n")
+    np.savez(folder / "edges.npz", src=[1, 2, 3], dst=[2, 3, 1])
+    np.save(folder / "train_mask.npy", [True, True, False, False])
+    data = read_folder(folder)
+    assert data.node_names is not None
+    src, dst = ([data.node_names[v] for v in ends.tolist()] for ends in data.graph.edges())
+    assert (src, dst) == (["1", "2", "3"], ["2", "3", "1"])
+    assert {data.node_names[v] for v in data.train.tolist()} == {"3", "1"}
+    (folder / "train_mask.npy").unlink()
+    np.save(folder / "train_nodes.npy", [4, 1])
+    data = read_folder(folder)
+    assert data.node_names is not None
+    assert {data.node_names[v] for v in data.train.tolist()} == {"4", "1"}
+    np.save(folder / "train_nodes.npy", [0, 1])
+    with pytest.raises(ValueError, match=r"train_nodes\.npy has node 0, which the table of nodes beside it does not"):
+        read_folder(folder)
+
+
+@pytest.mark.parametrize("words", [("0", "1", "NA"), ("1.5", "?", "2"), ("1,5", "cat", "dog"), ("1", "None", "2")])
+def test_labels_that_are_numbers_but_for_gaps(words: tuple[str, ...], tmp_path: Path) -> None:
+    rows = "".join(f'{v},"{words[v % 3]}"\n' for v in range(6))
+    with pytest.raises(ValueError, match=r"nodes\.csv, line \d: .* looks like a (missing entry|number)"):
+        read_folder(folder_of(tmp_path, edges_csv=EDGES, nodes_csv=f"id,label\n{rows}"))
+
+
+@pytest.mark.parametrize("none", ["nan", "-1", "NaN", ""])
+def test_several_labels_of_which_one_is_none(none: str, tmp_path: Path) -> None:
+    nodes = f"id,label\n0,a;b\n1,b\n2,{none}\n3,a\n4,a\n5,b\n"
+    data = read_folder(folder_of(tmp_path, edges_csv=EDGES, nodes_csv=nodes))
+    assert data.class_names == ("a", "b")
+    assert data.graph.ndata["label"].tolist() == [[1, 1], [0, 1], [0, 0], [1, 0], [1, 0], [0, 1]]
+
+
+def test_a_matrix_of_integers_with_gaps() -> None:
+    rows = torch.tensor([[1, 0], [0, 1], [-1, -1], [1, -1], [0, 0], [1, 1]])
+    data = Dataset("d", ring(y=rows, train_mask=bools([0, 1]))).of_type()
+    wanted = torch.where(rows < 0, NAN, rows.float())
+    torch.testing.assert_close(data.graph.ndata["label"], wanted, equal_nan=True)
+    numbers = Dataset("d", ring(y=rows.float(), train_mask=bools([0, 1]))).of_type()  # floats say NaN themselves
+    torch.testing.assert_close(numbers.graph.ndata["label"], rows.float())
+
+
+def test_signs_are_no_classes() -> None:
+    with pytest.raises(ValueError, match="holds 1 and -1, which is no label: write two classes as 1 and 0"):
+        Dataset("d", ring(y=torch.tensor([1, -1, 1, 1, -1, -1]))).of_type()
+
+
 def test_a_flag_that_is_no_mask_stays_a_column(tmp_path: Path) -> None:
     nodes = "id,label,is_valid\n0,0,1\n1,1,0\n"
     data = read_folder(folder_of(tmp_path, edges_csv="src,dst\n0,1\n", nodes_csv=nodes))

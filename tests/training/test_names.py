@@ -59,6 +59,12 @@ LAYOUTS: dict[str, Callable[[list[Row], list[Row]], tuple[list[Row], list[Row]]]
     "rows reversed": lambda nodes, edges: (nodes[::-1], edges),
     "classes from the last": lambda nodes, edges: (sorted(nodes, key=lambda node: str(node["label"]))[::-1], edges),
     "edges by kind": lambda nodes, edges: (nodes, sorted(edges, key=lambda e: e["kind"] == edges[0]["kind"])),
+    "labels all empty": lambda nodes, edges: ([{**node, "label": ""} for node in nodes], edges),
+    "a relation of another data set": lambda nodes, edges: (
+        nodes,
+        [{**edge, "relation": f"r{i % 2}"} for i, edge in enumerate(edges)],
+    ),
+    "a type that all share": lambda nodes, edges: (nodes, [{**edge, "type": "Directed"} for edge in edges]),
     "one class alone": lambda nodes, edges: (
         [{**n, "label": n["label"] if n["label"] == "eel" else ""} for n in nodes],
         edges,
@@ -201,6 +207,24 @@ def test_types_and_relations_go_by_name(model: str, tmp_path: Path, cli: Cli) ->
     dropped.save(tmp_path / "dropped")
     words = cli.failure("evaluate", tmp_path / "run", "--data", tmp_path / "dropped")
     assert "relation of the data: the model reads ('paper', 'at', 'venue'), which is missing" in words
+
+
+def test_the_type_that_was_learned_is_kept(tmp_path: Path, cli: Cli) -> None:
+    """Other data may have labels of another type, or of none."""
+    own = papers(TYPES, RELATIONS, turned=False)
+    own.save(tmp_path / "own")
+    cli("train", tmp_path / "own", *OPTIONS, "--model", "typed", "--output", tmp_path / "run")
+    label = own.graph.nodes["paper"].data.pop("y")
+    own.save(tmp_path / "without")
+    own.graph.nodes["author"].data["y"] = label[:20]
+    own.save(tmp_path / "of authors")
+    tables = {}
+    for name in ("own", "without", "of authors"):
+        cli("predict", tmp_path / "run", "--data", tmp_path / name, "--output", tmp_path / "out.csv")
+        tables[name] = (tmp_path / "out.csv").read_text()
+    assert tables["own"].count("\n") == 31
+    assert tables["own"] == tables["without"] == tables["of authors"]
+    assert "no labels of 'paper'" in cli.failure("evaluate", tmp_path / "run", "--data", tmp_path / "of authors")
 
 
 def test_names_of_typed_features_go_through_folders(tmp_path: Path) -> None:
