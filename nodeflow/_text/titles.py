@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 ENDS = ("src", "dst")
-RELATIONS = ("relation", "predicate", "rel", "relationid")
+RELATIONS = ("relation", "predicate", "rel", "relationid", "edgetype", "relationtype", "reltype")
 _PAIRS = (
     ENDS,
     ("source", "target"),
@@ -24,6 +24,21 @@ _PAIRS = (
     ("startid", "endid"),
     ("startnode", "endnode"),
     ("node1", "node2"),
+    ("sourcenode", "targetnode"),
+    ("sourcenode", "destinationnode"),
+    ("srcnode", "dstnode"),
+    ("srcidx", "dstidx"),
+    ("startnodeid", "endnodeid"),
+    ("entity1", "entity2"),
+    ("headentity", "tailentity"),
+    ("xname", "yname"),
+    ("srcip", "dstip"),
+    ("sourceip", "destinationip"),
+    ("sender", "receiver"),
+    ("citing", "cited"),
+    ("parent", "child"),
+    ("h", "t"),
+    ("s", "o"),
     ("id1", "id2"),
     ("from", "to"),
     ("u", "v"),

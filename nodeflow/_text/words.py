@@ -10,6 +10,7 @@ from contextlib import suppress
 from datetime import datetime
 from decimal import Decimal
 from itertools import count
+from operator import or_
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -26,17 +27,22 @@ NUMBER, TRUTH, DATE, NAME = "numbers", "True or False", "dates", "names"
 _DIGITS = re.compile(r"[+-]?[0-9]+")
 _INTEGER = re.compile(r"0|-?[1-9][0-9]*")
 _PADDED = re.compile(r"[+-]?0[0-9]+")
-_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}(?:[T ][0-9:.,]+(?:Z|[+-][0-9:]+)?)?")
+_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}(?:[T ][0-9:]+(?:[.,][0-9]{1,6}0*)?(?:Z|[+-][0-9:]+)?)?")
 _TRUTH = {"true": True, "false": False}
 _GAPS = {"na", "n/a", "#n/a", "nan", "null", "none", "nil", "nat", "-", "?", "."}
 """What programs write for a missing entry."""
 _OTHER_DATE = re.compile(
-    r"[0-9]{1,2}([/.-])[0-9]{1,2}\1[0-9]{4}(?: .*)?|[0-9]{4}([/.])[0-9]{1,2}\2[0-9]{1,2}(?: .*)?|[0-9]{4}-[0-9]{2}|"
-    r"[0-9]{1,2}:[0-9]{2}(?::[0-9.]+)?"
+    r"[0-9]{1,2}([/.-])[0-9]{1,2}\1[0-9]{4}(?: .*)?|[0-9]{1,2}/[0-9]{1,2}/[0-9]{2}(?: .*)?|"
+    r"[0-9]{4}([/.-])[0-9]{1,2}\2[0-9]{1,2}(?:[T ].*)?|[0-9]{8}T[0-9]{2,6}Z?|"
+    r"[0-9]{4}-[0-9]{2}|[0-9]{4}-?W[0-9]{2}(?:-?[0-9])?|[0-9]{4}-?Q[1-4]|"
+    r"[0-9]{1,2}[ -][A-Z][a-z]{2,8}[ -][0-9]{2,4}(?: .*)?|(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)[a-z]*,? .*[0-9]{4}.*|"
+    r"[0-9]{1,2}:[0-9]{2}(?::[0-9.]+)?(?: ?[AaPp][Mm])?"
 )
-"""Dates whose order of day and month is not known, months, times of day."""
-_OTHER_NUMBER = re.compile(r"[+-]?[0-9]{1,3}(?:,[0-9]{3})+(?:\.[0-9]+)?|[+-]?[0-9]+,[0-9]+")
-"""Numbers with separators of thousands, or a decimal comma."""
+"""Dates whose order of day and month is not known, or finer than a microsecond, weeks, months, times of day."""
+_OTHER_NUMBER = re.compile(
+    r"[+-]?[0-9]{1,3}(?:[,.' ][0-9]{3})+(?:[.,][0-9]+)?|[+-]?[0-9]+,[0-9]+|[+-]?[0-9.,]+ ?[%$€£]|[$€£] ?[0-9.,]+"
+)
+"""Numbers with separators of thousands, a decimal comma, or a unit."""
 
 
 def is_integer(text: str) -> bool:
@@ -94,12 +100,13 @@ def whole_numbers(words: Collection[str], fault: Fault) -> list[int] | None:
     """
     if all(map(is_integer, words)):
         return list(map(int, words))
-    if not all(map(is_number, words)):
+    is_gap = [word.lower() in _GAPS for word in words]
+    if not any(map(is_number, words)) or not all(map(or_, is_gap, map(is_number, words))):
         return None
     written: dict[Decimal | int, str] = {}
     # integers first, so that the fault is said of the other one
     for at, word in sorted(enumerate(words), key=lambda place: not is_integer(place[1])):
-        if math.isnan(float(word)):
+        if is_gap[at]:
             raise fault(at, f"{word} among numbers is a missing entry; leave the row out, or put a letter before names")
         # 007 is a name of its own, and a number that is not whole too
         if not is_integer(word) and (_DIGITS.fullmatch(word) or not float(word).is_integer()):
@@ -137,9 +144,12 @@ def column_of(words: Sequence[str], fault: Fault) -> tuple[Array, tuple[str, ...
         return codes, tuple(names)
     kind = kinds[0] if kinds else NUMBER
     values = values_of(kind, names)
-    for at in np.flatnonzero(abs(values) >= 2.0**63).tolist() if values.dtype == np.float64 else ():
+    # below 2**53 a float64 keeps every integer
+    for at in np.flatnonzero(abs(values) >= 2.0**53).tolist() if values.dtype == np.float64 else ():
         if not is_kept(names[at]):
             raise fault_at(at, "is beyond 64 bits; write it as a decimal")
+        if is_integer(names[at]) and int(names[at]) != int(values[at]):
+            raise fault_at(at, "loses digits beside numbers that are not whole or missing; write all as integers")
     return values[codes], None
 
 
@@ -151,7 +161,7 @@ def _check_unclear(names: Sequence[str], kinds: Sequence[str], fault_at: Fault) 
         if _OTHER_DATE.fullmatch(name):
             raise fault_at(at, "looks like a time; write 2021-03-01 or 2021-03-01T12:00:00Z, or leave the column out")
         if _OTHER_NUMBER.fullmatch(name):
-            raise fault_at(at, "looks like a number; write it without commas between digits, or leave the column out")
+            raise fault_at(at, "looks like a number; write its digits alone, with a point, or leave the column out")
         if name.lower() in _GAPS and NUMBER in kinds:
             raise fault_at(at, "looks like a missing entry among numbers; write nan, or leave the column out")
 

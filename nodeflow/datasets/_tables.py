@@ -22,6 +22,7 @@ from nodeflow._text.titles import RELATIONS, places_of_ends, plain, titled_colum
 from nodeflow._text.words import (
     DATE,
     NAME,
+    TRUTH,
     Fault,
     column_of,
     is_code,
@@ -247,6 +248,10 @@ def read_triples(files: Sequence[Path | None]) -> list[Words]:
             titles = list(titled_columns(first, str(file)))
             skip = 1
             titles[3 - sum(ends)] = "relation"
+        elif len(first) == 3 and (plain(first[1]) in RELATIONS or (ends is not None and first[0] != "u")):
+            raise ValueError(
+                f"{file}, line 1: {first} reads like titles; take it out, or call the columns head, relation, tail"
+            )
         table = read_words(file, titles, skip=skip)
         size = len(table.columns["src"])
         if is_counted and size != int(first[0]):
@@ -305,7 +310,8 @@ def read_nodes(path: Path) -> Nodes:
     """Read a table of nodes: ids or names, and columns label, split and features; raises ValueError with the line."""
     table = read_words(path, optional=("label", "split"))
     title, words = next(iter(table.columns.items()), ("", ()))
-    if title in ("", "label", *split_titles(table.columns)):
+    known = [other for other in table.columns if plain(other) in ("id", "nodeid")]
+    if title in ("", "label", *split_titles(table.columns)) or (known and title not in known):
         raise table_error(path, f"must begin with a column of ids or names of nodes, got {list(table.columns)}")
     distinct = list(dict.fromkeys(words))
     numbering = number_nodes(distinct, lambda at, why: table.error(words.index(distinct[at]), why))
@@ -361,15 +367,18 @@ def labels_of(table: Words) -> tuple[Array, int, tuple[str, ...] | None]:
     if any(";" in word for word in words):
         return _several_labels(table, words, codes)
     present = [word for word in words if word and word.lower() != "nan"]
+    if {*map(kind_of, present)} == {TRUTH}:
+        present.sort(key=str.lower)  # False is class 0, as it is in arrays
     if not all(is_number(word) and not is_code(word) for word in present):
         number = {word: at for at, word in enumerate(present)}
         # whose rule for words that are numbers in another form, or gaps among numbers, holds for classes too
         typed([word if word in number else present[0] for word in table.columns["label"]], [table])
         return np.array([number.get(word, -1) for word in words], np.int64)[codes], len(present), tuple(present)
-    values, _ = typed([word or "nan" for word in table.columns["label"]], [table])
     if not all(float(word).is_integer() for word in present):
+        values, _ = typed([word or "nan" for word in table.columns["label"]], [table])
         return as_float32(values, f"{table.path}, column 'label'"), 0, None
-    if (row := first_true(abs(values) >= 2.0**63)) is not None:
+    beyond = [abs(float(word or "nan")) >= 2.0**63 for word in words]
+    if (row := first_true(np.array(beyond, np.bool_)[codes])) is not None:
         raise table.error(row, f"label must be a class in 64 bits, got {short(table.columns['label'][row])}")
     # not through float64, which keeps 53 bits of an integer
     numbers = [int(word) if is_integer(word) else int(float(word)) if word in {*present} else -1 for word in words]

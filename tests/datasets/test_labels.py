@@ -193,6 +193,18 @@ def test_a_matrix_of_integers_with_gaps() -> None:
     torch.testing.assert_close(numbers.graph.ndata["label"], rows.float())
 
 
+def test_false_is_the_first_class(tmp_path: Path) -> None:
+    nodes = "id,label\n0,True\n1,False\n2,\n3,True\n4,False\n5,True\n"
+    data = read_folder(folder_of(tmp_path, edges_csv=EDGES, nodes_csv=nodes))
+    assert (data.graph.ndata["label"].tolist(), data.class_names) == ([1, 0, -1, 1, 0, 1], ("False", "True"))
+
+
+def test_ids_of_nodes_are_the_first_column(tmp_path: Path) -> None:
+    nodes = "age,id,label\n2,0,1\n0,1,0\n1,2,1\n"
+    with pytest.raises(ValueError, match="must begin with a column of ids or names of nodes"):
+        read_folder(folder_of(tmp_path, edges_csv="src,dst\n0,1\n1,2\n", nodes_csv=nodes))
+
+
 def test_signs_are_no_classes() -> None:
     with pytest.raises(ValueError, match="holds 1 and -1, which is no label: write two classes as 1 and 0"):
         Dataset("d", ring(y=torch.tensor([1, -1, 1, 1, -1, -1]))).of_type()

@@ -91,6 +91,9 @@ def test_arrays_of_a_knowledge_graph_out_of_range(
 @pytest.mark.parametrize(
     ("files", "message"),
     [
+        ({"train_tsv": "source\tedge\ttarget\na\tr\tb\n"}, r"train\.tsv, line 1: .* reads like titles; take it out"),
+        ({"train_tsv": "h\tr\tt\na\tr\tb\n"}, r"train\.tsv, line 1: .* reads like titles; take it out"),
+        ({"train_tsv": "x\trelation\ty\na\tr\tb\n"}, r"train\.tsv, line 1: .* reads like titles; take it out"),
         ({"train_tsv": "a\tb\n"}, r"train\.tsv, line 1: expected 3 columns \(src, relation, dst\), got 2"),
         ({"train_tsv": "a\tr\tb\n", "test_tsv": "a\tr\tb\na\t\tb\n"}, r"test\.tsv, line 2: .*'relation' is empty"),
         ({"train_tsv": "0\t0\t1\n", "test_tsv": "\n1\t0\t-1\n"}, r"test\.tsv, line 2: dst must be a name.*got '-1'"),
