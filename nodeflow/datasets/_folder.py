@@ -104,8 +104,9 @@ def read_folder(path: FileLike, *, labels: bool = True) -> Dataset:
       ``feat``, float32.
     - ``features.npz``, a sparse matrix ``[num_nodes, num_features]`` that stays sparse, or ``features.npy``,
       a dense array: node column ``feat``, float32 unless stored as float64.
-    - ``labels.npy``, integers ``[num_nodes]``, -1 = no label (1 and -1 alone are refused): node column ``label``, int64, as in the file (numbers
-      are not shifted to begin at 0, so ``num_classes`` is the largest + 1); or floats, numbers to predict, NaN = none:
+    - ``labels.npy``, integers ``[num_nodes]``, -1 = no label (1 and -1 alone are refused): node column ``label``,
+      int64, as in the file (numbers are not shifted to begin at 0, so ``num_classes`` is the largest
+      + 1); or floats, numbers to predict, NaN = none:
       float32, and ``num_classes`` is 0; or a matrix of zeros and ones. ``Dataset.of_type`` says what else labels may
       be, and when class codes get other numbers. Or ``labels.npz``, a sparse ``[num_nodes, num_classes]`` matrix of
       zeros and ones for several labels per node: ``label`` is a dense float32 matrix.
@@ -121,7 +122,8 @@ def read_folder(path: FileLike, *, labels: bool = True) -> Dataset:
     ``Dataset.of_type``, which is not called for ``labels=False``.
 
     Beside ``nodes.csv`` the rows of arrays (features, labels, and those of the matrix ``adjacency``) are the rows of
-    that table, in the order in which they stand there; numbers in arrays (``train.npy``, ``edges.npz``) are ids, those of the table.
+    that table, in the order in which they stand there; numbers in arrays (``train.npy``, ``edges.npz``) are ids,
+    those of the table.
 
     The ids, where the edges are text: names are numbered in the order of ``nodes.csv``, else in the order in which they
     first occur (``src`` before ``dst``), and ``node_names`` keeps them.
