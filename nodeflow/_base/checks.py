@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import operator
 import sys
-from collections.abc import Iterable, Iterator, Sequence, Sized
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
 from typing import Any, Final, TypeVar
 
 import numpy as np
@@ -117,6 +117,8 @@ def as_array(value: Any, name: str, what: str = "integers") -> NDArray[Any]:
         return plain_array(value, name)
     if isinstance(value, (set, frozenset)):
         raise TypeError(f"{name} must be ordered, got a set; pass sorted({name})")
+    if isinstance(value, Mapping):
+        raise TypeError(f"{name} must be {what} in their order, got a dict; pass list({name}.values())")
     if hasattr(value, "to_numpy"):  # a column of pandas, polars or Arrow
         value = array_of(value, name)
         if isinstance(value, np.ndarray) and value.dtype != object:

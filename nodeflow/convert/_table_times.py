@@ -94,6 +94,8 @@ def to_dates(values: Any, where: str) -> Array:
 def _numbers(values: Any, rows: Array, where: str) -> Floats:
     """Return numbers that can be seconds; all such numbers have a float64 of their own if they are whole."""
     plain = values.to_numpy()
+    if plain.dtype == object and any(isinstance(value, np.float16 | np.float32) for value in plain):
+        plain = plain.astype(np.float32)
     seconds: Floats = library("pandas", "pandas").to_numeric(values).to_numpy(np.float64)
     words = f"{where} must hold dates or seconds since 1970"
     if (at := first_true(~(np.abs(seconds) < _YEAR_10000))) is not None:

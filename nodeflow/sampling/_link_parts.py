@@ -11,6 +11,7 @@ from torch import Tensor
 
 from nodeflow._base.checks import Ints, as_array, check_one_of, check_range, describe, first_true, lasting
 from nodeflow._base.dates import as_moments
+from nodeflow._base.dtypes import column_of_numbers
 from nodeflow._base.types import Array, Floats, NumbersLike
 from nodeflow._links.links import Links, LinksLike, as_links
 from nodeflow._rows.rows import whole_column
@@ -129,8 +130,9 @@ def as_labels(value: NumbersLike | None, pairs: Links | None) -> Tensor | None:
             f"labels must have one entry per pair ({len(pairs.src)}), got shape {array.shape}; columns of several "
             "numbers per pair go to the loader: NodeFlowLoader(..., seed_data={'label': labels})"
         )
-    # Python's floats are float32 to torch
-    return torch.as_tensor(value if isinstance(value, Tensor | list | tuple) else array).detach().clone()
+    if isinstance(value, list | tuple):
+        return column_of_numbers(value)
+    return torch.as_tensor(value if isinstance(value, Tensor) else array).detach().clone()
 
 
 def node_weights(graph: Graph, value: object) -> Floats:

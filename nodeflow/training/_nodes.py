@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -207,9 +208,19 @@ class NodeTask(Task):
             outputs = tuple(self.outputs(ids, full=full) for ids in nodes)
         labels = self.graph.ndata["label"]
         return {
-            part: {name: metric(rows, labels[ids]) for name, metric in self.metrics.items()}
+            part: {name: self._measured(name, rows, labels[ids]) for name in self.metrics}
             for part, ids, rows in zip(parts, nodes, outputs, strict=True)
         }
+
+    def _measured(self, name: str, outputs: Tensor, labels: Tensor) -> float:
+        """Return a metric of some nodes, NaN for one that stands beside others and has no value for these labels."""
+        metric = self.metrics[name]
+        try:
+            return metric(outputs, labels)
+        except ValueError:
+            if metric is self.metric or name not in self.target.metrics:
+                raise
+            return math.nan
 
     def fingerprint(self) -> str:
         graph, columns = self.dataset.graph, [self.graph.ndata["label"], *self.dataset.splits.values()]

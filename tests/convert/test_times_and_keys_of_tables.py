@@ -100,6 +100,7 @@ def test_all_tables_have_one_clock() -> None:
         ([[1.5, 2], pd.to_datetime(["2024-01-01"])], "'t0' must hold dates or .*, such as 1.5, fall into one day of"),
         ([pd.Series([1, 2**24], dtype="float32")], r"row 1 has 16777216.0 as float32, which has rounded .* 2\*\*24 on"),
         ([pd.array([2**24, None], dtype="Float32")], "row 0 has 16777216.0 as float32"),
+        ([pd.Series([np.float32(1), np.float32(2**24)], dtype=object)], "row 1 has 16777216.0 as float32"),
         ([pd.Series([2048], dtype="float16")], "row 0 has 2048.0 as float16"),
         ([pd.to_datetime([None, "2024-01-01 00:00:00.000000001"], format="ISO8601")],
          r"to the microsecond, .*, but entry 1 is 2024-01-01T00:00:00.000000001; round rows up, with .dt.ceil\('us'\)"),

@@ -99,6 +99,15 @@ def test_pairs_that_are_no_edges_with_labels():
     assert repr(links) != repr(LinkSampler(NeighborSampler(SMALL, [2]), pairs=pairs + 0, num_negatives=1))
 
 
+def test_labels_of_pairs_keep_their_digits():
+    pairs, sampler = torch.tensor([[0, 7], [5, 2], [8, 3]]), NeighborSampler(SMALL, [2])
+    labels = [1700000001.0, 1700000060.0, 0.5]
+    links = LinkSampler(sampler, pairs=pairs, labels=labels, num_negatives=1)
+    assert links.pairs_of(links([0, 1, 2]))[1][:, 0].tolist() == labels
+    with pytest.raises(TypeError, match=r"labels must be numbers in their order, got a dict; pass list\(labels.values"):
+        LinkSampler(sampler, pairs=pairs, labels={0: 5, 1: 6, 2: 7}, num_negatives=1)
+
+
 @pytest.mark.parametrize("filter_known", [False, True])
 @pytest.mark.parametrize("law", ["uniform", "degree"])
 def test_both_sides_take_turns_with_their_laws(law, filter_known):

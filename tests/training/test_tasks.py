@@ -31,6 +31,18 @@ def relabelled(label: Tensor, **changes: Any) -> Dataset:
     return replace(with_columns(planted(), label=label), **changes)
 
 
+def test_a_metric_that_has_no_value_does_not_end_a_run() -> None:
+    """One that only stands beside that of the run: r2 of a single node, ROC of labels that are all alike."""
+    label = torch.arange(planted().graph.num_nodes).float() / 7
+    data = relabelled(label, num_classes=0)
+    trainer = Trainer(replace(data, val=data.val[:1]), FAST.replace(task="regression", epochs=1))
+    scores = trainer.run().scores["val"]
+    assert math.isnan(scores["r2"])
+    assert math.isfinite(scores["rmse"])
+    with pytest.raises(ValueError, match="so r2 has no value; use mse"):
+        Trainer(replace(data, val=data.val[:1]), FAST.replace(task="regression", epochs=1, metric="r2")).run()
+
+
 # samplers and models
 
 
