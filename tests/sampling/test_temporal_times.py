@@ -87,6 +87,8 @@ def test_parts_of_a_microsecond_are_refused():
         ([1_600_000_000_000, 1_700_000_000_000], DATES[1:], 0),
         ([19_000, 20_000], [1_700_000_000], 0),  # days there
         ([2004, 2005], DATES[1:], 0),  # years there
+        ([20200101, 20220101], DATES[1:], 0),  # days of a calendar there
+        ([28333333, 28333334], DATES[1:], 0),  # minutes there
         ([1_600_000_000], [20_000], 0),
     ],
 )
