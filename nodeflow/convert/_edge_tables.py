@@ -160,7 +160,11 @@ class _Table:
 
     def names(self, title: str) -> list[Any]:
         """Return a column of names of nodes."""
-        return as_names(self.array(title), f"{self.argument}: column {title!r}")
+        column = self._column(title)
+        # numpy would make words of all entries where one is a word, and take zeros from their ends
+        as_they_are = isinstance(column, Sequence) and {*map(type, column)} != {float}
+        values = np.fromiter(column, object, len(column)) if as_they_are else self.array(title)
+        return as_names(values, f"{self.argument}: column {title!r}")
 
     def numbers(self, names: Sequence[str] | _All, argument: str, left_out: set[str]) -> dict[str, Tensor]:
         """Return columns of numbers."""

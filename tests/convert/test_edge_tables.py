@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from typing import Any
 
@@ -185,6 +186,14 @@ def test_columns_that_tables_cannot_hold() -> None:
         to_edge_table(half)
     with pytest.raises(KeyError, match="no column 'z'"):
         to_edge_table(half, columns=["z"])
+
+
+@pytest.mark.parametrize("src", [[1, "1"], ["a", math.nan], ("a", 1)])
+def test_names_in_lists_are_what_they_are(src: Any) -> None:
+    with pytest.raises(ValueError, match=r"names must all be strings, or none, but '.' is one, and .* is not"):
+        from_edge_table({"src": src, "dst": [2, 2]})
+    graph, names = from_edge_table({"src": ["a\0", "a"], "dst": ["b", "b"]})
+    assert (graph.num_nodes, [*names]) == (3, ["a\0", "b", "a"])
 
 
 @pytest.mark.parametrize("kind", ["pandas", "polars", "pyarrow"])
