@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from nodeflow._base.arrays import of_objects
 from nodeflow._base.types import Array
 
 COLUMN_TYPES: Final = frozenset(
@@ -40,8 +41,11 @@ def as_floats(numbers: Array) -> Array:
 
 
 def column_of_numbers(values: Sequence[Any]) -> Tensor:
-    """Return a column of Python's numbers, or of lists of them: bool, int64, or floats of the type of ``as_floats``."""
+    """Return a column of Python's numbers, or of lists of them: bool, int64, or floats of the type of ``as_floats``.
+
+    Raises ValueError for an integer among floats that these would round.
+    """
     column = torch.tensor(values, device="cpu")
     if column.dtype != torch.float32:
         return column
-    return torch.from_numpy(as_floats(torch.tensor(values, dtype=torch.float64, device="cpu").numpy()))
+    return torch.from_numpy(as_floats(of_objects(values, "the column")))

@@ -104,6 +104,8 @@ def test_labels_of_pairs_keep_their_digits():
     labels = [1700000001.0, 1700000060.0, 0.5]
     links = LinkSampler(sampler, pairs=pairs, labels=labels, num_negatives=1)
     assert links.pairs_of(links([0, 1, 2]))[1][:, 0].tolist() == labels
+    with pytest.raises(ValueError, match="becomes floats, which would round 9007199254740993"):
+        LinkSampler(sampler, pairs=pairs, labels=[2**53 + 1, 0.5, 1], num_negatives=1)
     with pytest.raises(TypeError, match=r"labels must be numbers in their order, got a dict; pass list\(labels.values"):
         LinkSampler(sampler, pairs=pairs, labels={0: 5, 1: 6, 2: 7}, num_negatives=1)
 
