@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from _support.text_folders import NAMES, ends, folder_of, fresh, read, write_rows
+from _support.text_folders import CATEGORIES, NAMES, ends, folder_of, fresh, read, write_rows
 from hypothesis import given, strategies as st
 
 from nodeflow.datasets import read_folder
@@ -20,7 +20,7 @@ FILES = st.tuples(
 
 
 @given(
-    edges=st.lists(st.tuples(NAMES, NAMES, st.integers(-(2**63), 2**63 - 1), st.floats(allow_nan=False), NAMES)),
+    edges=st.lists(st.tuples(NAMES, NAMES, st.integers(-(2**63), 2**63 - 1), st.floats(allow_nan=False), CATEGORIES)),
     how=FILES,
 )
 def test_named_edges_are_read_back(

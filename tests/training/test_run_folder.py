@@ -81,7 +81,7 @@ def test_the_files_of_a_run(result: Result, tmp_path: Path) -> None:
         "categories": {},
         "schema": result.task.graph.schema.to_json(),
     }
-    further = {"settings": settings, "network": network, "versions": versions, "names": names}
+    further = {"settings": settings, "network": network, "versions": versions, "names": names, "target": ""}
     assert metadata == {**expected, **further}
     with written[1].open(newline="") as file:
         rows = list(csv.DictReader(file))
