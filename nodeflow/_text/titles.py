@@ -37,13 +37,13 @@ _PAIRS = (
     ("sender", "receiver"),
     ("citing", "cited"),
     ("parent", "child"),
-    ("h", "t"),
-    ("s", "o"),
+    ("h", "t", "r"),
+    ("s", "o", "p"),
     ("id1", "id2"),
     ("from", "to"),
     ("u", "v"),
 )
-"""Titles of sources and destinations, as ``plain`` writes them; of two pairs the first one counts."""
+"""Titles of sources and destinations, as ``plain`` writes them, and what must be beside them; the first one counts."""
 _NO_ENDS = {
     *RELATIONS,
     *("id", "edgeid", "index", "weight", "time", "timestamp", "ts", "date", "type", "label", "rating", "value", "year"),
@@ -62,7 +62,7 @@ def places_of_ends(titles: Sequence[str]) -> tuple[int, int] | None:
     """Return the places of source and destination among titles, None where these name no ends that are known."""
     titles = titles if {*ENDS} <= {*titles} else list(map(plain, titles))
     present = (pair for pair in _PAIRS if {*pair} <= {*titles})
-    return next(((titles.index(src), titles.index(dst)) for src, dst in present), None)
+    return next(((titles.index(src), titles.index(dst)) for src, dst, *_ in present), None)
 
 
 def titled_columns(titles: Sequence[str], where: str) -> tuple[str, ...]:

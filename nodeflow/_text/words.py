@@ -10,7 +10,6 @@ from contextlib import suppress
 from datetime import datetime
 from decimal import Decimal
 from itertools import count
-from operator import or_
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -35,12 +34,14 @@ _OTHER_DATE = re.compile(
     r"[0-9]{1,2}([/.-])[0-9]{1,2}\1[0-9]{4}(?: .*)?|[0-9]{1,2}/[0-9]{1,2}/[0-9]{2}(?: .*)?|"
     r"[0-9]{4}([/.-])[0-9]{1,2}\2[0-9]{1,2}(?:[T ].*)?|[0-9]{8}T[0-9]{2,6}Z?|"
     r"[0-9]{4}-[0-9]{2}|[0-9]{4}-?W[0-9]{2}(?:-?[0-9])?|[0-9]{4}-?Q[1-4]|"
-    r"[0-9]{1,2}[ -][A-Z][a-z]{2,8}[ -][0-9]{2,4}(?: .*)?|(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)[a-z]*,? .*[0-9]{4}.*|"
+    r"[0-9]{1,2}[ -](?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]*[ -][0-9]{2,4}(?: .*)?|"
+    r"(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)[a-z]*,? .*[0-9]{1,2}:[0-9]{2}.*|"
     r"[0-9]{1,2}:[0-9]{2}(?::[0-9.]+)?(?: ?[AaPp][Mm])?"
 )
 """Dates whose order of day and month is not known, or finer than a microsecond, weeks, months, times of day."""
 _OTHER_NUMBER = re.compile(
-    r"[+-]?[0-9]{1,3}(?:[,.' ][0-9]{3})+(?:[.,][0-9]+)?|[+-]?[0-9]+,[0-9]+|[+-]?[0-9.,]+ ?[%$€£]|[$€£] ?[0-9.,]+"
+    r"[+-]?[0-9]{1,3}(?:[,' ][0-9]{3})+(?:\.[0-9]+)?|[+-]?[0-9]{1,3}(?:\.[0-9]{3})+,[0-9]+|[+-]?[0-9]+,[0-9]+|"
+    r"[+-]?[0-9.,]+ ?[%$€£]|[$€£] ?[0-9.,]+"
 )
 """Numbers with separators of thousands, a decimal comma, or a unit."""
 
@@ -100,13 +101,14 @@ def whole_numbers(words: Collection[str], fault: Fault) -> list[int] | None:
     """
     if all(map(is_integer, words)):
         return list(map(int, words))
-    is_gap = [word.lower() in _GAPS for word in words]
-    if not any(map(is_number, words)) or not all(map(or_, is_gap, map(is_number, words))):
+    others = [word for word in words if not is_number(word)]
+    # gaps among numbers are no names; a column of gaps alone is one of names
+    if len(others) == len(words) or not {word.lower() for word in others} <= _GAPS:
         return None
     written: dict[Decimal | int, str] = {}
     # integers first, so that the fault is said of the other one
     for at, word in sorted(enumerate(words), key=lambda place: not is_integer(place[1])):
-        if is_gap[at]:
+        if word.lower() in _GAPS or math.isnan(float(word)):
             raise fault(at, f"{word} among numbers is a missing entry; leave the row out, or put a letter before names")
         # 007 is a name of its own, and a number that is not whole too
         if not is_integer(word) and (_DIGITS.fullmatch(word) or not float(word).is_integer()):
@@ -149,7 +151,7 @@ def column_of(words: Sequence[str], fault: Fault) -> tuple[Array, tuple[str, ...
         if not is_kept(names[at]):
             raise fault_at(at, "is beyond 64 bits; write it as a decimal")
         if is_integer(names[at]) and int(names[at]) != int(values[at]):
-            raise fault_at(at, "loses digits beside numbers that are not whole or missing; write all as integers")
+            raise fault_at(at, "would be rounded, because others of its column are no integers; write all as integers")
     return values[codes], None
 
 

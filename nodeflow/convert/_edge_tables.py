@@ -162,8 +162,8 @@ class _Table:
         """Return a column of names of nodes."""
         column = self._column(title)
         # numpy would make words of all entries where one is a word, and take zeros from their ends
-        as_they_are = isinstance(column, Sequence) and {*map(type, column)} != {float}
-        values = np.fromiter(column, object, len(column)) if as_they_are else self.array(title)
+        keeps_types = isinstance(column, Sequence) and {*map(type, column)} != {float}
+        values = np.fromiter(column, object, len(column)) if keeps_types else self.array(title)
         return as_names(values, f"{self.argument}: column {title!r}")
 
     def numbers(self, names: Sequence[str] | _All, argument: str, left_out: set[str]) -> dict[str, Tensor]:

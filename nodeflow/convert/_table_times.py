@@ -114,10 +114,11 @@ def _numbers(values: Any, rows: Array, where: str) -> Floats:
         month = days // 100 % 100
         year = days // 10_000
         is_date = (year >= 1900) & (year <= 2100) & (month >= 1) & (month <= 12) & (day >= 1) & (day <= 31)
-        # some may be marks of no date, such as 0 and 99991231
-        if len(seconds) and 2 * np.count_nonzero(is_date & (seconds % 1 == 0)) >= len(seconds):
+        is_date &= seconds % 1 == 0
+        # others may stand for no date, such as 0 and 99991231
+        if len(seconds) and 2 * np.count_nonzero(is_date) >= len(seconds):
             raise ValueError(
-                f"{words}, but looks like {unit} such as {plain[0]}, which are seconds of 1970; "
+                f"{words}, but looks like {unit} such as {plain[is_date.argmax()]}, which are seconds of 1970; "
                 f"pandas.to_datetime(column, format={form!r}) makes dates of them"
             )
     return seconds

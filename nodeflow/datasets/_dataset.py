@@ -20,7 +20,7 @@ from nodeflow._disk.texts import write_texts
 from nodeflow._rows.base import type_words
 from nodeflow._rows.rows import Rows, fetch_rows, is_sparse, slice_rows
 from nodeflow.datasets._labels import LABELS, check_disjoint, has_label, label_column, labelled_split, split_rows
-from nodeflow.graph import NAMES, Graph, with_frames, write_graph
+from nodeflow.graph import NAMES, Frame, Graph, with_frames, write_graph
 from nodeflow.transform import is_symmetric
 
 FACTS = "dataset"
@@ -160,10 +160,8 @@ class Dataset:
         graph = self.graph
         of_all = graph.ndata.get("label")
         is_of_all = of_all is not None and target in ("", self.target)
-        present = {
-            name: [c for c in LABELS if isinstance(part.data.get(c), Tensor)] for name, part in graph.nodes.items()
-        }
-        labelled = [name for name, columns in present.items() if columns]
+        columns = {name: _first_of(part.data, LABELS) for name, part in graph.nodes.items()}
+        labelled = [name for name, column in columns.items() if column]
         if not is_of_all and not target:
             if len(labelled) > 1:
                 raise ValueError(f"nodes of several types have labels, {', '.join(labelled)}: name one as the target")
@@ -183,8 +181,8 @@ class Dataset:
         count = self.num_classes if same else 0
         names = self.class_names if same else None
         raw = None if of_all is None else slice_rows(of_all, ids.start, ids.stop)
-        if not is_of_all and present[target]:
-            raw = graph.nodes[target].data[present[target][0]]
+        if not is_of_all and columns[target]:
+            raw = graph.nodes[target].data[columns[target]]
         if raw is not None:
             where = f"{name}: the node column 'label'" if is_of_all else f"the labels{of_target}"
             local = None if parts is None else [part - ids.start for part in parts]
@@ -309,6 +307,11 @@ class Dataset:
         return _count_row(numbers, self.num_classes, "class", self.class_names, "nodes", several) + (
             f"; {bare:,} nodes without label" if bare else ""
         )
+
+
+def _first_of(frame: Frame, names: Sequence[str]) -> str:
+    """Return the first of some names that a frame has a tensor of, or ""."""
+    return next((name for name in names if isinstance(frame.get(name), Tensor)), "")
 
 
 def _for_all(label: Tensor, first: int, num_nodes: int) -> Tensor:

@@ -105,14 +105,14 @@ def read_folder(path: FileLike, *, labels: bool = True) -> Dataset:
     - ``features.npz``, a sparse matrix ``[num_nodes, num_features]`` that stays sparse, or ``features.npy``,
       a dense array: node column ``feat``, float32 unless stored as float64.
     - ``labels.npy``, integers ``[num_nodes]``, -1 = no label (1 and -1 alone are refused): node column ``label``,
-      int64, as in the file (numbers are not shifted to begin at 0, so ``num_classes`` is the largest
-      + 1); or floats, numbers to predict, NaN = none:
-      float32, and ``num_classes`` is 0; or a matrix of zeros and ones. ``Dataset.of_type`` says what else labels may
-      be, and when class codes get other numbers. Or ``labels.npz``, a sparse ``[num_nodes, num_classes]`` matrix of
-      zeros and ones for several labels per node: ``label`` is a dense float32 matrix.
+      int64, as in the file (numbers are not shifted to begin at 0, so ``num_classes`` is the largest + 1); or floats,
+      numbers to predict, NaN = none: float32, and ``num_classes`` is 0; or a matrix of zeros and ones.
+      ``Dataset.of_type`` says what else labels may be, and when class codes get other numbers. Or ``labels.npz``, a
+      sparse ``[num_nodes, num_classes]`` matrix of zeros and ones for several labels per node: ``label`` is a dense
+      float32 matrix.
     - ``train.npy``, ``val.npy``, ``test.npy`` (also ``train_idx.npy``, ``idx_train.npy``, ``valid.npy``): ids of nodes,
-      those of ``nodes.csv`` where that has integers.
-      Or ``train_mask.npy`` and so on: masks of nodes.
+      those of ``nodes.csv`` where that has integers. Or ``train_mask.npy`` and so on: masks of nodes; or ``split.npy``,
+      0 train, 1 val, 2 test, -1 none.
 
     ``feat.npy`` and ``label.npy``, the names of the columns, are read like ``features.npy`` and ``labels.npy``. Other
     files of data are not read: ``unread_files`` names them, and so do ``info`` and the error of missing labels.
@@ -122,8 +122,7 @@ def read_folder(path: FileLike, *, labels: bool = True) -> Dataset:
     ``Dataset.of_type``, which is not called for ``labels=False``.
 
     Beside ``nodes.csv`` the rows of arrays (features, labels, and those of the matrix ``adjacency``) are the rows of
-    that table, in the order in which they stand there; numbers in arrays (``train.npy``, ``edges.npz``) are ids,
-    those of the table.
+    that table, in the order in which they stand there; numbers in arrays (``train.npy``, ``edges.npz``) are its ids.
 
     The ids, where the edges are text: names are numbered in the order of ``nodes.csv``, else in the order in which they
     first occur (``src`` before ``dst``), and ``node_names`` keeps them.
@@ -307,13 +306,16 @@ def _from_matrix(path: Path) -> Edges:
 
 def _as_ids(numbers: Array, where: str, nodes: Nodes | None) -> Array:
     """Return what an array has for nodes as ids: a table of nodes may have integers of its own, such as from 1 on."""
-    known = {} if nodes is None or nodes.numbering.names is None else nodes.numbering.ids
-    if not isinstance(next(iter(known), ""), int) or numbers.dtype.kind not in "iu":
+    if nodes is None or nodes.numbering.names is None:
         return numbers
-    words = numbers.ravel().tolist()
-    if (strange := next((word for word in words if word not in known), None)) is not None:
-        raise ValueError(f"{where} has node {strange}, which the table of nodes beside it does not list")
-    return np.array([known[word] for word in words], np.int64).reshape(numbers.shape)
+    id_of = nodes.numbering.ids
+    if not isinstance(next(iter(id_of), ""), int) or numbers.dtype.kind not in "iu":
+        return numbers
+    stated = numbers.ravel().tolist()
+    unlisted = next((number for number in stated if number not in id_of), None)
+    if unlisted is not None:
+        raise ValueError(f"{where} has node {unlisted}, which {nodes.path} does not list")
+    return np.array([id_of[number] for number in stated], np.int64).reshape(numbers.shape)
 
 
 def _from_arrays(path: Path, num_nodes: int | None, nodes: Nodes | None) -> Edges:

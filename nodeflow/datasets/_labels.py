@@ -45,11 +45,14 @@ def split_titles(titles: Iterable[str]) -> dict[str, str]:
 
     Masks may have a number, train_mask_0: those of one of several splits.
     """
-    parts = {title: _SPLITS.get(plain(title)) or MASKS.get(plain(title).rstrip("0123456789")) for title in titles}
-    flags = {plain(title) for title, part in parts.items() if part and plain(title).startswith("is")}
+    words = {title: plain(title) for title in titles}
+    found = {title: _SPLITS.get(word) or MASKS.get(word.rstrip("0123456789")) for title, word in words.items()}
+    parts = {title: part for title, part in found.items() if part is not None}
+    flags = [title for title in parts if words[title].startswith("is")]
     # alone it is a usual title of a flag that has nothing to do with a split
-    lone = "isvalid" if flags == {"isvalid"} else ""
-    return {title: part for title, part in parts.items() if part and plain(title) != lone}
+    if [words[title] for title in flags] == ["isvalid"]:
+        del parts[flags[0]]
+    return parts
 
 
 def label_column(raw: Tensor, where: str, split: Sequence[Ints | Tensor] | None = None, num_classes: int = 0) -> Labels:
@@ -67,10 +70,13 @@ def label_column(raw: Tensor, where: str, split: Sequence[Ints | Tensor] | None 
         raise ValueError(f"{where} must have one number, or one row, per node, got {describe(raw)} ({raw.layout})")
     if raw.shape[1:] == (1,) and num_classes != 1:
         raw = raw[:, 0]
+    if not (raw.is_floating_point() or num_classes) and raw.long().unique().tolist() == [-1, 1]:
+        raise ValueError(f"{where} holds 1 and -1, which is no label: write two classes as 1 and 0")
     if raw.ndim == 2 or raw.is_floating_point():
         numbers = raw if raw.dtype == torch.float32 else torch.from_numpy(as_float32(raw.double().numpy(), where))
         if raw.ndim == 2:
-            if not raw.is_floating_point() and is_binary(numbers.abs()):  # they have no NaN for what is not known
+            # integers have no NaN for a label that is not known
+            if not raw.is_floating_point() and is_binary(numbers.abs()):
                 numbers = numbers.masked_fill(numbers < 0, torch.nan)
             return numbers, raw.shape[1], None
         is_class = (raw == raw.floor()) & (raw >= 0) & (raw < _EXACT)
@@ -85,8 +91,6 @@ def label_column(raw: Tensor, where: str, split: Sequence[Ints | Tensor] | None 
     if (at := first_true(classes < -1)) is not None:
         raise ValueError(f"{where} must hold labels from 0, or -1 for none, but node {at} has {classes[at]}")
     top = int(classes.max(initial=-1))
-    if np.unique(classes).tolist() == [-1, 1] and num_classes != 2:
-        raise ValueError(f"{where} holds 1 and -1, which is no label: write two classes as 1 and 0")
     codes = np.unique(classes[classes >= 0]) if top >= _CODES and not num_classes else classes[:0]
     if num_classes or are_dense(len(codes), top):
         return label, top + 1, None

@@ -38,7 +38,7 @@ from nodeflow.datasets._labels import PART_WORDS, PARTS, are_dense, split_titles
 
 _PARTS = {"": -1, "0": 0, "1": 1, "2": 2, **{word: PARTS.index(part) for word, part in PART_WORDS.items()}}
 _FLAGS = {"true": 1, "false": 0, "1": 1, "0": 0, "1.0": 1, "0.0": 0}
-_NONE = ("", "nan", "-1")  # beside several labels
+_NO_LABEL = ("", "nan", "-1")
 _CHUNK = 256  # few enough that the garbage collector does not scan them twice
 
 
@@ -248,9 +248,11 @@ def read_triples(files: Sequence[Path | None]) -> list[Words]:
             titles = list(titled_columns(first, str(file)))
             skip = 1
             titles[3 - sum(ends)] = "relation"
+        # u and v are titles of edges, and names of nodes in small examples
         elif len(first) == 3 and (plain(first[1]) in RELATIONS or (ends is not None and first[0] != "u")):
             raise ValueError(
-                f"{file}, line 1: {first} reads like titles; take it out, or call the columns head, relation, tail"
+                f"{file}, line 1: {first} reads like titles; take it out, or if it is a triple, put a line head, "
+                "relation, tail before it"
             )
         table = read_words(file, titles, skip=skip)
         size = len(table.columns["src"])
@@ -310,8 +312,8 @@ def read_nodes(path: Path) -> Nodes:
     """Read a table of nodes: ids or names, and columns label, split and features; raises ValueError with the line."""
     table = read_words(path, optional=("label", "split"))
     title, words = next(iter(table.columns.items()), ("", ()))
-    known = [other for other in table.columns if plain(other) in ("id", "nodeid")]
-    if title in ("", "label", *split_titles(table.columns)) or (known and title not in known):
+    id_columns = [other for other in table.columns if plain(other) in ("id", "nodeid")]
+    if title in ("", "label", *split_titles(table.columns)) or (id_columns and title not in id_columns):
         raise table_error(path, f"must begin with a column of ids or names of nodes, got {list(table.columns)}")
     distinct = list(dict.fromkeys(words))
     numbering = number_nodes(distinct, lambda at, why: table.error(words.index(distinct[at]), why))
@@ -371,7 +373,7 @@ def labels_of(table: Words) -> tuple[Array, int, tuple[str, ...] | None]:
         present.sort(key=str.lower)  # False is class 0, as it is in arrays
     if not all(is_number(word) and not is_code(word) for word in present):
         number = {word: at for at, word in enumerate(present)}
-        # whose rule for words that are numbers in another form, or gaps among numbers, holds for classes too
+        # refuses numbers in other forms, and gaps among numbers, which would be classes by mistake
         typed([word if word in number else present[0] for word in table.columns["label"]], [table])
         return np.array([number.get(word, -1) for word in words], np.int64)[codes], len(present), tuple(present)
     if not all(float(word).is_integer() for word in present):
@@ -391,7 +393,7 @@ def labels_of(table: Words) -> tuple[Array, int, tuple[str, ...] | None]:
 def _several_labels(
     table: Words, words: list[str], codes: Ints
 ) -> tuple[NDArray[np.float32], int, tuple[str, ...] | None]:
-    lists = [[label for part in word.split(";") if (label := part.strip()).lower() not in _NONE] for word in words]
+    lists = [[label for part in word.split(";") if (label := part.strip()).lower() not in _NO_LABEL] for word in words]
     names = list(dict.fromkeys(chain.from_iterable(lists)))
     whole = all(is_integer(name) and int(name) >= 0 for name in names)
     whole = whole and are_dense(len(names), max(map(int, names), default=-1))

@@ -132,12 +132,7 @@ class Decoder(nn.Module, metaclass=Explained):
         [torch.Size([3]), torch.Size([3, 6])]
         """
         chunks: list[LinkChunk] = batch.chunks
-        # the negatives that the seeds of a chunk share; none if every seed has its own
-        tables = [chunk.negatives if chunk.src.shape[1] > 1 else chunk.negatives[:0] for chunk in chunks]
-        rows = _gather(
-            h,
-            [places for chunk, table in zip(chunks, tables, strict=True) for places in (chunk.src, chunk.dst, table)],
-        )
+        rows = _gather(h, [places for chunk in chunks for places in (chunk.src, chunk.dst, _shared(chunk))])
         positives, shared, single = [h.new_zeros(0)], list[Tensor | None](), list[tuple[Tensor, Tensor, Tensor]]()
         for chunk, src, dst, table in zip(chunks, rows[::3], rows[1::3], rows[2::3], strict=True):
             positives.append(self(src, dst, chunk.relation, side=chunk.side).flatten())
@@ -244,6 +239,11 @@ class Decoder(nn.Module, metaclass=Explained):
                 )
         ids = ids.to(torch.int64)
         return ids + self.num_relations if self._is_inverse(side) else ids
+
+
+def _shared(chunk: LinkChunk) -> Tensor:
+    """Return the negatives that the seeds of a chunk share; none if every seed has its own."""
+    return chunk.negatives if chunk.src.shape[1] > 1 else chunk.negatives[:0]
 
 
 def _gather(h: Tensor, places: Sequence[Tensor]) -> list[Tensor]:

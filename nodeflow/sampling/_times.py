@@ -187,9 +187,10 @@ def _check_unit(times: Array, span: Span, dated: bool) -> None:
     if span.ends is None:
         return
     first, last = span.ends
-    # beside dates, numbers that all lie between 1970 and 1973 are days such as 20240101, minutes, or since a start
-    unlike = dated and first >= 0 and last < _STAMP
-    late = (times >= _STAMP) & (times < _END) & (unlike | (times // _OTHER_UNIT > max(last, 1)))
+    # as seconds these lie in 1970 to 1973; they may be days such as 20240101, minutes, or seconds since some start
+    no_dates = first >= 0 and last < _STAMP
+    is_other_unit = times // _OTHER_UNIT > max(last, 1)
+    late = (times >= _STAMP) & (times < _END) & (is_other_unit | (dated and no_dates))
     early = (times > 0) & (times < first / _OTHER_UNIT) & (first >= _STAMP)
     if (i := first_true(late | early)) is not None:
         got = f"{times[i]}, the seconds of a date since 1970" if dated else f"{times[i]}"

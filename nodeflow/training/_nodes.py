@@ -213,7 +213,7 @@ class NodeTask(Task):
         }
 
     def _measured(self, name: str, outputs: Tensor, labels: Tensor) -> float:
-        """Return a metric of some nodes, NaN for one that stands beside others and has no value for these labels."""
+        """Return a metric of some nodes; NaN where these labels give it no value, unless the run goes by it."""
         metric = self.metrics[name]
         try:
             return metric(outputs, labels)

@@ -199,12 +199,16 @@ class Task(ABC):
         """Return a hash of each edge column that network or sampler read, which fingerprints leave out."""
         if self.graph.peers.size > 1:
             return {}
-        chosen = {*self.edge_columns(), *map(str, self.settings.sampler.options.values())}
-        return {name: hash_of(whole_column(x)) for name, x in self.graph.edata.items() if name in chosen}
+        read = self._edge_columns_read()
+        return {name: hash_of(whole_column(x)) for name, x in self.graph.edata.items() if name in read}
+
+    def _edge_columns_read(self) -> set[str]:
+        """Return the names of the edge columns that network or sampler read, and of other options of the sampler."""
+        return {*self.edge_columns(), *map(str, self.settings.sampler.options.values())}
 
     def names_read(self, known: Names) -> Names:
-        """Return those of the names of a data set whose numbers the network reads or gives."""
-        read = self.edge_columns()
+        """Return the names of the numbers that the network or the sampler reads, or the network gives."""
+        read = self._edge_columns_read()
         categories = {name: words for name, words in known.categories.items() if name in read}
         features = known.features if self.inputs.features else {}
         nodes = known.nodes if self.inputs.learns else known.nodes[:0]

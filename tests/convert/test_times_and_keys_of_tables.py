@@ -94,7 +94,7 @@ def test_all_tables_have_one_clock() -> None:
         ([[202401, None, 202402]], "looks like months such as 202401.0, which are seconds of 1970; .*format='%Y%m'"),
         ([[2024, 2023]], "looks like years such as 2024, which are seconds of 1970; .*format='%Y'"),
         ([[20240131, 99991231, 20240201]], "looks like days such as 20240131"),
-        ([[0, 20240201]], "looks like days such as"),
+        ([[0, 20240201]], "looks like days such as 20240201"),
         ([["2024-01-31", "01/02/2024"]], "01/02/2024 is not ISO8601 format.* Its format= reads others"),
         ([["2024-01-01"], [19_000, 19_001]], "'t1' must hold dates or .*, such as 19000, fall into one day of"),
         ([[1.5, 2], pd.to_datetime(["2024-01-01"])], "'t0' must hold dates or .*, such as 1.5, fall into one day of"),

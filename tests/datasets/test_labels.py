@@ -165,7 +165,7 @@ def test_arrays_beside_a_table_of_other_ids(tmp_path: Path) -> None:
     assert data.node_names is not None
     assert {data.node_names[v] for v in data.train.tolist()} == {"4", "1"}
     np.save(folder / "train_nodes.npy", [0, 1])
-    with pytest.raises(ValueError, match=r"train_nodes\.npy has node 0, which the table of nodes beside it does not"):
+    with pytest.raises(ValueError, match=r"train_nodes\.npy has node 0, which .*nodes\.csv does not list"):
         read_folder(folder)
 
 
@@ -208,6 +208,16 @@ def test_ids_of_nodes_are_the_first_column(tmp_path: Path) -> None:
 def test_signs_are_no_classes() -> None:
     with pytest.raises(ValueError, match="holds 1 and -1, which is no label: write two classes as 1 and 0"):
         Dataset("d", ring(y=torch.tensor([1, -1, 1, 1, -1, -1]))).of_type()
+    with pytest.raises(ValueError, match="holds 1 and -1"):
+        Dataset("d", ring(y=torch.tensor([[1, -1]] * 6))).of_type()
+
+
+def test_a_file_of_a_split(tmp_path: Path) -> None:
+    folder = folder_of(tmp_path, edges_csv=EDGES)
+    np.save(folder / "labels.npy", CLASSES)
+    np.save(folder / "split.npy", [0, 1, 2, 0, -1, 2])
+    data = read_folder(folder)
+    assert (parts(data), data.unread_files) == ([TRAIN, VAL, TEST], ())
 
 
 def test_a_flag_that_is_no_mask_stays_a_column(tmp_path: Path) -> None:

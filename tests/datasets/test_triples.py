@@ -92,6 +92,7 @@ def test_arrays_of_a_knowledge_graph_out_of_range(
     ("files", "message"),
     [
         ({"train_tsv": "source\tedge\ttarget\na\tr\tb\n"}, r"train\.tsv, line 1: .* reads like titles; take it out"),
+        ({"train_tsv": "a\tr\tb\n", "test_tsv": "from\tr\tto\n"}, r"test\.tsv, line 1: .* put a line head, relation"),
         ({"train_tsv": "h\tr\tt\na\tr\tb\n"}, r"train\.tsv, line 1: .* reads like titles; take it out"),
         ({"train_tsv": "x\trelation\ty\na\tr\tb\n"}, r"train\.tsv, line 1: .* reads like titles; take it out"),
         ({"train_tsv": "a\tb\n"}, r"train\.tsv, line 1: expected 3 columns \(src, relation, dst\), got 2"),

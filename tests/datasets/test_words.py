@@ -64,6 +64,7 @@ def test_words_of_digits_are_integers_only_if_all_are_written_so(
         (["0", "1e-999999999999999999999"], "are one number but two words"),
         (["1", "nan"], "line 3: nan among numbers is a missing entry; leave the row out"),
         (["1.5", "NaN"], "line 3: NaN among numbers is a missing entry"),
+        (["1", "-nan"], "line 3: -nan among numbers is a missing entry"),
         (["1", "NA"], "line 3: NA among numbers is a missing entry"),
         (["None", "7"], "line 2: None among numbers is a missing entry"),
     ],
@@ -98,13 +99,27 @@ def test_words_that_would_be_categories_by_mistake_are_refused(why: str, word: s
 @pytest.mark.parametrize("other", ["0.5", "nan", "1e3"])
 def test_integers_that_a_decimal_beside_them_would_round_are_refused(other: str, tmp_path: Path) -> None:
     large = 2**53 + 1
-    with pytest.raises(ValueError, match=rf"line 3: '{large}' loses digits beside numbers that are not whole"):
+    with pytest.raises(
+        ValueError, match=rf"line 3: '{large}' would be rounded, because others of its column are no integers"
+    ):
         read(tmp_path, edges_csv=f"src,dst,t\na,b,{other}\nb,a,{large}\n")
     assert read(tmp_path, edges_csv=f"src,dst,t\na,b,{other}\nb,a,{large - 1}\n").graph.edata["t"][1] == large - 1
 
 
 def test_words_that_only_remind_of_numbers_are_categories(tmp_path: Path) -> None:
-    words = ("NA", "1.2.3", "7-1", "a,b", "10:4:2:1", "n=3", "-", "2021-003")
+    words = (
+        "NA",
+        "1.2.3",
+        "7-1",
+        "a,b",
+        "10:4:2:1",
+        "n=3",
+        "-",
+        "2021-003",
+        "192.168.100.200",
+        "Monkey 2000",
+        "12 Main 1000",
+    )
     data = read(tmp_path, edges_csv="src,dst,c\n" + "".join(f'a,b,"{word}"\n' for word in words))
     assert data.category_names["c"] == words
 

@@ -81,6 +81,7 @@ def predicted(cli: Cli, run: Path, data: Path) -> dict[str, Row]:
 
 RUNS = {
     "sage": [],
+    "drawn by kind": ["--sampler-option", "edge_type=kind"],
     "rgcn": ["--model", "rgcn"],
     "rows of nodes": ["--inputs", "embedding", "--embedding", "8"],
     "both": ["--model", "rgcn", "--inputs", "both", "--embedding", "8"],

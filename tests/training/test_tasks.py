@@ -32,7 +32,7 @@ def relabelled(label: Tensor, **changes: Any) -> Dataset:
 
 
 def test_a_metric_that_has_no_value_does_not_end_a_run() -> None:
-    """One that only stands beside that of the run: r2 of a single node, ROC of labels that are all alike."""
+    """One that is only measured beside the one that the run goes by: r2 of a single node."""
     label = torch.arange(planted().graph.num_nodes).float() / 7
     data = relabelled(label, num_classes=0)
     trainer = Trainer(replace(data, val=data.val[:1]), FAST.replace(task="regression", epochs=1))
