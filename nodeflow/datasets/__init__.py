@@ -4,9 +4,14 @@ Names that are imported ``as`` themselves serve rooms above, not users.
 """
 
 from nodeflow.datasets._bundled import debian
-from nodeflow.datasets._dataset import Dataset, features_of as features_of
+from nodeflow.datasets._dataset import (
+    FEATURES as FEATURES,
+    Dataset,
+    columns_of_features as columns_of_features,
+    features_of as features_of,
+)
 from nodeflow.datasets._edge_list import read_edge_list
-from nodeflow.datasets._files import load_array as load_array
+from nodeflow.datasets._files import ids_of_integers as ids_of_integers, load_array as load_array
 from nodeflow.datasets._folder import read_folder
 from nodeflow.datasets._labels import (
     LABELS as LABELS,

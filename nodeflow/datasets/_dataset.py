@@ -26,6 +26,8 @@ from nodeflow.transform import is_symmetric
 FACTS = "dataset"
 """Key of a data set in the manifest of a graph folder."""
 
+FEATURES = ("feat", "x")
+"""Names of columns of features, the usual one first."""
 _NONE = torch.zeros(0, dtype=torch.int64)
 _FACTS = ("name", "num_classes", "class_names", "description", "feature_names", "target")
 
@@ -385,9 +387,14 @@ def _spread(degrees: Tensor) -> str:
 
 
 def features_of(graph: Graph) -> dict[str, Tensor | Rows]:
-    """Return the features of each node type that has some, the column "feat" or "x"."""
-    columns = ((name, part.data.get("feat", part.data.get("x"))) for name, part in graph.nodes.items())
-    return {name: x for name, x in columns if x is not None}
+    """Return the features of each node type that has some."""
+    return {name: graph.nodes[name].data[column] for name, column in columns_of_features(graph).items()}
+
+
+def columns_of_features(graph: Graph) -> dict[str, str]:
+    """Return the column with the features of each node type that has some, "feat" or else "x"."""
+    columns = {name: next((c for c in FEATURES if c in part.data), "") for name, part in graph.nodes.items()}
+    return {name: column for name, column in columns.items() if column}
 
 
 def _feature_row(graph: Graph) -> str:

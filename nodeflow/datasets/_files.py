@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import zipfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import IO, Any
 
@@ -123,6 +124,15 @@ def ids_below(size: int, array: Array, where: str, what: str = "ids of nodes,") 
     if (at := first_true((ids < 0) | (ids >= size))) is not None:
         raise ValueError(f"{where} must hold {words}, but entry {at} is {ids[at]}")
     return ids
+
+
+def ids_of_integers(numbers: Array, id_of: Mapping[Any, int], where: str, listed_in: str) -> Ints:
+    """Return the ids of nodes whose names are integers, such as from 1 on; ValueError for an integer without a node."""
+    stated = numbers.ravel().tolist()
+    unlisted = next((number for number in stated if number not in id_of), None)
+    if unlisted is not None:
+        raise ValueError(f"{where} has node {unlisted}, which {listed_in} does not list")
+    return np.array([id_of[number] for number in stated], np.int64).reshape(numbers.shape)
 
 
 def _numbers(array: Array, where: str) -> Array:

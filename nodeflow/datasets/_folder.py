@@ -28,6 +28,7 @@ from nodeflow.datasets._files import (
     check_room,
     existing_folder,
     ids_below,
+    ids_of_integers,
     load_array,
     load_arrays,
     load_sparse,
@@ -311,11 +312,7 @@ def _as_ids(numbers: Array, where: str, nodes: Nodes | None) -> Array:
     id_of = nodes.numbering.ids
     if not isinstance(next(iter(id_of), ""), int) or numbers.dtype.kind not in "iu":
         return numbers
-    stated = numbers.ravel().tolist()
-    unlisted = next((number for number in stated if number not in id_of), None)
-    if unlisted is not None:
-        raise ValueError(f"{where} has node {unlisted}, which {nodes.path} does not list")
-    return np.array([id_of[number] for number in stated], np.int64).reshape(numbers.shape)
+    return ids_of_integers(numbers, id_of, where, str(nodes.path))
 
 
 def _from_arrays(path: Path, num_nodes: int | None, nodes: Nodes | None) -> Edges:

@@ -70,6 +70,8 @@ def label_column(raw: Tensor, where: str, split: Sequence[Ints | Tensor] | None 
         raise ValueError(f"{where} must have one number, or one row, per node, got {describe(raw)} ({raw.layout})")
     if raw.shape[1:] == (1,) and num_classes != 1:
         raw = raw[:, 0]
+    if raw.dtype == torch.uint8 and {254, 255} & {*raw.unique().tolist()} == {255}:
+        raise ValueError(f"{where} holds 255 as an unsigned byte, which -1 becomes there: write labels as int64")
     if not (raw.is_floating_point() or num_classes) and raw.long().unique().tolist() == [-1, 1]:
         raise ValueError(f"{where} holds 1 and -1, which is no label: write two classes as 1 and 0")
     if raw.ndim == 2 or raw.is_floating_point():

@@ -201,8 +201,8 @@ def _add_predict(one: _Parser) -> None:
         metavar="WHICH",
         default="all",
         help=(
-            "all, train, val, test, unlabelled, or a file .npy of ids; of a run that learned links all or a file "
-            "(default: all)"
+            "all, train, val, test, unlabelled, or a file .npy of ids, or of names where all nodes have integers as "
+            "names; of a run that learned links all or a file (default: all)"
         ),
     )
     links = one.add_argument_group("of runs that learned links")

@@ -16,8 +16,9 @@ from nodeflow import distributed
 from nodeflow._base.checks import as_count, as_ids
 from nodeflow._base.files import is_file
 from nodeflow._disk.manifest import MANIFEST
+from nodeflow._text.words import is_integer
 from nodeflow.building import build_graph, stored_as
-from nodeflow.datasets import Dataset, features_of, has_label, load_array
+from nodeflow.datasets import Dataset, columns_of_features, has_label, ids_of_integers, load_array
 from nodeflow.partitions import write_partitions
 from nodeflow.plot import plot_curves
 from nodeflow.training._data import PARTS, described, no_labels, read_dataset, split_edges, write_names
@@ -110,7 +111,12 @@ def _nodes(which: str, dataset: Dataset) -> torch.Tensor:
     path = Path(which)
     if path.suffix != ".npy":
         raise ValueError(f"nodes must be all, train, val, test, unlabelled or a file .npy of ids, got {which!r}")
-    return torch.from_numpy(as_ids(load_array(path), str(path), dataset.graph.num_nodes))
+    nodes, names = load_array(path), dataset.node_names
+    # integers are names where all nodes have such names, as in the files of a split
+    if names is not None and nodes.dtype.kind in "iu" and all(map(is_integer, names)):
+        id_of = {int(names[node]): node for node in dataset.target_ids.tolist()}
+        nodes = ids_of_integers(nodes, id_of, str(path), f"data set {dataset.name!r}")
+    return torch.from_numpy(as_ids(nodes, str(path), dataset.graph.num_nodes))
 
 
 def compare(options: argparse.Namespace, say: Say) -> None:
@@ -223,10 +229,9 @@ def build(options: argparse.Namespace, say: Say) -> None:
 def _narrow(dataset: Dataset, width: str) -> Dataset:
     """Return a data set whose features are stored in another width."""
     graph = with_columns(dataset.graph, {})
-    for name, x in features_of(graph).items():
+    for name, column in columns_of_features(graph).items():
         data = graph.nodes[name].data
-        column = next(key for key in ("feat", "x") if data.get(key) is x)
-        data.update(stored_as({column: x}, width))
+        data.update(stored_as({column: data[column]}, width))
     return replace(dataset, graph=graph)
 
 

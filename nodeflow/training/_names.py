@@ -15,7 +15,9 @@ from torch import Tensor
 from nodeflow._base.checks import Ints, first_true
 from nodeflow._rows.rows import is_sparse, whole_column
 from nodeflow._schema.schema import Schema
-from nodeflow.datasets import Dataset, features_of, has_label
+from nodeflow._text.words import is_integer
+from nodeflow.datasets import FEATURES, Dataset, columns_of_features, has_label
+from nodeflow.graph import Graph
 from nodeflow.training._graph import EDGE_TYPES, Words, with_columns
 
 NODES = "node_names"
@@ -36,12 +38,14 @@ class Names:
         schema: the node types and relations along which messages go; None before the graph of messages is known.
         nodes: a hash of the name of each node, int64 ``[num_nodes]``, see ``hashes_of``; empty where the ids are the
             names, or the model has no rows of nodes.
+        columns: by node type, the column with the features, "feat" or "x"; None where a file of before does not say.
     """
 
     classes: Words
     features: dict[str, Words]
     categories: dict[str, Words]
     schema: Schema | None = None
+    columns: dict[str, str] | None = None
     nodes: Tensor = field(default=_NONE, repr=False)
 
     @classmethod
@@ -49,15 +53,16 @@ class Names:
         """Return the names of a data set, without those of its nodes."""
         if isinstance(dataset, NamedDataset) and dataset.names is not None:
             return dataset.names
-        columns = dataset.names_of_features()
-        features = {name: _listed(columns.get(name)) for name in features_of(dataset.graph)}
+        titles, columns = dataset.names_of_features(), columns_of_features(dataset.graph)
+        features = {name: _listed(titles.get(name)) for name in columns}
         categories = {name: _listed(dataset.category_names.get(name)) for name in dataset.graph.edata}
-        return cls(_listed(dataset.class_names), features, categories)
+        return cls(_listed(dataset.class_names), features, categories, columns=columns)
 
     def to_json(self) -> dict[str, Any]:
         """Return all but ``nodes`` as values of JSON."""
         schema = self.schema and self.schema.to_json()
-        return {"classes": self.classes, "features": self.features, "categories": self.categories, "schema": schema}
+        names = ("classes", "features", "categories", "columns")
+        return {name: getattr(self, name) for name in names} | {"schema": schema}
 
     def tensors(self) -> dict[str, Tensor]:
         """Return ``nodes`` by its name in a file, unless it is empty."""
@@ -82,6 +87,7 @@ class Names:
         one of the two has names.
         """
         given, graph, where = Names.of(dataset), with_columns(dataset.graph, {}), f"data set {dataset.name!r}"
+        self._leave_out_features(graph)
         # a model that learned no types of edges, or those of another column, must not find these
         unknown = {*EDGE_TYPES} & {*graph.edata} - {*self.categories}
         for name in unknown:
@@ -96,7 +102,7 @@ class Names:
             order = _order(known, given.features[name], f"feature of {name!r} in {where}")
             if order is not None:
                 data = graph.nodes[name].data
-                column = "feat" if "feat" in data else "x"
+                column = columns_of_features(graph)[name]
                 data[column] = _chosen(whole_column(data[column]), order)
         for name, known in self.categories.items():
             codes = graph.edata[name]
@@ -113,6 +119,15 @@ class Names:
         categories = {**dataset.category_names, **_known(self.categories)}
         changed["category_names"] = {name: words for name, words in categories.items() if name not in unknown}
         return NamedDataset(**changed, names=self)
+
+    def _leave_out_features(self, graph: Graph) -> None:
+        """Delete from a graph the columns of features that were not those of the model's data."""
+        for name, part in graph.nodes.items():
+            column = (self.columns or {}).get(name, "")
+            # what is "x" here may have been "feat" there, if it is the only one
+            if self.columns is not None and (column in part.data or not column):
+                for other in {*FEATURES} & {*part.data} - {column}:
+                    del part.data[other]
 
     def ordered(self, schema: Schema) -> Schema:
         """Return a schema with its types and relations in the order of the model; ValueError where others are there."""
@@ -213,6 +228,15 @@ def _renumbered(numbers: Any, known: Words, given: Words, what: str) -> Any:
 
 def _labels(label: Tensor, known: Words, given: Words, what: str) -> Tensor:
     """Return labels as classes of the model: numbers, or a column per class."""
+    if label.ndim == 1 and not label.is_floating_point():
+        # a number is its own name: few of many classes are codes with names in one of the two, and numbers in the other
+        if known is None and given and all(map(is_integer, given)):
+            label = torch.tensor([*map(int, given), -1])[label]
+            given = None
+        if given is None and known and all(map(is_integer, known)):
+            codes, place = label.unique(return_inverse=True)
+            label = torch.where(label < 0, label, place)
+            given = [*map(str, codes.tolist())]
     if label.ndim == 1 or given == known:
         return label if label.is_floating_point() else _renumbered(label, known, given, what)
     node, column = label.nonzero(as_tuple=True)

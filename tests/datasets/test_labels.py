@@ -218,6 +218,14 @@ def test_signs_are_no_classes() -> None:
         Dataset("d", ring(y=torch.tensor([[1, -1]] * 6))).of_type()
 
 
+def test_a_byte_that_was_minus_one_is_no_class() -> None:
+    for label in ([0, 1, 255, 1, 0, 1], [[0, 255]] * 6):
+        with pytest.raises(ValueError, match="holds 255 as an unsigned byte, which -1 becomes there"):
+            Dataset("d", ring(y=torch.tensor(label, dtype=torch.uint8))).of_type()
+    largest = Dataset("d", ring(y=torch.tensor([255, 254] * 3, dtype=torch.uint8))).of_type()
+    assert largest.class_names == ("254", "255")
+
+
 def test_a_file_of_a_split(tmp_path: Path) -> None:
     folder = folder_of(tmp_path, edges_csv=EDGES)
     np.save(folder / "labels.npy", CLASSES)

@@ -115,6 +115,23 @@ def test_predictions_for_nodes_of_a_file_and_for_nodes_without_labels(place: Pat
     assert np.load(tmp_path / "x.npy").shape == (120, 2)
 
 
+def test_integers_of_a_file_are_names_where_nodes_have_such_names(tmp_path: Path, cli: Cli) -> None:
+    """A table that counts from 1: node 2 is its second row, as in files of a split."""
+    data = tmp_path / "data"
+    data.mkdir()
+    rows = [f"{i},{'ab'[i % 2]},{i % 2}" for i in range(1, 31)]
+    (data / "nodes.csv").write_text("id,label,x\n" + "\n".join(rows))
+    (data / "edges.csv").write_text("src,dst\n" + "\n".join(f"{i},{i % 30 + 1}" for i in range(1, 31)))
+    cli("train", data, "--output", tmp_path / "run", "--epochs", "1", "--no-plot")
+    np.save(tmp_path / "ids.npy", [30, 2])
+    np.save(tmp_path / "far.npy", [0])
+    options = ["predict", tmp_path / "run", "--output", tmp_path / "x.csv", "--nodes"]
+    cli(*options, tmp_path / "ids.npy")
+    with (tmp_path / "x.csv").open(newline="") as lines:
+        assert [(row["node"], row["name"]) for row in csv.DictReader(lines)] == [("29", "30"), ("1", "2")]
+    assert "has node 0, which data set 'data' does not list" in cli.failure(*options, tmp_path / "far.npy")
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

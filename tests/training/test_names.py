@@ -15,7 +15,7 @@ import torch
 from _support.cli_tools import Cli, status
 
 from nodeflow import Graph
-from nodeflow.datasets import Dataset, read_folder
+from nodeflow.datasets import Dataset, features_of, read_folder
 from nodeflow.distributed import GraphParts
 from nodeflow.training import open_finished
 from nodeflow.training._checkpoints import read_tensors, write_tensors
@@ -345,6 +345,37 @@ def test_columns_are_put_in_the_order_of_the_model(sparse: bool) -> None:
     with pytest.raises(ValueError, match="'a' is there twice, so it cannot be matched by name"):
         names.align(replace(data, feature_names=("a", "a", "b")))
     assert Names.from_json(names.to_json()).features == names.features
+
+
+def test_columns_of_features_that_the_model_did_not_learn_from_are_left_out() -> None:
+    feat, x = torch.zeros(2, 3), torch.ones(2, 3)
+
+    def data(**columns: torch.Tensor) -> Dataset:
+        return Dataset("x", Graph.from_edges([0], [1], num_nodes=2, ndata={**columns}))
+
+    learned = Names.from_json(Names.of(data(x=x)).to_json())
+    assert features_of(learned.align(data(feat=feat, x=x)).graph)["node"] is x
+    assert features_of(learned.align(data(feat=feat)).graph)["node"] is feat  # another title for the only ones
+    assert features_of(Names.of(data(feat=feat, x=x)).align(data(feat=feat, x=x)).graph)["node"] is feat
+    assert not features_of(Names.of(data()).align(data(feat=feat)).graph)
+    before = {name: words for name, words in learned.to_json().items() if name != "columns"}  # of the version before
+    assert features_of(Names.from_json(before).align(data(feat=feat, x=x)).graph)["node"] is feat
+
+
+def test_class_codes_and_classes_that_are_numbers_are_the_same_names() -> None:
+    """Few classes of large numbers become codes, all of 150 stay numbers: either is found in the other."""
+
+    def data(label: list[int], names: tuple[str, ...] | None) -> Dataset:
+        graph = Graph.from_edges([0], [1], num_nodes=len(label), ndata={"label": torch.tensor(label)})
+        return Dataset("x", graph, class_names=names, num_classes=len(names or ()) or max(label) + 1)
+
+    codes, numbers = data([0, 2, -1, 1], ("10", "20", "90210")), data([20, 10, -1, 20], None)
+    assert Names.of(codes).align(numbers).graph.ndata["label"].tolist() == [1, 0, -1, 1]
+    assert Names.of(data([149, 0], None)).align(codes).graph.ndata["label"].tolist() == [10, 90210, -1, 20]
+    with pytest.raises(ValueError, match="the model knows no '30'; leave it out"):
+        Names.of(codes).align(data([30, 10], None))
+    with pytest.raises(ValueError, match="has numbers, and the model knows names"):
+        Names.of(data([0, 1], ("10", "x"))).align(numbers)
 
 
 def test_categories_that_no_edge_has_keep_their_numbers(tmp_path: Path, cli: Cli) -> None:
