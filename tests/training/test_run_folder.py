@@ -79,6 +79,7 @@ def test_the_files_of_a_run(result: Result, tmp_path: Path) -> None:
         "classes": None,
         "features": {"node": None},
         "categories": {},
+        "columns": {"node": "feat"},
         "schema": result.task.graph.schema.to_json(),
     }
     further = {"settings": settings, "network": network, "versions": versions, "names": names, "target": ""}
