@@ -234,6 +234,8 @@ def test_a_word_beside_dates_is_refused(tmp_path: Path) -> None:
         build_graph(tmp_path / "text" / "edges.csv", tmp_path / "g", named=True, **QUIET)
     with pytest.raises(ValueError, match="line 2: '2021-13-45' looks like a time"):  # a day that no calendar has
         read(tmp_path, edges_csv="src,dst,when\na,b,2021-13-45\n")
+    with pytest.raises(ValueError, match="column 'feat' holds dates; give it a title such as time"):
+        read(tmp_path, nodes_csv="id,label,feat\na,x,2021-03-01\nb,y,2021-03-02\n", edges_csv="src,dst\na,b\n")
 
 
 @pytest.mark.parametrize("words", [["True", "False", "True"], ["false", "FALSE", "true"]])

@@ -294,6 +294,9 @@ def test_parts_have_the_names_of_their_data_set(named: bool, tmp_path: Path, cli
     assert [learned.rows(bare, "")[old] for old in cut.original_nodes] == [*range(40)]
     with pytest.raises(ValueError, match="has names, and the model knows numbers"):
         learned.align(data)
+    write_tensors(parts / "names.safetensors", {}, {"classes": None})
+    with pytest.raises(ValueError, match=r"names\.safetensors is damaged, or no file of names"):
+        _names_of_parts(parts, cut, data.graph)
 
 
 def test_partitions_of_other_kinds_of_edges_are_refused(tmp_path: Path, cli: Cli) -> None:
