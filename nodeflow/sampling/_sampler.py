@@ -189,27 +189,19 @@ def check_draws(number: int, name: str, num_nodes: int = 0) -> None:
         raise ValueError(f"{name} must be at most {most}, since every single draw is made, got {number}")
 
 
-def check_sizes(
-    sizes: Any, name: str, *, every: bool = True, repeated: object = False, num_nodes: int = 0
-) -> tuple[int, ...]:
-    """Return one int per flow, each at least 1, or with ``every`` -1 for all; raise TypeError or ValueError.
-
-    ``repeated``: whether each is a number of draws with replacement among ``num_nodes``, all of which are made.
-    """
+def check_sizes(sizes: Any, name: str, *, every: bool = True) -> tuple[int, ...]:
+    """Return one int per flow, each at least 1, or with ``every`` -1 for all; raise TypeError or ValueError."""
     values = as_list(sizes, name, "one number per flow, as in [10, 25]")
-    checked = tuple(check_size(size, f"{name}[{i}]", every=every) for i, size in enumerate(values))
-    if repeated:
-        check_draws(max(checked), f"{name} with replacement", num_nodes)
-    return checked
+    return tuple(check_size(size, f"{name}[{i}]", every=every) for i, size in enumerate(values))
 
 
-def as_list(value: Any, name: str, content: str, entry: str = "number") -> list[Any]:
+def as_list(value: Any, name: str, content: str) -> list[Any]:
     """Return a list, tuple, or one-dimensional tensor or array as a list that is not empty; else raise an error."""
     array = isinstance(value, (Tensor, np.ndarray)) and value.ndim == 1
     if not array and (isinstance(value, (str, bytes, Mapping)) or not isinstance(value, Sequence)):
         raise TypeError(f"{name} must be a list with {content}, got {describe(value)}")
     if len(value) == 0:
-        raise ValueError(f"{name} must have one {entry} per flow, got none")
+        raise ValueError(f"{name} must have one number per flow, got none")
     return value.tolist() if array else list(value)
 
 
