@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -96,14 +95,6 @@ class TypedConv(FlowConv):
         short = [name if isinstance(name, str) else name[1] for name in convs]
         names = [part if short.count(part) == 1 else name for part, name in zip(short, convs, strict=True)]
         self.convs = nn.ModuleDict(dict(zip(map(module_name, names), convs.values(), strict=True)))
-
-    def _load_from_state_dict(self, state_dict: dict[str, Tensor], prefix: str, *others: Any) -> None:
-        start = f"{prefix}convs.<"
-        for key in [key for key in state_dict if key.startswith(start)]:  # triples of files of before
-            name, rest = key.removeprefix(start).split(">.", 1)
-            if f"<{name}>" not in self.convs and name.count(" ") == 2:
-                state_dict[f"{start}{name.split()[1]}>.{rest}"] = state_dict.pop(key)
-        super()._load_from_state_dict(state_dict, prefix, *others)
 
     @opaque
     def forward(self, flow: Flow, h: Tensor) -> Tensor:

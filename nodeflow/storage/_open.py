@@ -186,11 +186,6 @@ def _safetensors_extent(path: Path, name: str | None) -> Extent:
         metadata = header.pop("__metadata__", {}) if isinstance(header, dict) else None
         if not isinstance(metadata, dict):
             raise ValueError("its header is no table")
-    if name is None and "columns" in metadata:
-        raise ValueError(
-            f"{path} is a sparse column in one file, as an earlier nodeflow wrote it: load indptr, indices and values "
-            "with safetensors.torch.load_file, and write a folder with save_sparse"
-        )
     names = list(header)
     if name is None and len(names) != 1:
         raise ValueError(f"{path} holds {len(names)} tensors: pass name=, one of {', '.join(names)}")

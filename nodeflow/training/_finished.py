@@ -34,8 +34,8 @@ def open_finished(
         device: where the model computes; None: that of the run.
 
     Its ``task.dataset`` has the numbers and names of the run. Raises FileNotFoundError where there is no finished run,
-    ValueError for damaged files, files of two runs, data of the run that have changed, a name that only the model or
-    only the data have, and a checkpoint of a version that kept no names with other data.
+    ValueError for damaged files, files of two runs, data of the run that have changed, and a name that only the model
+    or only the data have.
 
     >>> open_finished("nowhere")
     Traceback (most recent call last):
@@ -61,13 +61,13 @@ def finished(
         result = read_result(folder)
         if any(facts.get(name) != result.get(name) for name in ("identity", "best_epoch", "scores")):
             raise ValueError(f"{folder / CHECKPOINT} and {RESULT} beside it are of two runs: put its own files back")
-    names = Names.from_json(facts["names"], weights) if "names" in facts else None
+    names = Names.from_json(facts["names"], weights)
     weights.pop(NODES, None)
     if given is None:
         dataset = run.dataset()
     else:  # which may have labels of another type, where settings name none
         dataset = learned_part(given, facts["task"], facts.get("target", run.settings.run.target))
-    dataset = dataset if names is None else names.align(dataset)
+    dataset = names.align(dataset)
     storage = run.settings.storage.kind if stays_in_file(dataset.graph) else "memory"
     settings = run.settings.replace(
         task=facts["task"],
@@ -81,20 +81,13 @@ def finished(
     trainer = Trainer(dataset if as_trained else _for_outputs(dataset, facts), settings)
     # with a partition buffer, the fingerprint has the cut of the graph in it
     same = given is None and run.settings.storage.kind != "partitions"
-    differs = facts.get("fingerprint", trainer.fingerprint if same else "") != trainer.fingerprint
-    if differs and given is not None and names is None:
-        raise ValueError(
-            f"{folder / CHECKPOINT} is of a version that kept no names of columns, classes and nodes, so it is "
-            f"measured on its own data alone, which data set {dataset.name!r} is not: train the model again"
-        )
-    if differs and same:
+    if same and facts.get("fingerprint", trainer.fingerprint) != trainer.fingerprint:
         raise ValueError(
             f"{folder / CHECKPOINT} was not trained on data set {dataset.name!r} as {run.data} has it now; if it is "
             f"meant to be measured on that, give --data {run.data}"
         )
-    if names is not None:
-        for key, node_type in trainer.task.inputs.rows_of_nodes().items():
-            weights[f"inputs.{key}"] = weights[f"inputs.{key}"][names.rows(dataset, node_type)]
+    for key, node_type in trainer.task.inputs.rows_of_nodes().items():
+        weights[f"inputs.{key}"] = weights[f"inputs.{key}"][names.rows(dataset, node_type)]
     try:
         load_weights(trainer.network, weights)
     except ValueError as error:

@@ -38,7 +38,7 @@ from nodeflow.training._network import Inputs, LinkNetwork, Network, TypedInputs
 from nodeflow.training._nodes import NodeTask
 from nodeflow.training._processes import OwnRandom
 from nodeflow.training._result import EpochRecord, Result, write_trace
-from nodeflow.training._settings import Settings, as_read, named_again, read_toml
+from nodeflow.training._settings import Settings, named_again, read_toml
 from nodeflow.training._trainer import Trainer
 
 SETTINGS, CHECKPOINT, LOG, RESULT, CURVES = "run.toml", "checkpoint.safetensors", "log.csv", "result.json", "curves.png"
@@ -139,8 +139,8 @@ class Run:
 def check_checkpoint(path: Path, facts: Mapping[str, Any], run: Run) -> None:
     """Raise ValueError where the checkpoint at ``path`` is of another run; ``run``: its settings for one process."""
     with blaming(f"{path} does not say of which run it is", KeyError, TypeError, ValueError, AttributeError):
-        _ = "names" in facts and Names.from_json(facts["names"])
-        settings = as_read(facts["settings"])
+        Names.from_json(facts["names"])
+        settings = Settings(facts["settings"])  # nothing is imported: no network is made of them
         _ = settings.replace(task=facts["task"]), dict(facts["network"]["model"] or {})  # which evaluation reads
         size = settings.sampler.batch_size * facts.get("processes", 1)
     check_same_run(settings.replace(batch_size=size), run.settings, 1, str(path))
@@ -299,7 +299,7 @@ def read_result(folder: Path) -> dict[str, Any]:
         as_count(result["best_epoch"], "best_epoch")
         for score in (score for part in ("test", "val") for score in result["scores"].get(part, {}).values()):
             _ = score if score is None else as_number(score, "a score")
-        settings = as_read(result["settings"]).by_name(read=True)
+        settings = Settings(result["settings"]).by_name(read=True)
     return {**result, "settings": settings}
 
 

@@ -256,11 +256,10 @@ class Settings:
         """Return the settings of a file, by name or group, with changes; raises ValueError as ``Settings`` does.
 
         A model "module:factory" is imported where it is used, which runs code: one that ``values`` name is refused,
-        unless ``changes`` name a model too. Files of the version before have ``learning_rate``, and also settings that
-        their run did not read.
+        unless ``changes`` name a model too.
         """
-        check_import(by_name(_current(values)).get("model"), by_name(changes).get("model"))
-        return cls(_current(values), **changes)
+        check_import(by_name(values).get("model"), by_name(changes).get("model"))
+        return cls(values, **changes)
 
     def __repr__(self) -> str:
         return f"Settings({', '.join(f'{name}={value!r}' for name, value in self.chosen.items())})"
@@ -297,11 +296,6 @@ def by_name(values: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in chosen.items() if name not in {*usual}}
 
 
-def as_read(values: Mapping[str, Any]) -> Settings:
-    """Return the settings of a file, to be shown or compared; no network is made of them, so nothing is imported."""
-    return Settings(_current(values))
-
-
 def named_again(values: Mapping[str, Any], model: str | None) -> dict[str, str]:
     """Return ``model`` as a change for ``from_dict`` of a run's settings; ValueError unless it is theirs, or None."""
     own = by_name({name: value for name, value in values.items() if name in FIELDS or name in GROUPS})
@@ -309,15 +303,6 @@ def named_again(values: Mapping[str, Any], model: str | None) -> dict[str, str]:
     if model is not None and model != trained:
         raise ValueError(f"its model is {trained!r}, got {model!r}; a trained run keeps its model")
     return {} if model is None else {"model": model}
-
-
-def _current(values: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the settings of a file of this version or the one before, as this version has them."""
-    if "learning_rate" not in values:
-        return values
-    values = {"lr" if name == "learning_rate" else name: value for name, value in values.items()}
-    strays = _unread(values, _values(_groups(by_name(values))))
-    return {name: value for name, value in values.items() if name not in strays}
 
 
 def _known(name: str, value: object, names: Mapping[str, str], group: str) -> str:

@@ -33,7 +33,7 @@ from nodeflow.training._nodes import Loss, NodeTask
 from nodeflow.training._processes import OwnRandom, find_device
 from nodeflow.training._recipes import completed, sizes_of
 from nodeflow.training._result import EpochRecord, Result, Stopped, Trace, counts_of, record_of
-from nodeflow.training._settings import Settings, as_read
+from nodeflow.training._settings import Settings
 from nodeflow.training._task import OwnParts, Task, facts_of
 
 
@@ -338,7 +338,7 @@ class Trainer:
             raise ValueError("the state is of another data set, or of a changed one")
         if ("cuda" in state["random"]) != (self.device.type == "cuda"):
             raise ValueError(f"the state is of a run on another kind of device than {self.device.type!r}")
-        before = as_read(state["settings"])
+        before = Settings(state["settings"])
         check_same_run(before, self._settings_of_all(), self.peers.size)
         check_same_parts(state.get("own_parts", {}), self._own_parts)
         if (epochs := self.settings.run.epochs) < state["epoch"]:

@@ -18,7 +18,6 @@ from nodeflow import Graph
 from nodeflow.datasets import Dataset, features_of, read_folder
 from nodeflow.distributed import GraphParts
 from nodeflow.training import open_finished
-from nodeflow.training._checkpoints import read_tensors, write_tensors
 from nodeflow.training._data import _names_of_parts
 from nodeflow.training._names import Names
 
@@ -395,19 +394,3 @@ def test_categories_that_no_edge_has_keep_their_numbers(tmp_path: Path, cli: Cli
     names = Names.of(read_folder(own))
     assert names.align(data).category_names["kind"] == (*(names.categories["kind"] or ()),)
     cli("evaluate", tmp_path / "run", "--data", other)
-
-
-def test_a_checkpoint_without_names_reads_its_own_data_alone(finished: Path, tmp_path: Path, cli: Cli) -> None:
-    file = finished / "checkpoint.safetensors"
-    whole = file.read_bytes()
-    facts, tensors = read_tensors(file)
-    tensors.pop("node_names")
-    try:
-        write_tensors(file, tensors, {name: fact for name, fact in facts.items() if name != "names"})
-        scores = cli("evaluate", finished)
-        assert cli("evaluate", finished, "--data", finished.parent / "people") == scores
-        nodes, edges = people()
-        other = write(tmp_path / "other", nodes[::-1], edges)
-        assert "is of a version that kept no names" in cli.failure("evaluate", finished, "--data", other)
-    finally:
-        file.write_bytes(whole)

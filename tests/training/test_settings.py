@@ -338,15 +338,6 @@ def test_settings_by_group() -> None:
         one.model.hidden = 3  # type: ignore[misc]
 
 
-def test_a_file_of_the_version_before() -> None:
-    old = {name: one.default for name, (_, one) in FIELDS.items() if name not in ("lr", "fanouts", "dropout")}
-    old |= {"learning_rate": 0.02, "fanouts": [5, 5], "dropout": 0.6, "margin": 3.0}
-    old |= {name: {} for name in old if name.endswith("_options")}
-    read = Settings.from_dict(old)
-    assert read == Settings(lr=0.02, fanouts=(5, 5))
-    assert "margin" not in read.chosen
-
-
 def test_rules_name_settings() -> None:
     assert set(READ) <= {*FIELDS, *(f"[{group}]" for group in GROUPS)}
     assert "auto" in NODES
