@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from nodeflow._display.axes import axes_for, colors_of, ink, ink_on, legend_below, widths_of
 
@@ -18,53 +17,42 @@ _MOST_ROWS = 24
 _ASIDE = 0.3  # from one column of a layer to the next; layers are 1 apart
 
 
-@dataclass(frozen=True)
-class Layered:
-    """A layered graph to be drawn.
+def draw_layered(
+    ax: Axes | Figure | None,
+    *,
+    names: list[list[str]],
+    hollow: list[bool],
+    edges: dict[tuple[int, int], tuple[list[int], list[int]]],
+    same: dict[int, list[int]],
+    colors: list[list[float] | None] | None,
+    color_name: str | list[str],
+    widths: list[float] | None,
+    width_name: str,
+) -> Axes:
+    """Draw every node as a dot, layers as columns, and every edge as an arrow.
 
-    Attributes:
+    Args:
+        ax: as in ``axes_for``.
         names: the text in each node, by layer; their number is the size of the layer.
         hollow: by layer, whether its nodes are drawn hollow.
         edges: ``(sources, destinations)``, as rows of their layers, by pair of layers.
         same: by layer, of every node of the next layer its row in this one, -1 where it is not in it.
         colors: a number per node by layer, None for a layer without; None: colours tell seeds from the others.
-        widths: a number per edge, in the order of ``edges``, NaN where a flow has none; None: all have one width.
         color_name, width_name: labels of the colour scale, or of its classes, and of the width legend.
+        widths: a number per edge, in the order of ``edges``, NaN where a flow has none; None: all have one width.
     """
-
-    names: list[list[str]]
-    hollow: list[bool]
-    edges: dict[tuple[int, int], tuple[list[int], list[int]]]
-    same: dict[int, list[int]]
-    colors: list[list[float] | None] | None = None
-    color_name: str | list[str] = ""
-    widths: list[float] | None = None
-    width_name: str = ""
-
-
-class FlowSummary(NamedTuple):
-    """A flow in a summary; ``shared`` is the number of nodes that both of its layers hold, None: unknown."""
-
-    edges: int
-    mean_degree: float
-    largest_degree: int
-    shared: int | None
-
-
-def draw_layered(ax: Axes | Figure | None, picture: Layered) -> Axes:
-    """Draw every node as a dot, layers as columns, and every edge as an arrow; ``ax`` as in ``axes_for``."""
-    sizes, skips = [len(names) for names in picture.names], any(j != i + 1 for i, j in picture.edges)
+    sizes, skips = [len(layer) for layer in names], any(j != i + 1 for i, j in edges)
     points, centers, (wide, tallest) = _places(sizes)
     last = len(sizes) - 1
     margin = 1.2 if skips else 0.7  # above and below the nodes, in rows
     axis = axes_for(ax, (1.5 * wide, 0.36 * (tallest + 2 * margin) + 0.4))
-    for i, rows in picture.same.items():
+    for i, rows in same.items():
         for end, row in zip(points[i + 1], rows, strict=True):
             if row >= 0:
                 line = zip(points[i][row], end, strict=True)
                 axis.plot(*line, ":", color="0.6", linewidth=1.2, zorder=0, label="the same node")
-    width = iter(widths_of(axis, picture.widths or [], picture.width_name))
-    for (i, j), (sources, destinations) in picture.edges.items():
+    width = iter(widths_of(axis, widths or [], width_name))
+    for (i, j), (sources, destinations) in edges.items():
         for src, dst in zip(sources, destinations, strict=True):
             start, end = points[i][src], points[j][dst]
             # a line that skips layers goes around the nodes between, on its own side of the middle
@@ -72,12 +60,12 @@ def draw_layered(ax: Axes | Figure | None, picture: Layered) -> Axes:
             arrow(axis, start, end, bend, "tab:purple" if bend else "0.5", next(width, 1.0))
     if skips:
         axis.plot([], [], color="tab:purple", label="skips layers")
-    faces = _faces(axis, picture)
-    for i, names in enumerate(picture.names):
-        hollow = picture.hollow[i] and picture.colors is None
-        _dots(axis, points[i], faces[i], hollow=hollow, seeds=i == last, colored=picture.colors is not None)
-        write_names(axis, points[i], names, ["0.5" if hollow else ink_on(face) for face in faces[i]])
-    if picture.colors is not None:
+    faces = _faces(axis, names, colors, color_name)
+    for i, texts in enumerate(names):
+        is_hollow = hollow[i] and colors is None
+        _dots(axis, points[i], faces[i], hollow=is_hollow, seeds=i == last, colored=colors is not None)
+        write_names(axis, points[i], texts, ["0.5" if is_hollow else ink_on(face) for face in faces[i]])
+    if colors is not None:
         axis.scatter([], [], s=330, facecolor="none", edgecolor=ink(axis), linewidth=2.5, label="seeds")
     _layer_ticks(axis, centers)
     axis.xaxis.tick_top()  # the legend is below
@@ -108,13 +96,14 @@ def _places(sizes: Sequence[int]) -> tuple[list[list[Point]], list[float], tuple
     return points, centers, (left, tallest)
 
 
-def _faces(axis: Axes, picture: Layered) -> list[list[Any]]:
-    if picture.colors is None:
-        last = len(picture.names) - 1
-        return [[_SEED if i == last else _INPUT] * len(names) for i, names in enumerate(picture.names)]
-    held = zip(picture.names, picture.colors, strict=True)
+def _faces(
+    axis: Axes, names: list[list[str]], colors: list[list[float] | None] | None, color_name: str | list[str]
+) -> list[list[Any]]:
+    if colors is None:
+        return [[_SEED if i == len(names) - 1 else _INPUT] * len(texts) for i, texts in enumerate(names)]
+    held = zip(names, colors, strict=True)
     values: list[list[float] | list[None]] = [[None] * len(n) if c is None else c for n, c in held]
-    flat = iter(colors_of(axis, [value for layer in values for value in layer], picture.color_name))
+    flat = iter(colors_of(axis, [value for layer in values for value in layer], color_name))
     return [[next(flat) for _ in layer] for layer in values]
 
 
@@ -152,29 +141,24 @@ def _layer_ticks(axis: Axes, places: Sequence[float]) -> None:
     axis.spines[:].set_visible(False)
 
 
-def draw_summary(axis: Axes, sizes: Sequence[int], flows: Sequence[FlowSummary]) -> None:
-    """Draw a bar per layer, split by whether nodes are in the next layer too; between them, edges and in-degrees."""
+def draw_summary(axis: Axes, sizes: Sequence[int], flows: Sequence[tuple[str, int | None]]) -> None:
+    """Draw a bar per layer, split by whether nodes are in the next layer too; between them, words on each flow.
+
+    ``flows``: of each, its words and the number of nodes that both of its layers hold, None: unknown.
+    """
     from matplotlib.ticker import MaxNLocator
 
     last, most = len(sizes) - 1, max(*sizes, 1)
-    kept = [flow.shared or 0 for flow in flows]
+    kept = [shared or 0 for _, shared in flows]
     new = [size - same for size, same in zip(sizes, kept, strict=False)]
-    if any(flow.shared is not None for flow in flows):
+    if any(shared is not None for _, shared in flows):
         axis.bar(range(last), kept, 0.35, color="0.6", label="also in the next layer")
     axis.bar(range(last), new, 0.35, bottom=kept, color=_INPUT, label="new in this layer")
     axis.bar([last], [sizes[-1]], 0.35, color=_SEED, label="seeds")
     for i, size in enumerate(sizes):
         axis.text(i, size, f"{size:,}", ha="center", va="bottom", fontsize=9)
-    for i, flow in enumerate(flows):
-        axis.text(
-            i + 0.5,
-            1.17 * most,
-            f"{flow.edges:,} edges\nin-degree {flow.mean_degree:.3g}\n(largest {flow.largest_degree:,})",
-            ha="center",
-            va="center",
-            fontsize=7.5,
-            linespacing=1.3,
-        )
+    for i, (words, _) in enumerate(flows):
+        axis.text(i + 0.5, 1.17 * most, words, ha="center", va="center", fontsize=7.5, linespacing=1.3)
     _layer_ticks(axis, range(len(sizes)))
     axis.set(xlim=(-0.4, last + 0.4), ylim=(0, 1.32 * most), ylabel="nodes")
     axis.spines["left"].set_visible(True)

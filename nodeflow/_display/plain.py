@@ -32,7 +32,7 @@ def draw_plain(
 ) -> None:
     """Draw every node as a dot and every edge as an arrow; joined nodes lie close to each other.
 
-    The arguments are as in ``Layered``, for one layer. ``src``, ``dst`` and ``marked`` are rows of ``names``.
+    The arguments are as in ``draw_layered``, for one layer. ``src``, ``dst`` and ``marked`` are rows of ``names``.
     """
     from matplotlib.transforms import offset_copy
 

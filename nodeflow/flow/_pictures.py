@@ -12,7 +12,7 @@ from nodeflow._base.checks import as_count
 from nodeflow._display.axes import axes_for
 from nodeflow._display.columns import chosen, column_table, names_of
 from nodeflow._display.html import funnel, page, table
-from nodeflow._display.layered import FlowSummary, Layered, draw_layered, draw_summary
+from nodeflow._display.layered import draw_layered, draw_summary
 from nodeflow._schema.schema import sizes as in_words
 
 if TYPE_CHECKING:
@@ -90,7 +90,8 @@ def plot(
         for flow, values in zip(flows, widths, strict=True)
         for number in ([math.nan] * flow.num_edges if values is None else values)
     ]
-    picture = Layered(
+    return draw_layered(
+        ax,
         names=[names_of(_ids(layer), values) for layer, values in zip(layers, labels, strict=True)],
         hollow=[not layer.has_parent for layer in layers],
         edges={pair: (src.tolist(), dst.tolist()) for pair, flow in batch.flows.items() for src, dst in [flow.edges()]},
@@ -100,7 +101,6 @@ def plot(
         widths=None if width is None else every,
         width_name=width if isinstance(width, str) else "width",
     )
-    return draw_layered(ax, picture)
 
 
 def _ids(layer: Layer) -> list[str]:
@@ -113,11 +113,12 @@ def _joins_parents(flow: Flow) -> bool:
     return flow.src_layer.has_parent and flow.dst_layer.has_parent
 
 
-def _summary(flow: Flow) -> FlowSummary:
+def _summary(flow: Flow) -> tuple[str, int | None]:
     degrees = flow.in_degrees
     largest = int(degrees.max()) if len(degrees) else 0
     shared = int((flow.dst_in_src >= 0).sum()) if _joins_parents(flow) else None
-    return FlowSummary(flow.num_edges, flow.num_edges / max(flow.num_dst, 1), largest, shared)
+    mean = flow.num_edges / max(flow.num_dst, 1)
+    return f"{flow.num_edges:,} edges\nin-degree {mean:.3g}\n(largest {largest:,})", shared
 
 
 def node_flow_html(batch: NodeFlow) -> str:
