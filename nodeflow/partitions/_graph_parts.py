@@ -18,7 +18,7 @@ from nodeflow._disk.checked import check_ends, check_ids
 from nodeflow._disk.manifest import Manifest
 from nodeflow._rows.rows import Rows
 from nodeflow._schema.schema import sizes as in_words
-from nodeflow.graph import SPLIT, Schema, columns_of
+from nodeflow.graph import SPLIT, columns_of
 from nodeflow.partitions._partitions import CutGraph, check_shapes, sound
 
 _PIECE = 2**22  # ids that are looked at together
@@ -45,7 +45,6 @@ class GraphParts(CutGraph):
     grid: tuple[int, int] | None
     renumbered: bool
     identity: str
-    schema: Schema
     mirrors: Ints
     val: Ints | None
     test: Ints | None
@@ -60,12 +59,6 @@ class GraphParts(CutGraph):
         _ = as_count(facts["cut"], "cut"), [as_count(size, "a size") for name in sizes for size in sizes[name] or ()]
         if lengths != {count} or [sum(sizes[n]) for n in ("masters", "edges")] != [self.num_nodes, self.num_edges]:
             raise ValueError("the sizes of the parts do not fit those of the graph")
-        # an earlier version had no types
-        one = Schema.of_one_type(self.num_nodes, self.num_edges)
-        schema = Schema.from_json(facts["schema"]) if "schema" in facts else one
-        if (schema.num_nodes, schema.num_edges) != (self.num_nodes, self.num_edges):
-            raise ValueError("the schema is of another size")
-        self._set(schema=schema)
         nodes, edges = (self.num_nodes,), (self.num_edges,)
         book = {"owner": nodes, "place": nodes, "edge_owner": edges, "edge_place": edges}
         if self.renumbered:

@@ -46,6 +46,7 @@ class CutGraph(Frozen):
     ndata: list[str]
     edata: list[str]
     train: Ints | None
+    schema: Schema
     _arrays: dict[str, Array]
     _verify: bool | None
 
@@ -59,6 +60,12 @@ class CutGraph(Frozen):
             # the folders of ``Partitions`` have had this word from the first version on
             count = facts["num_partitions" if "num_partitions" in facts else "num_parts"]
             self._set(num_nodes=int(facts["num_nodes"]), num_edges=int(facts["num_edges"]), num_parts=int(count))
+            # graphs of one type without a name have no schema here, nor have the folders of an earlier version
+            one = Schema.of_one_type(self.num_nodes, self.num_edges)
+            schema = Schema.from_json(facts["schema"]) if "schema" in facts else one
+            if (schema.num_nodes, schema.num_edges) != (self.num_nodes, self.num_edges):
+                raise ValueError("the schema is of another size")
+            self._set(schema=schema)
             for kind in ("ndata", "edata"):
                 names = [str(name if isinstance(name, str) else name["name"]) for name in facts[kind]]
                 if len(set(names)) < len(names):
@@ -135,7 +142,6 @@ class Partitions(CutGraph):
     layout = ("partitions", 1)
     size: int
     epoch: int
-    schema: Schema
     part: Schema
     columns: dict[str, dict[str, int]]
     rows: Array
@@ -145,16 +151,13 @@ class Partitions(CutGraph):
 
     def _read(self, facts: Mapping[str, Any]) -> dict[str, tuple[int, ...]]:
         count, size = self.num_parts, int(facts["size"])
-        # a graph of one type without a name has no schema here
-        one = Schema.of_one_type(self.num_nodes, self.num_edges)
-        schema = Schema.from_json(facts["schema"]) if "schema" in facts else one
-        part = rows_of_part(schema, count)
-        if (schema.num_nodes, schema.num_edges, part.num_nodes) != (self.num_nodes, self.num_edges, size):
-            raise ValueError("the schema is of another size")
-        self._set(size=size, epoch=as_count(facts["epoch"], "epoch"), schema=schema, part=part)
+        part = rows_of_part(self.schema, count)
+        if part.num_nodes != size:
+            raise ValueError("the parts are of another size")
+        self._set(size=size, epoch=as_count(facts["epoch"], "epoch"), part=part)
         sizes = {
             "nodes": [size, *map(len, part.nodes.values())],
-            "edges": [self.num_edges, *map(len, schema.relations.values())],
+            "edges": [self.num_edges, *map(len, self.schema.relations.values())],
         }
         columns = {
             kind: {
@@ -169,7 +172,7 @@ class Partitions(CutGraph):
         return {
             "rows": (self.num_nodes,),
             "parents": (count * size,),
-            "bucket_ptr": (count**2 * len(schema.relations) + 1,),
+            "bucket_ptr": (count**2 * len(self.schema.relations) + 1,),
             **{f"{key}/{p}": (sizes["nodes"][i + 1],) for key, i in columns["nodes"].items() for p in range(count)},
             **dict.fromkeys(["src", "dst", "edge_ids"], (self.num_edges,)),
             **{key: (sizes["edges"][i + 1],) for key, i in columns["edges"].items()},
