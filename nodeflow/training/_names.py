@@ -34,18 +34,18 @@ class Names:
     Args:
         classes: those of labels; empty where no labels are learned.
         features: by node type, the names of the columns that the model reads.
+        columns: by node type, the column with the features, "feat" or "x".
         categories: by edge column that the model reads, the names of its numbers.
         schema: the node types and relations along which messages go; None before the graph of messages is known.
         nodes: a hash of the name of each node, int64 ``[num_nodes]``, see ``hashes_of``; empty where the ids are the
             names, or the model has no rows of nodes.
-        columns: by node type, the column with the features, "feat" or "x"; None where a file of before does not say.
     """
 
     classes: Words
     features: dict[str, Words]
+    columns: dict[str, str]
     categories: dict[str, Words]
     schema: Schema | None = None
-    columns: dict[str, str] | None = None
     nodes: Tensor = field(default=_NONE, repr=False)
 
     @classmethod
@@ -56,7 +56,7 @@ class Names:
         titles, columns = dataset.names_of_features(), columns_of_features(dataset.graph)
         features = {name: _listed(titles.get(name)) for name in columns}
         categories = {name: _listed(dataset.category_names.get(name)) for name in dataset.graph.edata}
-        return cls(_listed(dataset.class_names), features, categories, columns=columns)
+        return cls(_listed(dataset.class_names), features, columns, categories)
 
     def to_json(self) -> dict[str, Any]:
         """Return all but ``nodes`` as values of JSON."""
@@ -123,9 +123,9 @@ class Names:
     def _leave_out_features(self, graph: Graph) -> None:
         """Delete from a graph the columns of features that were not those of the model's data."""
         for name, part in graph.nodes.items():
-            column = (self.columns or {}).get(name, "")
+            column = self.columns.get(name, "")
             # what is "x" here may have been "feat" there, if it is the only one
-            if self.columns is not None and (column in part.data or not column):
+            if column in part.data or not column:
                 for other in {*FEATURES} & {*part.data} - {column}:
                     del part.data[other]
 

@@ -337,7 +337,7 @@ def test_columns_are_put_in_the_order_of_the_model(sparse: bool) -> None:
     x = torch.tensor([[1.0, 0.0, 2.0], [0.0, 3.0, 0.0]])
     graph = Graph.from_edges([0], [1], num_nodes=2, ndata={"feat": x.to_sparse_csr() if sparse else x})
     data = Dataset("x", graph, feature_names=("a", "b", "c"))
-    names = Names(None, {"node": ["c", "a", "b"]}, {})
+    names = Names(None, {"node": ["c", "a", "b"]}, {"node": "feat"}, {})
     aligned = names.align(data)
     column = aligned.graph.ndata["feat"]
     assert isinstance(column, torch.Tensor)
@@ -360,8 +360,6 @@ def test_columns_of_features_that_the_model_did_not_learn_from_are_left_out() ->
     assert features_of(learned.align(data(feat=feat)).graph)["node"] is feat  # another title for the only ones
     assert features_of(Names.of(data(feat=feat, x=x)).align(data(feat=feat, x=x)).graph)["node"] is feat
     assert not features_of(Names.of(data()).align(data(feat=feat)).graph)
-    before = {name: words for name, words in learned.to_json().items() if name != "columns"}  # of the version before
-    assert features_of(Names.from_json(before).align(data(feat=feat, x=x)).graph)["node"] is feat
 
 
 def test_class_codes_and_classes_that_are_numbers_are_the_same_names() -> None:
