@@ -16,9 +16,10 @@ from typing import Any, BinaryIO, cast
 
 import numpy as np
 
+from nodeflow._base.dtypes import as_float32
 from nodeflow._base.files import is_file
 from nodeflow._base.types import Array
-from nodeflow._text.titles import places_of_ends
+from nodeflow._text.titles import check_note, places_of_ends
 from nodeflow._text.words import is_infinite, is_integer, is_number, short
 
 _UTF8, _KEPT = "utf-8-sig", "surrogateescape"
@@ -90,6 +91,7 @@ def _without_comments(lines: Iterable[str], between: str, comments: str | None) 
         mark = comments or "" if stated else ""
         if not stated and not begun and comments in (None, "#"):
             mark = line[: len(line) - len(line.lstrip("#%"))]
+            check_note(line, f"line {number}")
         words = line[len(mark) :]
         has_blank = words[:1].isspace()
         if mark and not begun and places_of_ends(words.strip().split(between)) is not None:
@@ -196,8 +198,9 @@ class Table:
         values: Array | None = None
         try:
             values = self.load(dtype)
-            if values.dtype.kind == "f" and np.isinf(values).any():
-                raise ValueError("it holds numbers that are infinite, or too large")
+            largest = {np.float32: 2.0**24}.get(dtype, np.inf)
+            if values.dtype.kind == "f" and (np.abs(values) >= largest).any():
+                raise ValueError("it holds numbers that are infinite, too large, or rounded")
             return values
         except FAILURES:
             whole, width = np.dtype(dtype).kind == "i", None
@@ -212,7 +215,9 @@ class Table:
                     if not whole and abs(float(field)) > float(np.finfo(dtype).max) and not is_infinite(field):
                         why = f"{short(field)} is beyond the largest {np.dtype(dtype)}"
                         raise ValueError(f"{self.path}, line {line}: {why}") from None
-            if values is not None:  # infinite as written
+                if dtype is np.float32:
+                    as_float32(np.array(fields, np.float64), f"{self.path}, line {line},")
+            if values is not None:  # infinite as written, or large but exact
                 return values
             with reading(self.path, f"a table of {what}"):  # numpy refuses a line of blanks between rows of commas
                 return self.load(dtype, lines=((self.delimiter or " ").join(fields) for _, fields in self.rows()))
