@@ -12,7 +12,7 @@ import numpy as np
 from nodeflow._base.checks import LARGEST, describe
 from nodeflow._base.types import Array
 from nodeflow._text.table import FAILURES, Table
-from nodeflow._text.titles import ENDS, check_note, titled_columns, two_kinds
+from nodeflow._text.titles import ENDS, titled_columns, two_kinds
 from nodeflow._text.words import NAME, NUMBER, is_code, is_integer, is_kept, is_number, kind_of, short, values_of
 
 
@@ -37,7 +37,6 @@ def layout(
         begin = fields[0]
         if table.comments != "#" or not begin.startswith("%"):  # KONECT's mark of comments, which are at the top
             break
-        check_note(begin, f"{table.path}, line {line}")
         table = replace(table, skip=line)
     if table.delimiter is None:
         table = replace(table, delimiter=next((mark for mark in (",", "::") if mark in begin), None))

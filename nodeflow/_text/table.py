@@ -91,7 +91,6 @@ def _without_comments(lines: Iterable[str], between: str, comments: str | None) 
         mark = comments or "" if stated else ""
         if not stated and not begun and comments in (None, "#"):
             mark = line[: len(line) - len(line.lstrip("#%"))]
-            check_note(line, f"line {number}")
         words = line[len(mark) :]
         has_blank = words[:1].isspace()
         if mark and not begun and places_of_ends(words.strip().split(between)) is not None:
@@ -118,8 +117,11 @@ def text_lines(lines: Iterable[str]) -> Iterator[str]:
     """Yield the lines of a file opened as ``_UTF8``; raises ValueError with the number of the first that is no text.
 
     That has a NUL byte, bytes that are no UTF-8, or a byte order mark, which files that were joined have in between.
+    The first may not say, as in KONECT, that edges join nodes of two kinds: see ``check_note``.
     """
     for number, line in enumerate(lines, 1):
+        if number == 1:
+            check_note(line, "line 1")
         if "\0" in line or not line.isascii():
             wrong = "a NUL byte" if "\0" in line else "a byte order mark" if "\ufeff" in line else ""
             if wrong or any("\udc80" <= character <= "\udcff" for character in line):
@@ -198,8 +200,7 @@ class Table:
         values: Array | None = None
         try:
             values = self.load(dtype)
-            largest = {np.float32: 2.0**24}.get(dtype, np.inf)
-            if values.dtype.kind == "f" and (np.abs(values) >= largest).any():
+            if values.dtype.kind == "f" and (np.abs(values) >= (2.0**24 if dtype is np.float32 else np.inf)).any():
                 raise ValueError("it holds numbers that are infinite, too large, or rounded")
             return values
         except FAILURES:

@@ -72,8 +72,8 @@ def two_kinds(where: str, why: str, remedy: str) -> ValueError:
 
 
 def check_note(note: str, where: str) -> None:
-    """Raise ValueError for a comment of KONECT that says that sources and destinations are of two kinds."""
-    if note.startswith("%") and note.strip("% ").split()[:1] == ["bip"]:
+    """Raise ValueError for a first line of KONECT's, ``% bip``: sources and destinations are numbered apart."""
+    if note.startswith("%") and note.lstrip("%").split()[:1] == ["bip"]:
         raise two_kinds(where, "says 'bip', that edges join nodes of two kinds", "take this line out")
 
 

@@ -82,7 +82,7 @@ def read_folder(path: FileLike, *, labels: bool = True) -> Dataset:
       False, seconds since 1970 from dates in ISO 8601 (int64, or float64 where one is not whole; UTC where no zone is
       written), int64 from other words, which are numbered in the order in which they first occur and kept in
       ``category_names``. A column ``split`` of train, val and test (or 0, 1, 2) becomes int8 numbers 0, 1, 2; columns
-      ``set``, ``subset``, ``fold`` and ``partition`` of these words, but not of numbers, are read as ``split``.
+      ``set``, ``subset``, ``fold`` and ``partition`` of these words are read as ``split``, and refused with others.
     - ``train.tsv``, ``valid.tsv`` (or ``val``) and ``test.tsv`` (or ``.txt``, ``.csv``), the last two optional: triples
       head, relation, tail of a knowledge graph, without titles; a first row of these three words, or of subject,
       predicate and object, in any order, is a row of titles, and one whose words are in no other row is refused. A

@@ -32,8 +32,8 @@ MASKS = {form.format(word): part for word, part in PART_WORDS.items() for form i
 """Titles of masks of a part, as ``plain`` writes them: train_mask, trainMask, is_train, train_idx."""
 _SPLITS = {"split": "split", **{part: part for part in PARTS}, **MASKS}
 """Titles of columns that say a split, as ``plain`` writes them: one of the numbers of its parts, and masks of parts."""
-SUBSETS = ("set", "subset", "fold", "folds", "partition", "part", "splits")
-"""Titles of columns of a table that say a split where their words are those of its parts."""
+SUBSETS = ("split", "splits", "set", "subset", "fold", "folds", "partition")
+"""Titles of columns of a table, perhaps with a number, that say a split by words for its parts."""
 
 _CODES = 100  # below it a number of classes costs nothing, so classes keep their numbers
 _GAPS = 10  # of more numbers than this for every class that occurs, nearly all would be outputs of nothing

@@ -125,8 +125,8 @@ def parts(table: Words, title: str, part: str) -> NDArray[Any]:
     known = _FLAGS if is_mask else _PARTS
     names, codes = numbered(table.columns[title])
     for at, name in enumerate(names):
-        # folds of a cross-validation are no parts
-        if name.lower() not in known or (plain(title) in SUBSETS and is_number(name)):
+        # the numbers of subset or fold may be those of parts, or of folds of a cross-validation
+        if name.lower() not in known or (not is_mask and plain(title) != "split" and is_number(name)):
             row = int((codes == at).argmax())
             raise table.error(row, f"column {title!r} must hold {_RULES[is_mask]}, got {name!r}")
     return np.array([known[name.lower()] for name in names], np.bool_ if is_mask else np.int8)[codes]
@@ -134,7 +134,8 @@ def parts(table: Words, title: str, part: str) -> NDArray[Any]:
 
 def _splits(table: Words) -> dict[str, str]:
     """Return the titles of a table that say a split, as ``split_titles`` does, with those such as ``subset``."""
-    splits = split_titles(table.columns) | {title: "split" for title in table.columns if plain(title) in SUBSETS}
+    subsets = (title for title in table.columns if plain(title).rstrip("0123456789") in SUBSETS)
+    splits = split_titles(table.columns) | dict.fromkeys(subsets, "split")
     if [*splits.values()].count("split") > 1:
         raise table_error(table.path, f"names {', '.join(splits)}, which say a split twice; keep one, or begin with _")
     return splits
@@ -228,7 +229,7 @@ def _are_titles(table: Words, nodes: Nodes | None) -> bool:
     if nodes is not None:
         return min(nodes.numbering.of(titles[:2]).values()) < 0
     # numbers below a word, which they are the title of
-    below = (words for title, words in table.columns.items() if not is_number(title))
+    below = [words for title, words in table.columns.items() if not is_number(title)]
     return not ends[0] or any(all(map(is_number, words)) for words in below)
 
 
@@ -327,10 +328,11 @@ def _relations(words: Sequence[str], tables: Sequence[Words]) -> tuple[Ints, tup
 
 def read_nodes(path: Path) -> Nodes:
     """Read a table of nodes: ids or names, and columns label, split and features; raises ValueError with the line."""
-    table = read_words(path, optional=("label", "split", *SUBSETS))
+    table = read_words(path, optional=("label", *SUBSETS))
     title, words = next(iter(table.columns.items()), ("", ()))
     id_columns = [other for other in table.columns if plain(other) in ("id", "nodeid")]
-    if title in ("", "label", *split_titles(table.columns)) or (id_columns and title not in id_columns):
+    splits = _splits(table)
+    if title in ("", "label", *splits) or (id_columns and title not in id_columns):
         raise table_error(path, f"must begin with a column of ids or names of nodes, got {list(table.columns)}")
     # columns beside the first are of numbers, so a row without titles has some, or the name alone
     is_row = len(table.columns) == 1 or any(is_number(word) or kind_of(word) != NAME for word in table.columns)
@@ -351,7 +353,6 @@ def read_nodes(path: Path) -> Nodes:
         seen.add(number[word])
     order = np.argsort([number[word] for word in words])  # row of each id
     label, num_classes, class_names = labels_of(table) if "label" in table.columns else (None, 0, None)
-    splits = _splits(table)
     split = {"split" if part == "split" else other: parts(table, other, part) for other, part in splits.items()}
     titles = [other for other in table.columns if other not in (title, "label", *splits)]
     dated = [other for other in titles if DATE in map(kind_of, table.columns[other])]

@@ -226,15 +226,18 @@ def test_a_file_of_a_split(tmp_path: Path) -> None:
     assert (parts(data), data.unread_files) == ([TRAIN, VAL, TEST], ())
 
 
-@pytest.mark.parametrize("title", ["set", "Subset", "fold", "partition"])
+FILLED = ("Subset", "fold_1", "split0")
+
+
+@pytest.mark.parametrize("title", ["set", "Subset", "fold", "partition", "fold_1", "split0"])
 @pytest.mark.parametrize("form", ["csv", "tsv"])
 def test_columns_that_read_like_a_split(title: str, form: str, tmp_path: Path) -> None:
     words = ["train", "Valid", "test", "train", "", "test"]
     between = "\t" if form == "tsv" else ","
-    lines = [f"id,label,{title}", *(f"{v},{v % 2},{words[v] or 'test' * (title == 'Subset')}" for v in range(6))]
+    lines = [f"id,label,{title}", *(f"{v},{v % 2},{words[v] or 'test' * (title in FILLED)}" for v in range(6))]
     nodes = {f"nodes_{form}": "\n".join(lines).replace(",", between)}
     data = read_folder(folder_of(tmp_path, edges_csv=EDGES, **nodes))
-    last = [2, 4, 5] if title == "Subset" else TEST
+    last = [2, 4, 5] if title in FILLED else TEST
     assert (parts(data), data.feature_names) == ([TRAIN, VAL, last], None)
     edges = "".join(f"{v},{(v + 1) % 6},{words[v] or 'test'}\n" for v in range(6))
     data = read_folder(folder_of(tmp_path, edges_csv=f"src,dst,{title}\n{edges}"))
@@ -254,6 +257,8 @@ def test_columns_that_read_like_a_split(title: str, form: str, tmp_path: Path) -
 
 
 def test_a_split_in_two_columns(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"must begin with a column of ids or names of nodes, got \['fold', 'x'\]"):
+        read_folder(folder_of(tmp_path, edges_csv="src,dst\n0,1\n", nodes_csv="fold,x\n0,5\n1,6\n"))
     nodes = "id,label,split,fold\n0,0,train,test\n1,1,test,train\n"
     with pytest.raises(ValueError, match=r"nodes\.csv: its first line names split, fold, which say a split twice"):
         read_folder(folder_of(tmp_path, edges_csv="src,dst\n0,1\n", nodes_csv=nodes))

@@ -203,11 +203,13 @@ def test_kinds_that_are_numbered_apart_are_refused(between: str, tmp_path: Path)
         file.write_bytes(gzip.compress(text) if "gz" in name else text)
         for read_it in (
             partial(read_edge_list, file),
+            partial(read_edge_list, file, comments="%"),
             partial(build_graph, file, tmp_path / "g", **QUIET),
             partial(build_graph, file, tmp_path / "g", named=True, delimiter=between, **QUIET),
+            partial(build_graph, file, tmp_path / "g", named=True, delimiter=between, comments="%", **QUIET),
         ):
             with pytest.raises(
-                ValueError, match=r"line 1.* says 'bip', .* user 1 would be the same node as item 1; give each"
+                ValueError, match=r"e\.csv.*line 1 says 'bip', .* user 1 would be the same node as item 1; give each"
             ):
                 read_it()
     with pytest.raises(ValueError, match="line 1 says 'bip'"):
