@@ -7,9 +7,11 @@ from typing import Any, Final
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from nodeflow._base.arrays import of_objects
+from nodeflow._base.checks import first_true
 from nodeflow._base.types import Array
 
 COLUMN_TYPES: Final = frozenset(
@@ -38,6 +40,22 @@ def as_floats(numbers: Array) -> Array:
     """
     large = (np.abs(numbers) > 2**24) & np.isfinite(numbers)
     return numbers.astype(np.float64 if large.any() else np.float32, copy=False)
+
+
+def as_float32(numbers: Array, where: str) -> NDArray[np.float32]:
+    """Return an array as float32; raises ValueError for the first number that would become infinite.
+
+    Also for one above 2**24 that float32 would round: times and counts that differ would become the same.
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        values = numbers.astype(np.float32, copy=False)
+        is_changed = (np.abs(numbers) > 2**24) & (values.astype(numbers.dtype, copy=False) != numbers)
+    if (at := first_true(is_changed.ravel())) is not None:
+        got = values.ravel()[at]
+        remedy = "divide such numbers, or write times as dates, which are no features"
+        why = "beyond the largest float32" if np.isinf(got) else f"which float32 rounds to {got:.0f}; {remedy}"
+        raise ValueError(f"{where} holds {numbers.ravel()[at]} in entry {at}, {why}")
+    return values
 
 
 def column_of_numbers(values: Sequence[Any]) -> Tensor:

@@ -12,7 +12,7 @@ import numpy as np
 from nodeflow._base.checks import LARGEST, describe
 from nodeflow._base.types import Array
 from nodeflow._text.table import FAILURES, Table
-from nodeflow._text.titles import ENDS, titled_columns
+from nodeflow._text.titles import ENDS, titled_columns, two_kinds
 from nodeflow._text.words import NAME, NUMBER, is_code, is_integer, is_kept, is_number, kind_of, short, values_of
 
 
@@ -56,8 +56,19 @@ def layout(
         titles = [title.strip("\"'") for title in titles]
         names = titled_columns(titles, f"{table.path}, line {table.skip}: the header")
     else:
-        names = ("src", "dst", *(f"c{at}" for at in range(2, len(first or ()))))
+        names = untitled_columns(first or (), table.path, table.delimiter)
     return table, names, first
+
+
+def untitled_columns(first: Sequence[str], path: Path, delimiter: str | None) -> tuple[str, ...]:
+    """Return the names of the columns of a file without titles, given its first row.
+
+    Raises ValueError for ratings as MovieLens writes them: u.data, and rows of three or more columns with ``::``.
+    """
+    if len(first) > 2 and (delimiter == "::" or path.name.removesuffix(".gz") == "u.data"):
+        why = "reads like ratings of MovieLens, by users of items"
+        raise two_kinds(f"{path}", why, "pass columns=('src', 'dst', 'rating', 'time')")
+    return ("src", "dst", *(f"c{at}" for at in range(2, len(first))))
 
 
 def column_names(columns: Sequence[str]) -> tuple[str, ...]:
@@ -116,8 +127,7 @@ class EdgeTable:
             ids, upper = columns[end], LARGEST if self._upper is None else self._upper
             if len(ids) and not 0 <= ids.min() <= ids.max() < upper:
                 raise ValueError(f"{end} has ids beyond the nodes")
-        numbers = [column for column in columns.values() if column.dtype.kind == "f"]
-        if any((abs(column) >= 2.0**63).any() for column in numbers):
+        if any((abs(column) >= 2.0**63).any() for column in columns.values() if column.dtype.kind == "f"):
             raise ValueError("numbers so large may be infinite, or integers beyond 64 bits")
         return columns
 

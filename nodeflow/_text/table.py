@@ -16,9 +16,10 @@ from typing import Any, BinaryIO, cast
 
 import numpy as np
 
+from nodeflow._base.dtypes import as_float32
 from nodeflow._base.files import is_file
 from nodeflow._base.types import Array
-from nodeflow._text.titles import places_of_ends
+from nodeflow._text.titles import check_note, places_of_ends
 from nodeflow._text.words import is_infinite, is_integer, is_number, short
 
 _UTF8, _KEPT = "utf-8-sig", "surrogateescape"
@@ -116,8 +117,11 @@ def text_lines(lines: Iterable[str]) -> Iterator[str]:
     """Yield the lines of a file opened as ``_UTF8``; raises ValueError with the number of the first that is no text.
 
     That has a NUL byte, bytes that are no UTF-8, or a byte order mark, which files that were joined have in between.
+    The first may not say, as in KONECT, that edges join nodes of two kinds: see ``check_note``.
     """
     for number, line in enumerate(lines, 1):
+        if number == 1:
+            check_note(line, "line 1")
         if "\0" in line or not line.isascii():
             wrong = "a NUL byte" if "\0" in line else "a byte order mark" if "\ufeff" in line else ""
             if wrong or any("\udc80" <= character <= "\udcff" for character in line):
@@ -196,8 +200,8 @@ class Table:
         values: Array | None = None
         try:
             values = self.load(dtype)
-            if values.dtype.kind == "f" and np.isinf(values).any():
-                raise ValueError("it holds numbers that are infinite, or too large")
+            if values.dtype.kind == "f" and (np.abs(values) >= (2.0**24 if dtype is np.float32 else np.inf)).any():
+                raise ValueError("it holds numbers that are infinite, too large, or rounded")
             return values
         except FAILURES:
             whole, width = np.dtype(dtype).kind == "i", None
@@ -212,7 +216,9 @@ class Table:
                     if not whole and abs(float(field)) > float(np.finfo(dtype).max) and not is_infinite(field):
                         why = f"{short(field)} is beyond the largest {np.dtype(dtype)}"
                         raise ValueError(f"{self.path}, line {line}: {why}") from None
-            if values is not None:  # infinite as written
+                if dtype is np.float32:
+                    as_float32(np.array(fields, np.float64), f"{self.path}, line {line},")
+            if values is not None:  # infinite as written, or large but exact
                 return values
             with reading(self.path, f"a table of {what}"):  # numpy refuses a line of blanks between rows of commas
                 return self.load(dtype, lines=((self.delimiter or " ").join(fields) for _, fields in self.rows()))

@@ -44,13 +44,11 @@ _PAIRS = (
     ("u", "v"),
 )
 """Titles of sources and destinations, as ``plain`` writes them, and what must be beside them; the first one counts."""
-_NO_ENDS = {
-    *RELATIONS,
-    *("id", "edgeid", "index", "weight", "time", "timestamp", "ts", "date", "type", "label", "rating", "value", "year"),
-}
 _USERS = ("user", "customer", "member", "reviewer", "viewer", "rater", "u")
 _ITEMS = ("item", "movie", "product", "book", "song", "track", "artist", "business", "article", "asin", "i")
 _KNOWN = "src and dst, source and target, from and to, head and tail, or subject and object"
+NODE = re.compile(r"(?:.*[\W_])?(?i:id|nodes?|name|vertex|entity|key|index|idx)|.*[a-z]I[dD]|(?i:node(?:id|name))")
+"""Titles of ids or names of nodes: id, paper_id, paperId, "node name"; ``david`` is a name itself."""
 
 
 def plain(title: str) -> str:
@@ -65,31 +63,35 @@ def places_of_ends(titles: Sequence[str]) -> tuple[int, int] | None:
     return next(((titles.index(src), titles.index(dst)) for src, dst, *_ in present), None)
 
 
+def two_kinds(where: str, why: str, remedy: str) -> ValueError:
+    """Return the ValueError for edges between nodes of two kinds that are numbered apart."""
+    return ValueError(
+        f"{where} {why}, and user 1 would be the same node as item 1; give each node an id or a name of its own, and "
+        f"{remedy}; or give Graph.typed the nodes of both kinds"
+    )
+
+
+def check_note(note: str, where: str) -> None:
+    """Raise ValueError for a first line of KONECT's, ``% bip``: sources and destinations are numbered apart."""
+    if note.startswith("%") and note.lstrip("%").split()[:1] == ["bip"]:
+        raise two_kinds(where, "says 'bip', that edges join nodes of two kinds", "take this line out")
+
+
 def titled_columns(titles: Sequence[str], where: str) -> tuple[str, ...]:
     """Return the names of columns with titles, of which the ends are src and dst.
 
-    The ends are the first pair of titles that is known, else the first two columns. Raises ValueError where these have
-    titles of something else, such as an id or a weight, or of users and items, and for a title that is there twice.
+    The ends are the first pair of titles that is known, else the only two columns. Raises ValueError for more columns
+    without such a pair, for users and items, and for a title that is there twice.
     """
-    places = places_of_ends(titles) or (0, 1)
-    names = list(titles)
-    if len(titles) >= 2:
-        names[places[0]], names[places[1]] = ENDS
-    if len(titles) < 2 or len(set(names)) < len(names):
+    known = places_of_ends(titles)
+    words = {plain(title).removesuffix("id") for title in titles}
+    if known is None and not words.isdisjoint(_USERS) and not words.isdisjoint(_ITEMS):
+        raise two_kinds(where, f"names nodes of two kinds, {list(titles)}", "name the columns src and dst")
+    ends = dict(zip(known or (0, 1), ENDS, strict=True))
+    names = [ends.get(at, title) for at, title in enumerate(titles)]
+    if (known is None and len(titles) != 2) or len({*names}) < len(names):
         raise ValueError(
-            f"{where} must name two or more columns, each once, and must name source and destination src and dst, or "
-            f"have them first, got {list(titles)}"
-        )
-    first, second = (plain(title).removesuffix("id") for title in titles[:2])
-    if places_of_ends(titles) is None and first in _USERS and second in _ITEMS:
-        raise ValueError(
-            f"{where} names nodes of two kinds, {titles[0]!r} and {titles[1]!r}, and user 1 would be the same node as "
-            "item 1; give each node an id or a name of its own, and name the columns src and dst"
-        )
-    strange = [title for title in titles[:2] if plain(title) in _NO_ENDS and titles.count(title) == 1]
-    if places_of_ends(titles) is None and len(titles) > 2 and strange:
-        raise ValueError(
-            f"{where} must name the ends of edges {_KNOWN}, or have them first, but {strange[0]!r} is among the first "
-            f"two of {list(titles)}"
+            f"{where} must name two or more columns, each once, and the ends of edges {_KNOWN}, got {list(titles)}; "
+            "call the columns of the ends src and dst, there or by columns="
         )
     return tuple(names)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -68,7 +69,8 @@ def build_graph(
             it builds, memory holds all names.
         columns: the name of each column of a text or Parquet file, "_" for one to skip, "src" and "dst" among them.
         header: whether the first row of a text file has titles; None: if neither of its first two entries is a number,
-            or with ``named`` if usual titles of ends are among them, such as "src" and "dst" or "from" and "to".
+            or with ``named`` if usual titles of ends are among them, such as "src" and "dst" or "from" and "to"; a row
+            of two other words, which no further row has, is refused.
         delimiter, comments: see ``datasets.read_edge_list``. With ``named`` a comment is a line that begins so, with a
             blank after it; None for ``delimiter`` is a comma in ``.csv``, where quotes count, else a tab.
         ndata, edata: further columns by name: a ``.npy`` file, which is copied piece by piece, or a column as a graph
@@ -111,6 +113,7 @@ def build_graph(
     with new_folder(Path(folder), overwrite=overwrite) as draft, closing(Spool(draft)) as spool:
         table = _Columns(draft)
         names: dict[str, int] = {}
+        unclear = ""
         stated = 0
         total = sum(path.stat().st_size for paths in files for path in paths)
         with progress_bar("reading", total, "B", shown=progress, unit_scale=True) as bar:
@@ -119,12 +122,23 @@ def build_graph(
                 for piece in pieces_of_edges(paths, options, upper, named=named):
                     table.append(piece, paths[0])
                     stated = max(stated, piece.num_nodes)
-                    spool.append(*_numbered(piece, names))
+                    unclear = unclear if names else piece.begin
+                    src, dst = _numbered(piece, names)
+                    # titles that are not known have the ids 0 and 1, in every file that begins with them
+                    if unclear and ((np.minimum(src, dst) < 2) & ((src != 0) | (dst != 1))).any():
+                        unclear = ""
+                    spool.append(src, dst)
                     bar.update(before + piece.read - bar.n)
                 bar.update(before + sum(path.stat().st_size for path in paths) - bar.n)
                 if spool.num_edges == count and num_nodes is None and not stated:
-                    hint = "leave it out" if named else "pass num_nodes if that is meant"
-                    raise ValueError(f"{paths[0]} has no edges; {hint}")
+                    raise ValueError(
+                        f"{paths[0]} has no edges; {'leave it out' if named else 'pass num_nodes if that is meant'}"
+                    )
+        if unclear and len(names) > 2:
+            raise ValueError(
+                f"{unclear}: {list(names)[:2]} may be titles or an edge, because no other row has these names; say "
+                "header=True or header=False (in the command --header or --no-header)"
+            )
         whole_numbers(names, lambda at, words: ValueError(f"{files[0][0]}: names of nodes: {words}"))
         size = max(spool.largest + 1, stated) if upper is None else upper
         contents = Contents()
@@ -216,11 +230,9 @@ def _numbered(piece: Piece, names: dict[str, int]) -> tuple[Ints, Ints]:
     src, dst = piece.src, piece.dst
     if not isinstance(src, list):
         return src, dst  # type: ignore[return-value]  # the other one is an array too
-    out = np.empty((len(src), 2), np.int64)
-    for at, pair in enumerate(zip(src, dst, strict=True)):
-        for end, name in enumerate(pair):
-            out[at, end] = names.setdefault(name, len(names))
-    return out[:, 0], out[:, 1]
+    pairs = chain.from_iterable(zip(src, dst, strict=True))
+    ids = np.fromiter((names.setdefault(name, len(names)) for name in pairs), np.int64).reshape(-1, 2)
+    return ids[:, 0], ids[:, 1]
 
 
 def _column(value: Any, argument: str) -> Tensor | Rows | Array:

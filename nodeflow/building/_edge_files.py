@@ -18,11 +18,11 @@ from nodeflow._base.files import is_file
 from nodeflow._base.types import Array, FileLike
 from nodeflow._disk.arrays import read_header
 from nodeflow._rows.columns import as_column
-from nodeflow._text.edges import EdgeTable, TextOptions, checked_rows, column_names, kinds_of, layout
+from nodeflow._text.edges import EdgeTable, TextOptions, checked_rows, column_names, kinds_of, layout, untitled_columns
 from nodeflow._text.matrix_market import read_matrix_market
 from nodeflow._text.table import Table, reading, rows_of_words
 from nodeflow._text.titles import ENDS, places_of_ends, titled_columns
-from nodeflow._text.words import as_names, values_of
+from nodeflow._text.words import as_names, is_number, values_of
 
 _ROWS = 2**15  # rows read at a time
 
@@ -30,7 +30,8 @@ _ROWS = 2**15  # rows read at a time
 class Piece(NamedTuple):
     """Some edges of a file: int64 ids or names, the other columns, and the bytes of the file that have been read.
 
-    ``num_nodes`` is the number of nodes where the file states it, else 0.
+    ``num_nodes`` is the number of nodes where the file states it, else 0. ``begin`` is the place of the first edge in
+    its file where that, a row of two words, may be one of titles.
     """
 
     src: Ints | list[str]
@@ -38,6 +39,7 @@ class Piece(NamedTuple):
     columns: dict[str, Array]
     read: int
     num_nodes: int = 0
+    begin: str = ""
 
 
 def numbered_text(path: Path, options: TextOptions, upper: int | None) -> Iterator[Piece]:
@@ -56,20 +58,20 @@ def named_text(path: Path, options: TextOptions) -> Iterator[Piece]:
     begin = next(rows, None)
     if begin is None:
         return
-    titled = options.header
-    if titled is None:
-        titled = places_of_ends(begin[1]) is not None
+    titled = places_of_ends(begin[1]) is not None if options.header is None else options.header
     if names is None and titled:
         names = titled_columns(begin[1], f"{path}, line {begin[0]}: the header")
     elif names is None:
-        names = ("src", "dst", *(f"c{at}" for at in range(2, len(begin[1]))))
+        names = untitled_columns(begin[1], path, options.delimiter)
     held = list(islice(rows, 1)) if titled else [begin]
     kinds = kinds_of(names, held[0][1] if held else [])
+    # a row of titles would have no number, and a word above numbers is refused
+    is_unclear = options.header is None and not titled and not kinds and not any(map(is_number, begin[1]))
     while held := held + list(islice(rows, _ROWS)):
         table = dict(zip(names, zip(*checked_rows(path, names, held, kinds, named=True), strict=True), strict=True))
         src, dst = list(table.pop("src")), list(table.pop("dst"))
         columns = {name: values_of(kinds[name], words) for name, words in table.items() if name != "_"}
-        yield Piece(src, dst, columns, 0)
+        yield Piece(src, dst, columns, 0, begin=f"{path}, line {begin[0]}" * is_unclear)
         held = []
 
 
@@ -188,9 +190,10 @@ def _of_parquet(path: Path, columns: Sequence[str] | None, upper: int | None, *,
                 batch = next(batches, None)
             if batch is None:
                 return
-            table: dict[str, Any] = {}
-            for name, values in zip([name for name in names if name != "_"], batch.columns, strict=True):
-                table[name] = _parquet_column(path, name, values, first, named=named and name in ENDS)
+            table = {
+                name: _parquet_column(path, name, values, first, named=named and name in ENDS)
+                for name, values in zip(filter("_".__ne__, names), batch.columns, strict=True)
+            }
             ends = [table.pop(name) for name in ENDS]
             if not named:
                 ends = [_ids(end, name, path, first, upper) for end, name in zip(ends, ENDS, strict=True)]

@@ -99,8 +99,7 @@ class Dataset:
             if len(columns) != (size := 0 if x is None else x.shape[-1]):
                 of = f" for {name!r}" if self.graph.schema.has_several else ""
                 raise ValueError(f"feature_names must be None or hold {size} names{of}, got {len(columns)}")
-        sizes = {"class_names": self.num_classes, "node_names": self.graph.num_nodes}
-        for name, size in sizes.items():
+        for name, size in (("class_names", self.num_classes), ("node_names", self.graph.num_nodes)):
             names = getattr(self, name)
             if names is not None and len(names) != size:
                 raise ValueError(f"{name} must be None or hold {size} names, got {len(names)}")
@@ -193,12 +192,11 @@ class Dataset:
                 label = _for_all(column, ids.start, graph.num_nodes)
             count = count or num_classes
             names = codes or names
-        split = labelled_split(parts, f"the split{of_target}", label, graph.num_nodes)
+        train, val, test = labelled_split(parts, f"the split{of_target}", label, graph.num_nodes)
         if label is not of_all:
             graph = with_frames(graph, {**graph.ndata, "label": label}, graph.edata)
         elif is_of_all and given and count == self.num_classes:
             return self
-        train, val, test = split
         return replace(
             self,
             graph=graph,
@@ -270,11 +268,11 @@ class Dataset:
         """Return a row for each edge column of categories, and for the split of the edges."""
         rows = {}
         for column in dict.fromkeys(["relation", *self.category_names]):
-            if (values := self.graph.edata.get(column)) is None or values.ndim > 1 or values.is_floating_point():
+            values = self.graph.edata.get(column)
+            is_integers = values is not None and values.ndim == 1 and not values.is_floating_point()
+            if values is None or not is_integers or (len(values) and int(values.min()) < 0):
                 continue
             names = self.category_names.get(column)
-            if len(values) and int(values.min()) < 0:
-                continue
             size = 0 if names is None else len(names)
             rows["relations" if column == "relation" else column] = _count_row(values, size, column, names, "edges")
         if (part := self.graph.edata.get("split")) is not None:
@@ -354,10 +352,12 @@ def _schema_table(graph: Graph) -> list[str]:
     """Return the lines of a table of node types and one of relations; none where there is one of each."""
     if not graph.schema.has_several:
         return []
-    rows = [("node type", "nodes", "columns")]
-    rows += [(name, f"{len(part):,}", ", ".join(part.data)) for name, part in graph.nodes.items()]
-    rows += [("relation", "edges", "columns")]
-    rows += [(" ".join(name), f"{len(part):,}", ", ".join(part.data)) for name, part in graph.relations.items()]
+    rows = [
+        ("node type", "nodes", "columns"),
+        *((name, f"{len(part):,}", ", ".join(part.data)) for name, part in graph.nodes.items()),
+        ("relation", "edges", "columns"),
+        *((" ".join(name), f"{len(part):,}", ", ".join(part.data)) for name, part in graph.relations.items()),
+    ]
     first, second = (max(len(row[i]) for row in rows) for i in (0, 1))
     return [f"  {name:<{first}}  {size:>{second}}  {columns}".rstrip() for name, size, columns in rows]
 

@@ -40,7 +40,7 @@ def read_edge_list(
         columns: name of each column of the file, in order. ``"src"`` and ``"dst"`` must be among them, a column named
             ``"_"`` is skipped. None: the names in the header, in which ``src`` and ``dst``, ``source`` and ``target``,
             ``from`` and ``to``, ``head`` and ``tail`` and other usual titles are the ends wherever they stand, else the
-            first two columns; without a header ``src``, ``dst``, ``c2``, ``c3``, ...
+            only two columns; without a header ``src``, ``dst``, ``c2``, ``c3``, ...
         header: whether the first row holds names of columns.
         comments: the text that begins a comment, at the start of a line or after a row; None: there are no comments.
             With "#", lines at the top that begin with "%" are comments too, as KONECT writes them.
@@ -51,8 +51,9 @@ def read_edge_list(
 
     Raises FileNotFoundError, TypeError or ValueError for a wrong argument, and ValueError with the name of the file and
     the line for an id that is not an integer from 0 to ``num_nodes`` - 1, an entry that is not a value as the first of
-    its column, a number such as ``007``, which is a name, a header that is an edge or calls something else the ends,
-    and a row with too few or too many columns (where columns are skipped, too many go unseen).
+    its column, a number such as ``007``, which is a name, a header that is an edge or of three titles or more that name
+    no ends, edges between nodes of two kinds that are numbered apart (KONECT's ``% bip``, ratings of MovieLens), and a
+    row with too few or too many columns (where columns are skipped, too many go unseen).
 
     >>> import pathlib, tempfile
     >>> file = pathlib.Path(tempfile.mkdtemp()) / "edges.csv"
@@ -72,9 +73,8 @@ def read_edge_list(
         raise FileNotFoundError(f"there is no file {table.path}; expected a text file with one edge per line")
     if ".mtx" in table.path.suffixes:
         size, values = read_matrix_market(table.path)
-        if num_nodes is None:
-            num_nodes = size
-        return Graph.from_edges(values.pop("src"), values.pop("dst"), num_nodes=num_nodes, edata=values)
+        size = size if num_nodes is None else num_nodes
+        return Graph.from_edges(values.pop("src"), values.pop("dst"), num_nodes=size, edata=values)
     table, names, first = layout(table, columns, header)
     if first is None:
         if num_nodes is None:

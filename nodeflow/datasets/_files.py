@@ -66,15 +66,6 @@ def load_sparse(path: Path) -> Any:
     return matrix
 
 
-def as_float32(numbers: Array, where: str) -> Array:
-    """Return an array as float32; raises ValueError for the first number that would become infinite."""
-    with np.errstate(over="ignore"):
-        values = numbers.astype(np.float32, copy=False)
-    if (at := first_true(np.ravel(np.isinf(values) & ~np.isinf(numbers)))) is not None:
-        raise ValueError(f"{where} holds {np.ravel(numbers)[at]} in entry {at}, beyond the largest float32")
-    return values
-
-
 def check_room(size: int, what: str) -> None:
     """Raise ValueError where ``what`` of a data set takes more bytes than the memory of this machine."""
     check_memory(size, what, "nodeflow build makes a graph folder, whose columns stay in its files")

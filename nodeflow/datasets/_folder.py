@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import re
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +14,7 @@ from torch import Tensor
 
 from nodeflow._base.calls import checked
 from nodeflow._base.checks import LARGEST, Ints, blaming, check_num_rows, first_true
-from nodeflow._base.dtypes import as_floats
+from nodeflow._base.dtypes import as_float32, as_floats
 from nodeflow._base.files import is_file
 from nodeflow._base.types import Array, FileLike
 from nodeflow._disk.arrays import map_array
@@ -24,7 +26,6 @@ from nodeflow._text.matrix_market import read_matrix_market
 from nodeflow._text.titles import plain
 from nodeflow.datasets._dataset import FACTS, Dataset
 from nodeflow.datasets._files import (
-    as_float32,
     check_room,
     existing_folder,
     ids_below,
@@ -56,6 +57,7 @@ _EDGES = [
     *_texts("edges"),
     *_TRIPLES["train"],
 ]
+_DATA = re.compile(r"(.+)\.(?:npy|npz|csv|tsv|txt|json|parquet|pt|pkl|mat)(?:\.gz)?")
 _ID_FILES = ("{}", "{}idx", "{}ids", "idx{}", "{}nodes", "{}indices", "{}index")
 _IDS = {form.format(word): part for word, part in PART_WORDS.items() for form in _ID_FILES}
 """Names of files with the ids of the nodes of a part, as ``plain`` writes them: train, train_idx, idx_train."""
@@ -77,15 +79,16 @@ def read_folder(path: FileLike, *, labels: bool = True) -> Dataset:
 
     - ``edges.csv`` (or ``.tsv``): ids or names of nodes in the columns ``src`` and ``dst``, or ``source`` and
       ``target``, ``from`` and ``to``, ``head`` and ``tail``, or other usual titles, wherever they stand, else in the
-      first two. Every other column becomes an edge column: int64 or float64 from numbers, bool from True and False,
-      seconds since 1970 from dates in ISO 8601 (int64, or float64 where one is not whole; UTC where no zone is
+      only two columns. Every other column becomes an edge column: int64 or float64 from numbers, bool from True and
+      False, seconds since 1970 from dates in ISO 8601 (int64, or float64 where one is not whole; UTC where no zone is
       written), int64 from other words, which are numbered in the order in which they first occur and kept in
-      ``category_names``. A column ``split`` of train, val and test (or 0, 1, 2) becomes int8 numbers 0, 1, 2.
+      ``category_names``. A column ``split`` of train, val and test (or 0, 1, 2) becomes int8 numbers 0, 1, 2; columns
+      ``set``, ``subset``, ``fold`` and ``partition`` of these words are read as ``split``, and refused with others.
     - ``train.tsv``, ``valid.tsv`` (or ``val``) and ``test.tsv`` (or ``.txt``, ``.csv``), the last two optional: triples
       head, relation, tail of a knowledge graph, without titles; a first row of these three words, or of subject,
-      predicate and object, in any order, is a row of titles. A first row with the number of triples alone, as in
-      OpenKE's ``train2id.txt``, says that they are head, tail, relation. They become one graph with the edge columns
-      ``relation`` and ``split``.
+      predicate and object, in any order, is a row of titles, and one whose words are in no other row is refused. A
+      first row with the number of triples alone, as in OpenKE's ``train2id.txt``, says that they are head, tail,
+      relation. They become one graph with the edge columns ``relation`` and ``split``.
     - ``adjacency.mtx`` (or ``.mtx.gz``): a square sparse matrix in Matrix Market format, as in ``read_edge_list``.
     - ``adjacency.npz``: a square matrix from ``scipy.sparse.save_npz``; entry (i, j) is an edge i -> j. Edge ids follow
       the order in which the entries are stored (row by row in a CSR matrix). If any value is not 1 the values become
@@ -97,12 +100,13 @@ def read_folder(path: FileLike, *, labels: bool = True) -> Dataset:
 
     The nodes, all optional:
 
-    - ``nodes.csv`` (or ``.tsv``): every node once, its id or name in the first column. A column ``split`` holds train,
-      val or test (or 0, 1, 2), or is empty; or masks, ``train_mask`` and so on, hold true and false. A column
-      ``label`` holds class names or class numbers, or several of them with ``;`` between, or numbers to predict, at
-      least one of which is not whole; empty or nan is no label. A column of dates becomes a node column of its own,
-      in seconds as above. Every other column is a feature, one column of
-      ``feat``, float32.
+    - ``nodes.csv`` (or ``.tsv``): every node once, its id or name in the first column, whose title is ``id``, ``name``
+      or alike where it is the only one, or others are numbers. A column ``split`` (or ``subset`` and so on, as above)
+      holds train, val or test (or 0, 1, 2), or is empty; or masks, ``train_mask`` and so on, hold true and false. A
+      column ``label`` holds class names or class numbers, or several of them with ``;`` between, or numbers to predict,
+      at least one of which is not whole; empty or nan is no label. A column of dates becomes a node column of its own,
+      in seconds as above. Every other column is a feature, one column of ``feat``, float32; numbers above 2**24 that
+      float32 would round are refused, here and in arrays and labels.
     - ``features.npz``, a sparse matrix ``[num_nodes, num_features]`` that stays sparse, or ``features.npy``,
       a dense array: node column ``feat``, float32 unless stored as float64.
     - ``labels.npy``, integers ``[num_nodes]``, -1 = no label (1 and -1 alone are refused): node column ``label``,
@@ -113,7 +117,7 @@ def read_folder(path: FileLike, *, labels: bool = True) -> Dataset:
       float32 matrix.
     - ``train.npy``, ``val.npy``, ``test.npy`` (also ``train_idx.npy``, ``idx_train.npy``, ``valid.npy``): ids of nodes,
       those of ``nodes.csv`` where that has integers. Or ``train_mask.npy`` and so on: masks of nodes; or ``split.npy``,
-      0 train, 1 val, 2 test, -1 none.
+      0 train, 1 val, 2 test, -1 none. A split in another form, such as ``split.npz`` or ``train_ids.txt``, is refused.
 
     ``feat.npy`` and ``label.npy``, the names of the columns, are read like ``features.npy`` and ``labels.npy``. Other
     files of data are not read: ``unread_files`` names them, and so do ``info`` and the error of missing labels.
@@ -232,17 +236,10 @@ def _unread(folder: Path) -> tuple[str, ...]:
     names = {
         *_EDGES,
         *(file.name for file in _split_files(folder)),
-        *_TRIPLES["val"],
-        *_TRIPLES["test"],
-        *_texts("nodes"),
+        *chain(_TRIPLES["val"], _TRIPLES["test"], _texts("nodes"), *(_arrays(*stems) for stems in _ARRAYS.values())),
     }
-    names.update(*(_arrays(*stems) for stems in _ARRAYS.values()))
-    data = (
-        file.name
-        for file in folder.iterdir()
-        if file.name.removesuffix(".gz").endswith((".npy", ".npz", ".csv", ".tsv"))
-    )
-    return tuple(sorted(set(data) - names))
+    files = (file.name for file in folder.iterdir() if file.name not in names)
+    return tuple(sorted(name for name in files if name.removesuffix(".gz").endswith((".npy", ".npz", ".csv", ".tsv"))))
 
 
 def _one_of(folder: Path, *names: str) -> Path | None:
@@ -364,17 +361,26 @@ def _split(folder: Path, num_nodes: int, nodes: Nodes | None) -> tuple[list[Ints
             raise ValueError(
                 f"{folder} must hold one of {twin.name} and {file.name}, got both; remove the one not meant"
             )
-    none = np.zeros(0, np.int64)
     stored = {part: _as_ids(load_array(file), str(file), nodes) for part, file in by_part.items()}
-    arrays = {str(by_part.get(part, part)): stored.get(part, none) for part in SPLIT}
+    arrays = {str(by_part.get(part, part)): stored.get(part, np.zeros(0)) for part in SPLIT}
     return split_of(arrays, num_nodes), str(by_part.get("train", where))
 
 
 def _split_files(folder: Path) -> list[Path]:
-    """Return the files that say a split, by their names."""
-    files = [file for file in sorted(folder.glob("*.npy")) if is_file(file)]
-    columns = split_titles(file.stem for file in files)
-    return [file for file in files if plain(file.stem) in _IDS or file.stem in columns]
+    """Return the files that say a split, by their names; raises ValueError for one in a form that is not read."""
+    triples = set() if _one_of(folder, *_TRIPLES["train"]) is None else {*chain(*_TRIPLES.values())}
+    files = (file for file in sorted(folder.iterdir()) if file.name not in triples)
+    stems = {file: match[1] for file in files if (match := _DATA.fullmatch(file.name))}
+    columns = split_titles(stems.values())
+    named = [file for file, stem in stems.items() if plain(stem) in _IDS or stem in columns]
+    read = [file for file in named if file.suffix == ".npy" and is_file(file)]
+    like_split = [file for file, stem in stems.items() if file in named or plain(stem).startswith("split")]
+    if strange := [file for file in like_split if file not in read]:
+        raise ValueError(
+            f"{strange[0]} reads like a split, in a form that is not read: save ids of nodes as train.npy, val.npy and "
+            "test.npy, masks as train_mask.npy and so on, or numbers as split.npy; or rename or move the file"
+        )
+    return read
 
 
 def _read_graph_folder(folder: Path, *, labels: bool) -> Dataset:
@@ -383,8 +389,7 @@ def _read_graph_folder(folder: Path, *, labels: bool) -> Dataset:
     if not isinstance(facts, dict):
         raise ValueError(f"{folder} is damaged: its manifest says nothing readable of the data set")
     stored = {part: map_array(folder, manifest.arrays[part]) for part in SPLIT if part in manifest.arrays}
-    none = np.zeros(0, np.int64)
-    arrays = {f"{folder}, split {part!r},": np.array(stored.get(part, none)) for part in SPLIT}
+    arrays = {f"{folder}, split {part!r},": np.array(stored.get(part, [])) for part in SPLIT}
     train, val, test = map(torch.from_numpy, split_of(arrays, graph.num_nodes))
     with blaming(
         f"{folder}: what its manifest says of the data set does not fit the graph",

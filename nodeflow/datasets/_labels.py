@@ -11,10 +11,11 @@ import torch
 from torch import Tensor
 
 from nodeflow._base.checks import Ints, as_array, describe, first_true
+from nodeflow._base.dtypes import as_float32
 from nodeflow._base.types import Array
 from nodeflow._rows.rows import Rows, is_collective, whole_column
 from nodeflow._text.titles import plain
-from nodeflow.datasets._files import as_float32, ids_below
+from nodeflow.datasets._files import ids_below
 
 LABELS = ("label", "y")
 """Names of columns of labels, the usual one first."""
@@ -31,6 +32,8 @@ MASKS = {form.format(word): part for word, part in PART_WORDS.items() for form i
 """Titles of masks of a part, as ``plain`` writes them: train_mask, trainMask, is_train, train_idx."""
 _SPLITS = {"split": "split", **{part: part for part in PARTS}, **MASKS}
 """Titles of columns that say a split, as ``plain`` writes them: one of the numbers of its parts, and masks of parts."""
+SUBSETS = ("split", "splits", "set", "subset", "fold", "folds", "partition")
+"""Titles of columns of a table, perhaps with a number, that say a split by words for its parts."""
 
 _CODES = 100  # below it a number of classes costs nothing, so classes keep their numbers
 _GAPS = 10  # of more numbers than this for every class that occurs, nearly all would be outputs of nothing
@@ -46,8 +49,11 @@ def split_titles(titles: Iterable[str]) -> dict[str, str]:
     Masks may have a number, train_mask_0: those of one of several splits.
     """
     words = {title: plain(title) for title in titles}
-    found = {title: _SPLITS.get(word) or MASKS.get(word.rstrip("0123456789")) for title, word in words.items()}
-    parts = {title: part for title, part in found.items() if part is not None}
+    parts = {
+        title: part
+        for title, word in words.items()
+        if (part := _SPLITS.get(word) or MASKS.get(word.rstrip("0123456789"))) is not None
+    }
     flags = [title for title in parts if words[title].startswith("is")]
     # alone it is a usual title of a flag that has nothing to do with a split
     if [words[title] for title in flags] == ["isvalid"]:
@@ -74,20 +80,19 @@ def label_column(raw: Tensor, where: str, split: Sequence[Ints | Tensor] | None 
         raise ValueError(f"{where} holds 255 as an unsigned byte, which -1 becomes there: write labels as int64")
     if not (raw.is_floating_point() or num_classes) and raw.long().unique().tolist() == [-1, 1]:
         raise ValueError(f"{where} holds 1 and -1, which is no label: write two classes as 1 and 0")
-    if raw.ndim == 2 or raw.is_floating_point():
-        numbers = raw if raw.dtype == torch.float32 else torch.from_numpy(as_float32(raw.double().numpy(), where))
-        if raw.ndim == 2:
-            # integers have no NaN for a label that is not known
-            if not raw.is_floating_point() and is_binary(numbers.abs()):
-                numbers = numbers.masked_fill(numbers < 0, torch.nan)
-            return numbers, raw.shape[1], None
+    if raw.ndim == 1 and raw.is_floating_point():
         is_class = (raw == raw.floor()) & (raw >= 0) & (raw < _EXACT)
         nodes = torch.cat([torch.arange(0), *map(torch.as_tensor, split or ())])
         among = nodes if len(nodes) else torch.arange(len(raw))
         labelled = among[~raw[among].isnan()]
-        if not (len(labelled) and bool(raw.isnan().any()) and bool(is_class[labelled].all())):
-            return numbers, 0, None
-        raw = torch.where(is_class, raw, -1)
+        if len(labelled) and bool(raw.isnan().any()) and bool(is_class[labelled].all()):
+            raw = torch.where(is_class, raw, -1).long()
+    if raw.ndim == 2 or raw.is_floating_point():
+        numbers = raw if raw.dtype == torch.float32 else torch.from_numpy(as_float32(raw.double().numpy(), where))
+        # integers have no NaN for a label that is not known
+        if not raw.is_floating_point() and is_binary(numbers.abs()):
+            numbers = numbers.masked_fill(numbers < 0, torch.nan)
+        return numbers, raw.shape[1] if raw.ndim == 2 else 0, None
     label = raw.long()
     classes = label.numpy()
     if (at := first_true(classes < -1)) is not None:

@@ -10,12 +10,12 @@ import torch
 
 from nodeflow._base.calls import checked
 from nodeflow._base.checks import Ints, check_num_rows, first_true
-from nodeflow._base.dtypes import as_floats
+from nodeflow._base.dtypes import as_float32, as_floats
 from nodeflow._base.files import is_file
 from nodeflow._base.types import Array, FileLike
 from nodeflow._text.table import Table
 from nodeflow.datasets._dataset import Dataset
-from nodeflow.datasets._files import as_float32, existing_folder
+from nodeflow.datasets._files import existing_folder
 from nodeflow.datasets._labels import Labels, label_column, split_of
 from nodeflow.graph import Graph
 

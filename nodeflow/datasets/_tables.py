@@ -16,9 +16,10 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from nodeflow._base.checks import Ints, first_true
+from nodeflow._base.dtypes import as_float32
 from nodeflow._base.types import Array
 from nodeflow._text.table import rows_of_words
-from nodeflow._text.titles import RELATIONS, places_of_ends, plain, titled_columns
+from nodeflow._text.titles import NODE, RELATIONS, places_of_ends, plain, titled_columns
 from nodeflow._text.words import (
     DATE,
     NAME,
@@ -33,12 +34,18 @@ from nodeflow._text.words import (
     short,
     whole_numbers,
 )
-from nodeflow.datasets._files import as_float32, check_room
-from nodeflow.datasets._labels import PART_WORDS, PARTS, are_dense, split_titles
+from nodeflow.datasets._files import check_room
+from nodeflow.datasets._labels import PART_WORDS, PARTS, SUBSETS, are_dense, split_titles
 
 _PARTS = {"": -1, "0": 0, "1": 1, "2": 2, **{word: PARTS.index(part) for word, part in PART_WORDS.items()}}
+_RULES = {
+    False: "train, val or test (or 0, 1, 2 under the title split), or have a title that begins with _ to be left out",
+    True: "true and false, or 1 and 0, or be renamed if it is no mask",
+}
+"""What a column of a split, or a mask, must hold."""
 _FLAGS = {"true": 1, "false": 0, "1": 1, "0": 0, "1.0": 1, "0.0": 0}
 _NO_LABEL = ("", "nan", "-1")
+_LIKE_TITLES = "reads like titles; take it out, or if it is a triple, put a line head, relation, tail before it"
 _CHUNK = 256  # few enough that the garbage collector does not scan them twice
 
 
@@ -116,15 +123,22 @@ def parts(table: Words, title: str, part: str) -> NDArray[Any]:
     """Return a column of a split: ``part`` "split" as int8 0, 1, 2, and -1 for an empty entry; a mask as bools."""
     is_mask = part != "split"
     known = _FLAGS if is_mask else _PARTS
-    rule = "train, val or test (or 0, 1, 2)"
-    if is_mask:
-        rule = "true and false, or 1 and 0, or be renamed if it is no mask"
     names, codes = numbered(table.columns[title])
     for at, name in enumerate(names):
-        if name.lower() not in known:
+        # the numbers of subset or fold may be those of parts, or of folds of a cross-validation
+        if name.lower() not in known or (not is_mask and plain(title) != "split" and is_number(name)):
             row = int((codes == at).argmax())
-            raise table.error(row, f"column {title!r} must hold {rule}, got {name!r}")
+            raise table.error(row, f"column {title!r} must hold {_RULES[is_mask]}, got {name!r}")
     return np.array([known[name.lower()] for name in names], np.bool_ if is_mask else np.int8)[codes]
+
+
+def _splits(table: Words) -> dict[str, str]:
+    """Return the titles of a table that say a split, as ``split_titles`` does, with those such as ``subset``."""
+    subsets = (title for title in table.columns if plain(title).rstrip("0123456789") in SUBSETS)
+    splits = split_titles(table.columns) | dict.fromkeys(subsets, "split")
+    if [*splits.values()].count("split") > 1:
+        raise table_error(table.path, f"names {', '.join(splits)}, which say a split twice; keep one, or begin with _")
+    return splits
 
 
 class Numbering(NamedTuple):
@@ -250,15 +264,17 @@ def read_triples(files: Sequence[Path | None]) -> list[Words]:
             titles[3 - sum(ends)] = "relation"
         # u and v are titles of edges, and names of nodes in small examples
         elif len(first) == 3 and (plain(first[1]) in RELATIONS or (ends is not None and first[0] != "u")):
-            raise ValueError(
-                f"{file}, line 1: {first} reads like titles; take it out, or if it is a triple, put a line head, "
-                "relation, tail before it"
-            )
+            raise ValueError(f"{file}, line 1: {first} {_LIKE_TITLES}")
         table = read_words(file, titles, skip=skip)
         size = len(table.columns["src"])
         if is_counted and size != int(first[0]):
             raise ValueError(f"{file}, line 1: it says that there are {first[0]} triples, got {size}; copy it again")
         tables.append(Words(file, {**table.columns, "split": (str(part),) * size}, skip))
+    later = {*chain.from_iterable(words[1:] for table in tables for words in [*table.columns.values()][:3])}
+    for table in tables:
+        first = [words[0] for words in [*table.columns.values()][:3] if len(words) > 1]
+        if len({*first}) == 3 and later.isdisjoint(first) and table.skip == 0 and not any(map(is_number, first)):
+            raise ValueError(f"{table.path}, line 1: {first} {_LIKE_TITLES}")
     return tables
 
 
@@ -287,10 +303,12 @@ def number_edges(tables: Sequence[Words], nodes: Nodes | None, rows_of: str, num
     src, dst = ids[codes[::2]], ids[codes[1::2]]
     columns: dict[str, Array] = {}
     categories = {}
-    splits = split_titles(tables[0].columns)
+    splits = _splits(tables[0])
     for title in tables[0].columns:
         if title in splits:
-            columns[title] = np.concatenate([parts(table, title, splits[title]) for table in tables])
+            columns["split" if splits[title] == "split" else title] = np.concatenate(
+                [parts(table, title, splits[title]) for table in tables]
+            )
         elif title not in ("src", "dst"):
             column = tuple(chain.from_iterable(table.columns[title] for table in tables))
             columns[title], names = _relations(column, tables) if title == "relation" else typed(column, tables)
@@ -310,11 +328,20 @@ def _relations(words: Sequence[str], tables: Sequence[Words]) -> tuple[Ints, tup
 
 def read_nodes(path: Path) -> Nodes:
     """Read a table of nodes: ids or names, and columns label, split and features; raises ValueError with the line."""
-    table = read_words(path, optional=("label", "split"))
+    table = read_words(path, optional=("label", *SUBSETS))
     title, words = next(iter(table.columns.items()), ("", ()))
     id_columns = [other for other in table.columns if plain(other) in ("id", "nodeid")]
-    if title in ("", "label", *split_titles(table.columns)) or (id_columns and title not in id_columns):
+    splits = _splits(table)
+    if title in ("", "label", *splits) or (id_columns and title not in id_columns):
         raise table_error(path, f"must begin with a column of ids or names of nodes, got {list(table.columns)}")
+    # columns beside the first are of numbers, so a row without titles has some, or the name alone
+    is_row = len(table.columns) == 1 or any(is_number(word) or kind_of(word) != NAME for word in table.columns)
+    if is_row and NODE.fullmatch(title) is None:
+        raise table_error(
+            path,
+            f"must name the columns, but {list(table.columns)} reads like a node; put a line of titles before, such as "
+            "id, or, if it has titles, call the first column id or name",
+        )
     distinct = list(dict.fromkeys(words))
     numbering = number_nodes(distinct, lambda at, why: table.error(words.index(distinct[at]), why))
     number = numbering.of(words)
@@ -326,8 +353,8 @@ def read_nodes(path: Path) -> Nodes:
         seen.add(number[word])
     order = np.argsort([number[word] for word in words])  # row of each id
     label, num_classes, class_names = labels_of(table) if "label" in table.columns else (None, 0, None)
-    split = {other: parts(table, other, part) for other, part in split_titles(table.columns).items()}
-    titles = [other for other in table.columns if other not in (title, "label", *split)]
+    split = {"split" if part == "split" else other: parts(table, other, part) for other, part in splits.items()}
+    titles = [other for other in table.columns if other not in (title, "label", *splits)]
     dated = [other for other in titles if DATE in map(kind_of, table.columns[other])]
     times = {other: typed(table.columns[other], [table])[0][order] for other in dated}
     titles = [other for other in titles if other not in times]
@@ -395,8 +422,8 @@ def _several_labels(
 ) -> tuple[NDArray[np.float32], int, tuple[str, ...] | None]:
     lists = [[label for part in word.split(";") if (label := part.strip()).lower() not in _NO_LABEL] for word in words]
     names = list(dict.fromkeys(chain.from_iterable(lists)))
-    whole = all(is_integer(name) and int(name) >= 0 for name in names)
-    whole = whole and are_dense(len(names), max(map(int, names), default=-1))
+    are_integers = all(is_integer(name) and int(name) >= 0 for name in names)
+    whole = are_integers and are_dense(len(names), max(map(int, names), default=-1))
     number = {name: int(name) if whole else at for at, name in enumerate(names)}
     width = max(number.values(), default=-1) + 1
     check_room(4 * len(codes) * width, f"{table.path}: a matrix of labels [{len(codes)}, {width}]")

@@ -230,18 +230,22 @@ def test_parquet(tmp_path: Path) -> None:
     parquet.write_table(arrow.table({"a": [0, 1, 2, 3], "b": [1, 2, 3, -4]}), tmp_path / "negative.parquet")
     with pytest.raises(ValueError, match=r"negative\.parquet, row 3: dst must be an integer from 0, got -4"):
         build_graph(tmp_path / "negative.parquet", tmp_path / "j", **QUIET)
-    parquet.write_table(arrow.table({"a": [0], "b": [1], "w": arrow.array([2], "int32")}), tmp_path / "narrow.parquet")
-    parquet.write_table(arrow.table({"a": [0], "b": [1], "w": [2]}), tmp_path / "wide.parquet")
+    parquet.write_table(
+        arrow.table({"src": [0], "dst": [1], "w": arrow.array([2], "int32")}), tmp_path / "narrow.parquet"
+    )
+    parquet.write_table(arrow.table({"src": [0], "dst": [1], "w": [2]}), tmp_path / "wide.parquet")
     with pytest.raises(ValueError, match=r"wide\.parquet: column 'w' must be torch\.int32 as before, got torch\.int64"):
         build_graph([tmp_path / "narrow.parquet", tmp_path / "wide.parquet"], tmp_path / "j", **QUIET)
-    with pytest.raises(ValueError, match=r"wide\.parquet has 3 columns \(a, b, w\), but columns names 2"):
+    with pytest.raises(ValueError, match=r"wide\.parquet has 3 columns \(src, dst, w\), but columns names 2"):
         build_graph(tmp_path / "wide.parquet", tmp_path / "j", columns=("src", "dst"), **QUIET)
-    parquet.write_table(arrow.table({"a": [0], "b": [1], "w": arrow.array([2**63], "uint64")}), tmp_path / "u.parquet")
+    parquet.write_table(
+        arrow.table({"src": [0], "dst": [1], "w": arrow.array([2**63], "uint64")}), tmp_path / "u.parquet"
+    )
     with pytest.raises(
         ValueError, match=r"u\.parquet: column 'w' holds 9223372036854775808, beyond the largest 64-bit"
     ):
         build_graph(tmp_path / "u.parquet", tmp_path / "j", **QUIET)
-    ends = {"a": [0, 1], "b": [1, 0]}
+    ends = {"src": [0, 1], "dst": [1, 0]}
     for kind in (arrow.list_(arrow.int16()), arrow.list_(arrow.int16(), 2)):
         rows = arrow.array([[1, 2], [3, 4]], kind)
         parquet.write_table(arrow.table({**ends, "w": rows}), tmp_path / "rows.parquet")

@@ -46,7 +46,7 @@ def test_real_list_goes_there_and_back(tmp_path: Path, real_folder) -> None:  # 
         ),
         ('"from","to","w"\n1,0,2\n', {"header": True}, [[1], [0]], {"w": [2]}),
         ("w,dst,src\n1,0,2\n", {"header": True}, [[2], [0]], {"w": [1]}),
-        ("id,id,b\n0,1,2\n", {"header": True}, [[0], [1]], {"b": [2]}),
+        ("id,id\n0,1\n", {"header": True}, [[0], [1]], {}),
         (
             "from,to,,weight (kg)\n0,1,3,0.5\n   \n  # note\n1,2,4,1.5\n",
             {"header": True},

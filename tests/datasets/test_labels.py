@@ -234,6 +234,66 @@ def test_a_file_of_a_split(tmp_path: Path) -> None:
     assert (parts(data), data.unread_files) == ([TRAIN, VAL, TEST], ())
 
 
+FILLED = ("Subset", "fold_1", "split0")
+
+
+@pytest.mark.parametrize("title", ["set", "Subset", "fold", "partition", "fold_1", "split0"])
+@pytest.mark.parametrize("form", ["csv", "tsv"])
+def test_columns_that_read_like_a_split(title: str, form: str, tmp_path: Path) -> None:
+    words = ["train", "Valid", "test", "train", "", "test"]
+    between = "\t" if form == "tsv" else ","
+    lines = [f"id,label,{title}", *(f"{v},{v % 2},{words[v] or 'test' * (title in FILLED)}" for v in range(6))]
+    nodes = {f"nodes_{form}": "\n".join(lines).replace(",", between)}
+    data = read_folder(folder_of(tmp_path, edges_csv=EDGES, **nodes))
+    last = [2, 4, 5] if title in FILLED else TEST
+    assert (parts(data), data.feature_names) == ([TRAIN, VAL, last], None)
+    edges = "".join(f"{v},{(v + 1) % 6},{words[v] or 'test'}\n" for v in range(6))
+    data = read_folder(folder_of(tmp_path, edges_csv=f"src,dst,{title}\n{edges}"))
+    assert {name: column.tolist() for name, column in data.graph.edata.items()} == {"split": [0, 1, 2, 0, 2, 2]}
+    # numbers may be parts or folds, and are no feature
+    for number in ("0", "7", "1.5"):
+        numbers = f"id,label,{title}\n" + "".join(f"{v},{v % 2},{number}\n" for v in range(6))
+        (tmp_path / "text" / f"nodes.{form}").write_text(numbers.replace(",", between))
+        with pytest.raises(
+            ValueError, match=rf"line 2: column '{title}' must hold train, val or test \(or 0.*'{number}'"
+        ):
+            read_folder(tmp_path / "text")
+    (tmp_path / "text" / f"nodes.{form}").unlink()
+    (tmp_path / "text" / "edges.csv").write_text(f"src,dst,{title}\n0,1,2\n1,0,0\n")
+    with pytest.raises(ValueError, match=rf"edges\.csv, line 2: column '{title}' must hold train"):
+        read_folder(tmp_path / "text", labels=False)
+
+
+def test_a_split_in_two_columns(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"must begin with a column of ids or names of nodes, got \['fold', 'x'\]"):
+        read_folder(folder_of(tmp_path, edges_csv="src,dst\n0,1\n", nodes_csv="fold,x\n0,5\n1,6\n"))
+    nodes = "id,label,split,fold\n0,0,train,test\n1,1,test,train\n"
+    with pytest.raises(ValueError, match=r"nodes\.csv: its first line names split, fold, which say a split twice"):
+        read_folder(folder_of(tmp_path, edges_csv="src,dst\n0,1\n", nodes_csv=nodes))
+
+
+@pytest.mark.parametrize(
+    "name", ["split.npz", "splits.json", "split_0.npy", "train_mask.npz", "train_ids.txt", "valid.txt", "test.csv.gz",
+             "idx_train.pt", "val.tsv", "train_idx.npy.gz"],
+)  # fmt: skip
+def test_files_of_a_split_in_a_form_that_is_not_read(name: str, tmp_path: Path) -> None:
+    folder = folder_of(tmp_path, edges_csv=EDGES, nodes_csv="id,label\n" + "".join(f"{v},1\n" for v in range(6)))
+    for other in ("training.log", "train.py", "test_notes.txt", "validity.csv"):
+        (folder / other).write_text("a")
+    (folder / "test").mkdir()
+    assert read_folder(folder).unread_files == ("validity.csv",)
+    (folder / name).write_bytes(b"0\n1\n")
+    with pytest.raises(
+        ValueError, match=r"reads like a split, in a form that is not read: save ids of nodes as train\.npy"
+    ):
+        read_folder(folder)
+
+
+def test_files_of_triples_are_no_split_of_nodes(tmp_path: Path) -> None:
+    files = {f"{part}_txt": "a\tr\tb\nb\tr\tc\n" for part in ("train", "valid", "test")}
+    assert read_folder(folder_of(tmp_path, **files), labels=False).graph.num_edges == 6
+
+
 def test_a_flag_that_is_no_mask_stays_a_column(tmp_path: Path) -> None:
     nodes = "id,label,is_valid\n0,0,1\n1,1,0\n"
     data = read_folder(folder_of(tmp_path, edges_csv="src,dst\n0,1\n", nodes_csv=nodes))
@@ -332,6 +392,46 @@ def test_labels_of_the_split_tell_what_floats_are() -> None:
     assert of_classes.num_classes == 2
     numbers = Dataset("d", ring(label=label), train=[0, 4]).of_type()  # type: ignore[arg-type]
     assert torch.equal(numbers.graph.ndata["label"].nan_to_num(7), label.nan_to_num(7))
+
+
+@pytest.mark.parametrize("number", [2**24 + 1, 1_700_000_001, 2**53 - 1, -(2**24) - 1, 1_700_000_001.5])
+def test_numbers_that_float32_rounds_are_refused(number: float, tmp_path: Path) -> None:
+    """Else two times or counts would become the same."""
+    close = number - 1 if number > 0 else number + 1
+    rows = [f"0,{number}", f"1,{close}", "2,3"]
+    folder = folder_of(tmp_path, edges_csv="src,dst\n0,1\n1,2\n", nodes_csv="\n".join(["id,when", *rows]))
+    where = {"nodes.csv": r"nodes\.csv, column 'when'", "label": r"nodes\.csv, column 'label'"}
+    for title, words in where.items():
+        titled = "id,when" if title == "nodes.csv" else "id,label"
+        (folder / "nodes.csv").write_text("\n".join([titled, *rows, "3,0.5"]))
+        with pytest.raises(
+            ValueError, match=rf"{words} holds {number}.* which float32 rounds to .*write times as dates"
+        ):
+            read_folder(folder, labels=False)
+    (folder / "nodes.csv").unlink()
+    for name in ("features", "labels"):
+        kind = float if name == "labels" else None
+        array = np.array([[number], [close], [3]], np.int64 if number == int(number) and kind is None else np.float64)
+        np.save(folder / f"{name}.npy", array)
+        exact = array.dtype == np.float64 and name == "features"  # which stays float64
+        if exact:
+            assert read_folder(folder, labels=False).graph.ndata["feat"].tolist() == array.tolist()
+        else:
+            with pytest.raises(ValueError, match=rf"{name}\.npy holds .* in entry 0, which float32 rounds to"):
+                read_folder(folder, labels=False)
+        (folder / f"{name}.npy").unlink()
+    with pytest.raises(ValueError, match="which float32 rounds to"):
+        Dataset("d", ring(y=np.array([number, 1, 2, 3, 4, 0.5]))).of_type()
+
+
+def test_large_numbers_that_float32_keeps(tmp_path: Path) -> None:
+    nodes = f"id,x,label\n0,{2**24},{2**30}\n1,-{2**24 + 2},0.1\n2,0.1,inf\n"
+    data = read_folder(folder_of(tmp_path, edges_csv="src,dst\n0,1\n1,2\n", nodes_csv=nodes))
+    assert data.graph.ndata["feat"].flatten().tolist() == [2**24, -(2**24) - 2, np.float32(0.1)]
+    assert data.graph.ndata["label"].tolist() == [2**30, np.float32(0.1), np.inf]
+    # class codes are no numbers to predict
+    codes = Dataset("d", ring(y=np.array([20_000_001, 20_000_002, NAN, 20_000_001, 3, 3]))).of_type()
+    assert codes.class_names == ("3", "20000001", "20000002")
 
 
 @pytest.mark.parametrize("gaps", [False, True])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -43,15 +44,17 @@ def test_ends_are_found_by_title_anywhere(tmp_path: Path, titles: str, named: bo
 
 @pytest.mark.parametrize("title", ["id", "weight", "timestamp", "Type"])
 def test_what_is_no_end_is_not_taken_for_one(tmp_path: Path, title: str) -> None:
-    with pytest.raises(ValueError, match=f"must name the ends of edges src and dst.*but '{title}' is among the first"):
+    with pytest.raises(
+        ValueError, match=rf"the ends of edges src and dst, .* got \['{title}', 'person', 'friend'\]; call"
+    ):
         read(tmp_path, edges_csv=f"{title},person,friend\n1,2,3\n4,5,6\n")
 
 
 def test_titles_and_names_are_told_apart_or_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"\['ann', 'bob'\] reads like an edge; put the line src,dst before"):
         read(tmp_path, edges_csv="ann,bob\ncid,dan\neve,fay\n")
-    data = read(tmp_path, edges_csv="person,friend,since\nann,bob,2019\n")  # a number below a word
-    assert (data.node_names, list(data.graph.edata)) == (("ann", "bob"), ["since"])
+    data = read(tmp_path, edges_csv="person,friend\n7,9\n")  # numbers below a word
+    assert data.node_names == ("7", "9")
     with pytest.raises(ValueError, match="reads like an edge"):
         read(tmp_path, edges_csv="ann,bob,2018\ncid,dan,2019\n")
     assert read(tmp_path, edges_csv="p,q\nann,bob\n", nodes_csv="name\nann\nbob\n").graph.num_edges == 1
@@ -93,18 +96,20 @@ def test_comments_before_names(tmp_path: Path) -> None:
         file.write_text(text)
         build_graph(file, tmp_path / "g", named=True, **QUIET)
         assert list(node_names(tmp_path / "g") or ()) == ["ann", "bob", "cid"]
-    file.write_text("ann\tbob\n#tag\tcid\n")
+    file.write_text("ann\tbob\n#tag\tann\n")
     with pytest.raises(ValueError, match=r"line 2 begins with '#', but has columns; .*pass comments=None"):
         build_graph(file, tmp_path / "g", named=True, **QUIET)
     build_graph(file, tmp_path / "g", named=True, comments=None, **QUIET)
-    assert list(node_names(tmp_path / "g") or ()) == ["ann", "bob", "#tag", "cid"]
+    assert list(node_names(tmp_path / "g") or ()) == ["ann", "bob", "#tag"]
     data = read(tmp_path, train_tsv="# made by hand\n#tag\tr\tb\n")
     assert data.node_names == ("#tag", "b")
     with pytest.raises(ValueError, match=r"line 1 begins with '#', but has columns; remove the mark"):
         read(tmp_path, train_tsv="a\tr\tb\n", nodes_tsv="# id\tx\na\t1\nb\t2\n")
 
 
-@pytest.mark.parametrize("titles", ["user_id,item_id,rating", "userId,movieId,rating", "customer,product"])
+@pytest.mark.parametrize(
+    "titles", ["user_id,item_id,rating", "userId,movieId,rating", "customer,product", "t,customer_id,product_id"]
+)
 def test_tables_of_users_and_items_are_refused(titles: str, tmp_path: Path) -> None:
     lines = f"{titles}\n" + ",".join("123"[: titles.count(",") + 1]) + "\n"
     (tmp_path / "e.csv").write_text(lines)
@@ -115,6 +120,108 @@ def test_tables_of_users_and_items_are_refused(titles: str, tmp_path: Path) -> N
     ):
         with pytest.raises(ValueError, match=r"names nodes of two kinds, .* user 1 would be the same node as item 1"):
             read_it()
+
+
+@pytest.mark.parametrize(
+    ("titles", "src", "dst"),
+    [("a,b,h,t", 0, 1), ("t,x,h,r", 2, 0), ("a,b,s,o", 0, 1), ("o,x,s,p", 2, 0)],
+)
+def test_short_titles_are_ends_only_beside_their_third(titles: str, src: int, dst: int, tmp_path: Path) -> None:
+    """``t`` may be a time, and ``h``, ``s``, ``o`` anything."""
+    text = f"{titles}\n3,4,5,6\n"
+    (tmp_path / "e.csv").write_text(text)
+    if titles[0] == "a":
+        for read_it in (
+            lambda: read(tmp_path, edges_csv=text),
+            lambda: read_edge_list(tmp_path / "e.csv", header=True),
+        ):
+            with pytest.raises(ValueError, match="must name two or more columns, each once, and the ends of edges"):
+                read_it()
+        return
+    graph = read_edge_list(tmp_path / "e.csv", header=True)
+    assert [end.tolist() for end in graph.edges()] == [[src + 3], [dst + 3]]
+
+
+@pytest.mark.parametrize("text", ["ann,44\nbob,45\n", "7,0.5\n8,1\n", "ann,2021-03-01\nbob,2021-03-02\n", "ann\nbob\n",
+                                  "ann,True\nbob,False\n", "007,x\n08,1\n", "david\nbob\n"])  # fmt: skip
+@pytest.mark.parametrize("form", ["csv", "tsv", "csv_gz", "comment"])
+def test_a_table_of_nodes_needs_titles(text: str, form: str, tmp_path: Path) -> None:
+    data = text.encode() if form != "tsv" else text.replace(",", "\t").encode()
+    if form == "comment":
+        data = b"# of people\n" + data
+    file = {f"nodes_{form.replace('comment', 'csv')}": gzip.compress(data) if form == "csv_gz" else data}
+    with pytest.raises(
+        ValueError, match=r"nodes\..*must name the columns, but .* reads like a node; put a line of titles"
+    ):
+        read(tmp_path, edges_csv="src,dst\nbob,bob\n", **file)
+
+
+@pytest.mark.parametrize("titles", ["id,0", "paper_id,0", "paperId,1", "person,age", "Node Name,1.5", "KEY,2021-03-01"])
+def test_titles_of_nodes(titles: str, tmp_path: Path) -> None:
+    data = read(tmp_path, edges_csv="src,dst\nbob,ann\n", nodes_csv=f"{titles}\nann,1\nbob,2\n")
+    assert (data.node_names, data.feature_names) == (("ann", "bob"), (titles.split(",")[1],))
+
+
+def test_first_rows_of_names_that_may_be_titles(tmp_path: Path) -> None:
+    def built(*texts: str, **options: Any) -> list[str]:
+        files = [tmp_path / f"{at}.csv" for at in range(len(texts))]
+        for file, text in zip(files, texts, strict=True):
+            file.write_text(text)
+        build_graph(files, tmp_path / "g", named=True, **options, **QUIET)
+        return list(node_names(tmp_path / "g") or ())
+
+    unknown = "alice_col,bob_col\nann,bob\nbob,cid\n"
+    for texts in ((unknown,), (unknown, unknown), (unknown.replace("ann,bob", "1,2"),)):
+        with pytest.raises(
+            ValueError, match=r"0\.csv, line 1: \['alice_col', 'bob_col'\] may be titles .*header=False"
+        ):
+            built(*texts)
+    assert built(unknown, header=True) == ["ann", "bob", "cid"]
+    assert built(unknown, header=False) == ["alice_col", "bob_col", "ann", "bob", "cid"]
+    # an edge is told by its names in other rows or files, by a number, and by being alone
+    assert built("ann,bob\ncid,dan\n", "eve,ann\n") == ["ann", "bob", "cid", "dan", "eve"]
+    assert built("ann,7\ncid,dan\n") == ["ann", "7", "cid", "dan"]
+    assert built("ann,bob,2\ncid,dan,3\n") == ["ann", "bob", "cid", "dan"]
+    assert built("ann,bob\n") == ["ann", "bob"]
+
+
+def test_first_rows_of_triples_that_may_be_titles(tmp_path: Path) -> None:
+    titles = "a_col\tr_col\tb_col\n"
+    for files in ({"train_tsv": f"{titles}a\tr\tb\n"}, {"train_tsv": "a\tr\tb\n", "test_txt": f"{titles}a\tr\tb\n"}):
+        with pytest.raises(ValueError, match=r"line 1: \['a_col', 'r_col', 'b_col'\] reads like titles; take it out"):
+            read(tmp_path, **files)
+        (tmp_path / "text" / "train.tsv").unlink()
+    assert read(tmp_path, train_tsv="a\tr\tb\nc\tr\td\n", test_txt="a\ts\tb\n").graph.num_edges == 3
+
+
+@pytest.mark.parametrize("between", [" ", "\t", ","])
+def test_kinds_that_are_numbered_apart_are_refused(between: str, tmp_path: Path) -> None:
+    rows = "1 1 5 978300760\n1 2 3 978302109\n".replace(" ", between)
+    text = f"% bip weighted\n% 2 1 2\n{rows}".encode()
+    for name in ("e.csv", "e.csv.gz"):
+        file = tmp_path / name
+        file.write_bytes(gzip.compress(text) if "gz" in name else text)
+        for read_it in (
+            partial(read_edge_list, file),
+            partial(read_edge_list, file, comments="%"),
+            partial(build_graph, file, tmp_path / "g", **QUIET),
+            partial(build_graph, file, tmp_path / "g", named=True, delimiter=between, **QUIET),
+            partial(build_graph, file, tmp_path / "g", named=True, delimiter=between, comments="%", **QUIET),
+        ):
+            with pytest.raises(
+                ValueError, match=r"e\.csv.*line 1 says 'bip', .* user 1 would be the same node as item 1; give each"
+            ):
+                read_it()
+    with pytest.raises(ValueError, match="line 1 says 'bip'"):
+        read(tmp_path, edges_csv="% bip\nsrc,dst\n1,1\n")
+    for name in ("ratings.dat", "u.data", "u.data.gz"):
+        text = rows.replace(between, "::") if name == "ratings.dat" else rows
+        (tmp_path / name).write_bytes(gzip.compress(text.encode()) if "gz" in name else text.encode())
+        with pytest.raises(ValueError, match="reads like ratings of MovieLens, by users of items, and user 1 would be"):
+            read_edge_list(tmp_path / name)
+    for named in (False, True):
+        with pytest.raises(ValueError, match="reads like ratings of MovieLens"):
+            build_graph(tmp_path / "ratings.dat", tmp_path / "g", named=named, delimiter="::", **QUIET)
 
 
 # ------------------------------------------------------------------------------------ formats, rows, held-out edges
@@ -171,7 +278,8 @@ def test_separators_and_comments_of_known_formats(tmp_path: Path) -> None:
         graph = read_edge_list(tmp_path / "ratings.dat", delimiter=delimiter, columns=("src", "dst", "rating", "time"))
         assert [end.tolist() for end in graph.edges()] == [[1, 2], [3, 0]]
         assert graph.edata["time"].tolist() == [978300760, 978302109]
-    build_graph(tmp_path / "ratings.dat", tmp_path / "g", named=True, delimiter="::", **QUIET)
+    names = ("src", "dst", "rating", "time")
+    build_graph(tmp_path / "ratings.dat", tmp_path / "g", named=True, delimiter="::", columns=names, **QUIET)
     assert list(node_names(tmp_path / "g") or ()) == ["1", "3", "2", "0"]
     (tmp_path / "out.konect").write_text("% sym weighted\n% 2 3 3\n1 2 1 99\n2 3 1 98\n")
     graph = read_edge_list(tmp_path / "out.konect")

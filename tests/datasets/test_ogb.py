@@ -134,6 +134,11 @@ def test_missing_folder(tmp_path: Path, ogb: Path) -> None:
         ("raw/edge-feat", "1\n", r"edge-feat\.csv\.gz must have 3 rows, one per edge, got shape .1,"),
         ("raw/node-feat", "1\n2\n3\n", r"node-feat\.csv\.gz must have 4 rows, one per node, got shape .3,"),
         ("raw/node-feat", "1\n2\n3\nred\n", r"node-feat\.csv\.gz, line 4: expected numbers, got 'red'"),
+        (
+            "raw/node-feat",
+            f"1,2\n{2**24},3\n0,{2**24 + 1}\n1,1\n",
+            r"line 3, holds 16777217\.0 in entry 1, which float32",
+        ),
         ("raw/node-label", "0\n1\n", r"node-label\.csv\.gz must have 4 rows, one per node, got shape .2,"),
         ("raw/node-label", "0\n1\n0.5\n0\n", r"labels from 0, or nan for none, but node 2 has 0\.5"),
         ("raw/node-label", "0\n1\n-3\n0\n", "but node 2 has -3"),

@@ -214,7 +214,10 @@ NODES = "id,label,split,x\na,0,train,1\nb,1,val,2\nc,1,test,3\n"
         ({"edges_csv": "src;dst\na;b\n"}, r"with commas between: \['src;dst'\]"),
         ({"edges_csv": "0,1\n1,2\n"}, r"\['0', '1'\] reads like an edge; put the line src,dst before"),
         ({"edges_csv": "ann,bob\nann,cid\n"}, r"\['ann', 'bob'\] reads like an edge"),
-        ({"edges_csv": "a,b,src\n0,1,2\n"}, r"must name source and destination src and dst, or have them first"),
+        (
+            {"edges_csv": "a,b,src\n0,1,2\n"},
+            r"must name two or more columns, each once, and the ends of edges src and dst",
+        ),
         (
             {"edges_csv": "src,dst,,\n0,1,2,3\n"},
             r"line 1: every column needs a title of its own, got \['src', 'dst', ''",

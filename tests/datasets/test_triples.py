@@ -42,12 +42,16 @@ def test_triples_with_titles_by_number_and_without_validation(tmp_path: Path) ->
     assert "  relations   6, largest relation 2 (2), smallest relation 5 (1), 4 without edges" in data.info()
 
 
-@given(triples=st.lists(st.tuples(NAMES, NAMES, NAMES, st.integers(0, 2))))
+WORDS = NAMES.filter(lambda name: name[0] not in "#%")  # which may begin comments
+
+
+@given(triples=st.lists(st.tuples(WORDS, WORDS, WORDS, st.integers(0, 2))))
 def test_triples_are_read_back(
     tmp_path_factory: pytest.TempPathFactory, triples: list[tuple[str, str, str, int]]
 ) -> None:
     folder = fresh(tmp_path_factory)
-    triples = sorted([("a b", "some relation", "c d", 0), *triples], key=lambda triple: triple[3])
+    # a first triple whose words are in no other row would be taken for titles
+    triples = sorted([("a b", "some relation", "c d", 0), *triples] * 2, key=lambda triple: triple[3])
     for part, stem in enumerate(("train", "val", "test")):
         rows = [list(triple[:3]) for triple in triples if triple[3] == part]
         write_rows(folder / f"{stem}.tsv", rows, "\n", False)  # type: ignore[arg-type]
