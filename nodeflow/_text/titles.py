@@ -7,36 +7,26 @@ from collections.abc import Sequence
 
 ENDS = ("src", "dst")
 RELATIONS = ("relation", "predicate", "rel", "relationid", "edgetype", "relationtype", "reltype")
-_PAIRS = (
+_SIDES = (
     ENDS,
     ("source", "target"),
     ("source", "destination"),
     ("head", "tail"),
     ("subject", "object"),
-    ("sourceid", "targetid"),
-    ("sourceid", "destinationid"),
-    ("srcid", "dstid"),
-    ("headid", "tailid"),
-    ("subjectid", "objectid"),
-    ("fromnodeid", "tonodeid"),
-    ("fromnode", "tonode"),
-    ("fromid", "toid"),
-    ("startid", "endid"),
-    ("startnode", "endnode"),
-    ("node1", "node2"),
-    ("sourcenode", "targetnode"),
-    ("sourcenode", "destinationnode"),
-    ("srcnode", "dstnode"),
-    ("srcidx", "dstidx"),
-    ("startnodeid", "endnodeid"),
-    ("entity1", "entity2"),
-    ("headentity", "tailentity"),
-    ("xname", "yname"),
-    ("srcip", "dstip"),
-    ("sourceip", "destinationip"),
+    ("from", "to"),
+    ("start", "end"),
     ("sender", "receiver"),
     ("citing", "cited"),
+    ("follower", "followee"),
     ("parent", "child"),
+)
+_OF = ("", "id", "nodeid", "node", "idx", "index", "entity", "name", "ip", "user", "userid")
+_PAIRS = (
+    # alone, "start" and "from" may be times
+    *((src + of, dst + of) for of in _OF for src, dst in _SIDES if src + of not in ("start", "from")),
+    ("node1", "node2"),
+    ("entity1", "entity2"),
+    ("xname", "yname"),
     ("h", "t", "r"),
     ("s", "o", "p"),
     ("id1", "id2"),
@@ -80,8 +70,9 @@ def check_note(note: str, where: str) -> None:
 def titled_columns(titles: Sequence[str], where: str) -> tuple[str, ...]:
     """Return the names of columns with titles, of which the ends are src and dst.
 
-    The ends are the first pair of titles that is known, else the only two columns. Raises ValueError for more columns
-    without such a pair, for users and items, and for a title that is there twice.
+    The ends are the first pair of titles that is known, else the only two columns, or the first two of more where their
+    titles differ in a number or letter at the end. Raises ValueError for other columns, for users and items, and for a
+    title that is there twice.
     """
     known = places_of_ends(titles)
     words = {plain(title).removesuffix("id") for title in titles}
@@ -89,7 +80,9 @@ def titled_columns(titles: Sequence[str], where: str) -> tuple[str, ...]:
         raise two_kinds(where, f"names nodes of two kinds, {list(titles)}", "name the columns src and dst")
     ends = dict(zip(known or (0, 1), ENDS, strict=True))
     names = [ends.get(at, title) for at, title in enumerate(titles)]
-    if (known is None and len(titles) != 2) or len({*names}) < len(names):
+    first, second = (plain(title) for title in [*titles, "", ""][:2])
+    are_numbered = first[:-1] == second[:-1] and first[-1:] + second[-1:] in ("12", "01", "ab")
+    if (known is None and len(titles) != 2 and not are_numbered) or len({*names}) < len(names):
         raise ValueError(
             f"{where} must name two or more columns, each once, and the ends of edges {_KNOWN}, got {list(titles)}; "
             "call the columns of the ends src and dst, there or by columns="

@@ -40,7 +40,8 @@ def read_edge_list(
         columns: name of each column of the file, in order. ``"src"`` and ``"dst"`` must be among them, a column named
             ``"_"`` is skipped. None: the names in the header, in which ``src`` and ``dst``, ``source`` and ``target``,
             ``from`` and ``to``, ``head`` and ``tail`` and other usual titles are the ends wherever they stand, else the
-            only two columns; without a header ``src``, ``dst``, ``c2``, ``c3``, ...
+            only two columns, or the first two of more that differ in a number or letter at the end, ``protein1`` and
+            ``protein2``; without a header ``src``, ``dst``, ``c2``, ``c3``, ...
         header: whether the first row holds names of columns.
         comments: the text that begins a comment, at the start of a line or after a row; None: there are no comments.
             With "#", lines at the top that begin with "%" are comments too, as KONECT writes them.

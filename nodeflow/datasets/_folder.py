@@ -79,7 +79,8 @@ def read_folder(path: FileLike, *, labels: bool = True) -> Dataset:
 
     - ``edges.csv`` (or ``.tsv``): ids or names of nodes in the columns ``src`` and ``dst``, or ``source`` and
       ``target``, ``from`` and ``to``, ``head`` and ``tail``, or other usual titles, wherever they stand, else in the
-      only two columns. Every other column becomes an edge column: int64 or float64 from numbers, bool from True and
+      only two columns, or the first two of more that differ in a number or letter at the end.
+      Every other column becomes an edge column: int64 or float64 from numbers, bool from True and
       False, seconds since 1970 from dates in ISO 8601 (int64, or float64 where one is not whole; UTC where no zone is
       written), int64 from other words, which are numbered in the order in which they first occur and kept in
       ``category_names``. A column ``split`` of train, val and test (or 0, 1, 2) becomes int8 numbers 0, 1, 2; columns

@@ -50,6 +50,26 @@ def test_what_is_no_end_is_not_taken_for_one(tmp_path: Path, title: str) -> None
         read(tmp_path, edges_csv=f"{title},person,friend\n1,2,3\n4,5,6\n")
 
 
+@pytest.mark.parametrize(
+    ("titles", "src", "dst"),
+    [
+        ("protein1,protein2,score", 0, 1), ("node_a,node_b,w", 0, 1), ("i0,i1,w", 0, 1), ("followee,n,follower", 2, 0),
+        ("w,from_user_id,to_user_id", 1, 2), ("source_type,target_type,source_id,target_id", 2, 3),
+        ("start,end,sender_id,receiver_id", 2, 3), ("x1,x2,head,tail", 2, 3), ("since,citing_id,cited_id", 1, 2),
+    ],
+)  # fmt: skip
+def test_titles_of_ends_have_a_side(titles: str, src: int, dst: int, tmp_path: Path) -> None:
+    """They begin with a word for each side, or are the first two and end with a number or letter for it."""
+    row = list("3456"[: titles.count(",") + 1])
+    (tmp_path / "e.csv").write_text(f"{titles}\n{','.join(row)}\n")
+    graph = read_edge_list(tmp_path / "e.csv", header=True)
+    assert [end.tolist() for end in graph.edges()] == [[int(row[src])], [int(row[dst])]]
+    for other in ("w,x1,x2", "start,end,w", "x1,y2,w"):
+        (tmp_path / "e.csv").write_text(f"{other}\n3,4,5\n")
+        with pytest.raises(ValueError, match="the ends of edges"):
+            read_edge_list(tmp_path / "e.csv", header=True)
+
+
 def test_titles_and_names_are_told_apart_or_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"\['ann', 'bob'\] reads like an edge; put the line src,dst before"):
         read(tmp_path, edges_csv="ann,bob\ncid,dan\neve,fay\n")
@@ -124,13 +144,20 @@ def test_tables_of_users_and_items_are_refused(titles: str, tmp_path: Path) -> N
 
 @pytest.mark.parametrize(
     ("titles", "src", "dst"),
-    [("a,b,h,t", 0, 1), ("t,x,h,r", 2, 0), ("a,b,s,o", 0, 1), ("o,x,s,p", 2, 0)],
+    [
+        ("a,b,h,t", 0, 1),
+        ("t,x,h,r", 2, 0),
+        ("a,b,s,o", 0, 1),
+        ("o,x,s,p", 2, 0),
+        ("k,l,h,t", -1, -1),
+        ("k,s,l,o", -1, -1),
+    ],
 )
 def test_short_titles_are_ends_only_beside_their_third(titles: str, src: int, dst: int, tmp_path: Path) -> None:
     """``t`` may be a time, and ``h``, ``s``, ``o`` anything."""
     text = f"{titles}\n3,4,5,6\n"
     (tmp_path / "e.csv").write_text(text)
-    if titles[0] == "a":
+    if src < 0:
         for read_it in (
             lambda: read(tmp_path, edges_csv=text),
             lambda: read_edge_list(tmp_path / "e.csv", header=True),

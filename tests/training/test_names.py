@@ -18,6 +18,7 @@ from nodeflow import Graph
 from nodeflow.datasets import Dataset, features_of, read_folder
 from nodeflow.distributed import GraphParts
 from nodeflow.training import open_finished
+from nodeflow.training._checkpoints import write_tensors
 from nodeflow.training._data import _names_of_parts
 from nodeflow.training._names import Names
 
