@@ -47,17 +47,10 @@ class Routes:
         place[self.order] = np.arange(len(self.order))
         return place
 
-    def joined_array(self, answers: Sequence[Array]) -> Ints:
-        """Return whole numbers ``[k]`` in the order of the entries, from those of the processes with entries."""
-        result = np.empty(len(self.order), np.int64)
-        result[self.order] = np.concatenate([self.order[:0], *answers])
-        return result
 
-
-def narrowed(values: Ints, upper: int | None = None) -> Array:
-    """Return non-negative integers as int32 where they fit, to halve the bytes; ``upper`` bounds them."""
-    most = values.max(initial=0) if upper is None else upper
-    return values.astype(np.int32 if most < 2**31 else np.int64, copy=False)
+def narrowed(values: Ints, upper: int) -> Array:
+    """Return non-negative integers below ``upper`` as int32 where that holds them, to halve the bytes."""
+    return values.astype(np.int32 if upper < 2**31 else np.int64, copy=False)
 
 
 def first_of_each(parts: Sequence[tuple[Ints, Tensor]]) -> tuple[Ints, Tensor]:

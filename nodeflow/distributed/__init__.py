@@ -8,10 +8,10 @@ Where to change something:
   holds of it, and its columns; ``_near`` what samplers read, with a halo of edges of other processes.
 - ``nodeflow._peers``: exchanges between processes, which all end or all fail.
 
-Drawing from such a graph is in ``nodeflow.sampling._distributed``, random walks in
-``nodeflow.sampling._random_walk``, the questions of link batches in ``nodeflow.sampling._link``. Sums over
-all edges and full passes of models are in ``nodeflow.propagation`` (``Propagation``, ``ExchangePlan``). Commits that
-all processes make or none does, of learned rows and of histories, are in ``nodeflow._store``.
+Drawing from such a graph is in ``nodeflow.sampling._distributed``, the questions of link batches in
+``nodeflow.sampling._link``. Sums over all edges and full passes of models are in ``nodeflow.propagation``
+(``Propagation``, ``ExchangePlan``). Commits that all processes make or none does, of learned rows and of histories, are
+in ``nodeflow._store``.
 
 Names that are imported ``as`` themselves serve rooms above, not users.
 """

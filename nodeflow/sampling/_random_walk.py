@@ -1,9 +1,9 @@
-"""PinSAGE's neighbours: the nodes that random walks from a node visit most, on one process or several."""
+"""PinSAGE's neighbours: the nodes that random walks from a node visit most."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from itertools import pairwise, product
+from itertools import pairwise
 from typing import Any, NoReturn
 
 import numpy as np
@@ -14,45 +14,13 @@ from nodeflow import _kernels as kernels
 from nodeflow._base.checks import Ints, as_count, as_flag, as_number, first_true
 from nodeflow._base.sizes import check_memory
 from nodeflow._base.types import Array, EdgeFilter, PerFlow
-from nodeflow._edges.edges import NOTHING, Edges
-from nodeflow._peers.peers import Ask
-from nodeflow._peers.routes import narrowed
 from nodeflow._schema.schema import Relation
 from nodeflow.graph import Graph
-from nodeflow.sampling._bound import Reader
 from nodeflow.sampling._call import Step
 from nodeflow.sampling._choice import Choice
-from nodeflow.sampling._distributed import Arrays, to_owners, with_reader
 from nodeflow.sampling._kinds import relations
 from nodeflow.sampling._sampler import Sampler, check_draws, check_sizes
-
-
-def _ranks(edges: Edges, positions: Ints) -> Ints:
-    """The numbers of positions among those of the edges that are not left out."""
-    return positions - np.searchsorted(edges.left_out, positions)
-
-
-def _rows(edges: Edges, nodes: Ints, kind: int) -> Ints:
-    return edges.node_rows.of_edges(edges.whole.rows_of(nodes), np.full(len(nodes), kind))
-
-
-def _degrees(kind: int, reader: Reader, nodes: Ints) -> Arrays:
-    edges, rows = reader.edges, _rows(reader.edges, nodes, kind)
-    return [narrowed(_ranks(edges, edges.indptr[rows + 1]) - _ranks(edges, edges.indptr[rows]))]
-
-
-def _neighbors(kind: int, reader: Reader, nodes: Ints, picks: Ints) -> Arrays:
-    """The node to which edge ``picks[i]`` of a kind, of node ``nodes[i]``, leads."""
-    edges, left_out = reader.edges, reader.edges.left_out
-    ranks = _ranks(edges, edges.indptr[_rows(edges, nodes, kind)]) + picks
-    return [edges.indices[ranks + np.searchsorted(left_out - np.arange(len(left_out)), ranks, side="right")]]
-
-
-def _answered(reader: Reader, nodes: Ints, picks: Ints, facts: Ints) -> Arrays:
-    """What the owner of nodes answers to a walk: their degrees, or the neighbours that it picks."""
-    kind, has_picks = facts.tolist()
-    return _neighbors(kind, reader, nodes, picks) if has_picks else _degrees(kind, reader, nodes)
-
+from nodeflow.sampling._whole import check_one_process
 
 _AT_ONCE = 2**26
 """Steps of walks that one compiled loop takes."""
@@ -100,12 +68,12 @@ class RandomWalkSampler(Sampler):
     Walks that pass no node with an edge that ``without_edges`` leaves out stay as they were.
 
     Cost: ``num_walks * walk_length`` steps per destination, whatever the degrees. A destination without edges gets no
-    neighbours, and neither does one whose only edges are self-loops. On a graph that lies on several processes, a flow
-    is at most ``4 * walk_length`` exchanges, times the relations of ``metapath``; none while walks stay at hand.
+    neighbours, and neither does one whose only edges are self-loops.
 
     Raises ValueError for numbers below 1, a list that has not one entry per flow, a restart outside 0 to 1,
     ``num_walks * walk_length`` above 2**24, a metapath that does not join, and seeds of another type than where it
-    begins; TypeError for arguments that are not numbers; KeyError for an unknown relation.
+    begins; TypeError for arguments that are not numbers, and for a graph on several processes; KeyError for an unknown
+    relation.
 
     >>> graph = Graph.from_edges([0, 1, 1, 2, 2, 3], [1, 0, 2, 1, 3, 2])  # a path, in both directions
     >>> flow = RandomWalkSampler(graph, num_flows=1, num_neighbors=2, seed=1)([0]).flows[0]
@@ -154,8 +122,10 @@ class RandomWalkSampler(Sampler):
         )
 
     def read_graph(self) -> None:
+        check_one_process(self.graph, "RandomWalkSampler")
         super().read_graph()
-        self._starts, self._path, self._kinds = range(self.graph.num_nodes), np.array([[0, 0, 1]]), [0]
+        self._starts = range(self.graph.num_nodes)
+        self._path = np.array([[0, 0, 1]])
         if self.metapath is not None:
             self._read_path(self.metapath)
 
@@ -181,10 +151,9 @@ class RandomWalkSampler(Sampler):
                 )
         self._starts = schema.ids(path[0][begin])
         self.reader = self.reader._replace(edges=kinds.lay_out(self.reader.edges, self.graph))
-        self._kinds = [schema.number(relation) for relation in path]
         # of relation k node v has the row ``first + (v - start) * count``, where its type begins at ``start``
         starts = np.array([schema.ids(relation[begin]).start for relation in path])
-        first = kinds.rows.of_edges(starts, np.array(self._kinds))
+        first = kinds.rows.of_edges(starts, np.array([schema.number(relation) for relation in path]))
         self._path = np.stack([first, starts, kinds.rows.first(starts)[1]], axis=1)
 
     def choose(self, dst: Tensor, step: Step) -> Choice:
@@ -209,73 +178,18 @@ class RandomWalkSampler(Sampler):
         )
 
     def _visited(self, dst: Ints, step: Step) -> Array:
-        """Return the nodes that walks visit, ``[n, walk_length, num_walks]``, as ``walk.walk`` does on a whole graph.
-
-        Where several processes hold the graph, all call this function.
-        """
-        graph, edges, key, number = self.graph, self.reader.edges, np.uint64(step.random.key), self.num_walks
-        # walks in a graph that this process holds are one compiled loop
-        if graph.peers.size == 1:
-            arrays = edges.indptr, edges.indices, edges.left_out, self._path
-            each = number * self.walk_length
-            check_memory(
-                4 * each * len(dst), f"num_walks * walk_length of {len(dst)} nodes", "take fewer, or shorter ones"
-            )
-            # a loop cannot be interrupted before it returns, so none takes longer than seconds
-            some = max(1, _AT_ONCE // each)
-            parts = [
-                kernels.walk.walk(*arrays, dst[i : i + some], key, number, self.walk_length, self.restart)
-                for i in range(0, max(len(dst), 1), some)
-            ]
-            return parts[0] if len(parts) == 1 else np.concatenate(parts)
-
-        with graph.peers.answering("random walks", with_reader(graph, self.reader, _answered)) as ask:
-            return self._visited_together(dst, key, ask)
-
-    def _visited_together(self, dst: Ints, key: np.uint64, ask: Ask) -> Array:
-        """What ``_visited`` returns where several processes hold the graph.
-
-        A process keeps the states of its walks, and ``ask`` asks the owners of the nodes where they are, unless their
-        edges are at hand, for degrees and for the neighbours that it picks: at most four exchanges per edge.
-        """
-        number = self.num_walks
-
-        def asked(kind: int, nodes: Ints, picks: Ints | None = None) -> Ints:
-            """The degrees of nodes, or the neighbours that walks pick, among the edges of a kind."""
-            columns = [narrowed(nodes), NOTHING if picks is None else narrowed(picks)]
-            facts = [np.array([kind, picks is not None])]
-            routes, parcels = to_owners(self.graph, self.reader, columns, facts)
-            return routes.joined_array([arrays[0] for arrays in ask(parcels, last=False) if arrays])
-
-        visited = np.repeat(dst, self.walk_length * number).reshape(-1, self.walk_length, number)
-        choices = asked(self._kinds[0], dst)
-        live = np.flatnonzero(choices)  # other destinations have no edges: no walks
-        starts, choices = dst[live], choices[live]
-        states = kernels.walk.first_states(key, starts)
-        current, degree = (np.repeat(values, number).reshape(-1, number) for values in (starts, choices))
-        on = np.ones(current.shape, np.bool_)
-        for i, j in product(range(self.walk_length), range(len(self._kinds))):
-            kind = self._kinds[j]
-            if i > 0 and j == 0:
-                kernels.walk.restart_some(states, starts, current, self.restart)
-            if i + j > 0:
-                # the degrees of the starts are known, by the first kind; further on some walks may have ended
-                degree = np.repeat(choices, number).reshape(current.shape)
-                away = on if j > 0 else current != starts[:, None]
-                nodes, index = np.unique(current[away], return_inverse=True)
-                degree[away] = asked(kind, nodes)[index]
-                if j > 0:
-                    degree[~on | (degree == 0)] = -1
-                    current = np.where(degree < 0, starts[:, None], current)
-            picks = kernels.walk.pick_edges(states, starts, choices, current, degree)
-            on = picks >= 0
-            current[on] = asked(kind, current[on], picks[on])
-            visited[live, i] = current
-        return visited
-
-    def draw_edges(self, dst: Tensor, step: Step) -> Choice:
-        # which itself asks the owners of the nodes that walks visit
-        return self.choose(dst, step)
+        """Return the nodes that walks visit, ``[n, walk_length, num_walks]``, as ``walk.walk`` does."""
+        edges, each = self.reader.edges, self.num_walks * self.walk_length
+        check_memory(4 * each * len(dst), f"num_walks * walk_length of {len(dst)} nodes", "take fewer, or shorter ones")
+        arrays = edges.indptr, edges.indices, edges.left_out, self._path
+        key = np.uint64(step.random.key)
+        # a loop cannot be interrupted before it returns, so none takes longer than seconds
+        some = max(1, _AT_ONCE // each)
+        parts = [
+            kernels.walk.walk(*arrays, dst[i : i + some], key, self.num_walks, self.walk_length, self.restart)
+            for i in range(0, max(len(dst), 1), some)
+        ]
+        return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
     def _importance(self, indptr: Ints, visits: Ints) -> Tensor:
         total: Any = self.num_walks * self.walk_length

@@ -7,6 +7,7 @@ from nodeflow.graph import Graph
 WHOLE_ONLY = {
     "SamplerBase": "it may look up any edges; a Sampler or SubgraphSampler says of which nodes it needs them",
     "ClusterSampler(parts=<a number>)": "to cut a graph takes all edges; pass parts=, the part of every node",
+    "RandomWalkSampler": "a walk may come to any node, and each of its steps would be an exchange",
     "SaintSampler(kind='edge')": "an edge is drawn from one of its ends, but of a node only the in-edges lie together",
     "SaintSampler(kind='walk')": "its probabilities are counts of the edges of whole subgraphs; kind='node' has none",
     "SaintSampler(coefficients='presampled')": "edges are counted in whole subgraphs; coefficients='exact' counts none",

@@ -12,7 +12,7 @@ from _support.ranks import HALOS, Parts, ThreadTransport, run_ranks
 from _support.sampler_families import EDGES, NODES, fingerprint, graph_of_all
 from hypothesis import given, settings, strategies as st
 
-from nodeflow import Graph, LinkSampler, NeighborSampler, RandomWalkSampler, TemporalNeighborSampler
+from nodeflow import Graph, LinkSampler, NeighborSampler, TemporalNeighborSampler
 from nodeflow.distributed import PeerError
 from nodeflow.sampling import Call, StepSeeds
 from nodeflow.testing import assert_same_node_flow, graphs
@@ -63,7 +63,6 @@ INWARD: dict[str, Make] = {
     ),
     "births": lambda g: LinkSampler(timed(g), birth=np.arange(NODES) % 5, chunk=2),
     "degree of both": lambda g: LinkSampler(near(g), num_negatives=3, negatives="degree", corrupt="both"),
-    "walks": lambda g: LinkSampler(RandomWalkSampler(g, 2, 3), exclude="reverse"),
 }
 OUTWARD: dict[str, Make] = {
     "degree of sources": lambda g: LinkSampler(

@@ -20,7 +20,6 @@ from nodeflow import (
     LinkSampler,
     NeighborSampler,
     NodeFlowLoader,
-    RandomWalkSampler,
     SaintSampler,
     ShadowSampler,
     TemporalNeighborSampler,
@@ -65,7 +64,6 @@ def calls_of_a_graph(graph: Graph, rank: int) -> dict[str, Call]:
 def calls_of_samplers(graph: Graph, rank: int) -> dict[str, Call]:
     samplers = [
         LadiesSampler(graph, [4, 4]),
-        RandomWalkSampler(graph, 2),
         ShadowSampler(graph, 2, depth=2, fanout=2),
         LinkSampler(NeighborSampler(graph, [2, 2]), num_negatives=1),
     ]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -20,16 +19,16 @@ from nodeflow import (
     LadiesSampler,
     NeighborSampler,
     NodeFlowLoader,
-    RandomWalkSampler,
     ShadowSampler,
 )
-from nodeflow.distributed import DistributedGraph, PeerError, partition_graph
+from nodeflow.distributed import DistributedGraph, partition_graph
 from nodeflow.sampling import Sampler, induced
-from nodeflow.sampling.base import Choice, SamplerBase
+from nodeflow.sampling.base import SamplerBase
 from nodeflow.testing import graphs
 
 WHOLE = graph_of_all()
-DISTRIBUTED = sorted({*FAMILIES} - {"saint, edge", "saint, walk"})
+REFUSED = ["random walk", "saint, edge", "saint, walk"]
+DISTRIBUTED = sorted({*FAMILIES} - {*REFUSED})
 SEEDS = st.lists(st.integers(0, NODES - 1), max_size=8)
 
 
@@ -201,7 +200,7 @@ def test_questions_about_the_whole_graph() -> None:
     run_ranks(3, asked)
 
 
-@pytest.mark.parametrize("name", ["saint, edge", "saint, walk"])
+@pytest.mark.parametrize("name", REFUSED)
 @THREE.on_every_rank
 def test_others_say_why_they_cannot(graph: Graph, rank: int, name: str) -> None:
     with pytest.raises(TypeError, match=r"does not go with a graph that lies on several processes: .{20}"):
@@ -242,114 +241,6 @@ def test_one_part_is_the_graph_itself(tmp_path: Path, edges: str) -> None:
     assert graph.ndata["x"].equal(RING.ndata["x"])
     assert graph.edata["w"].equal(RING.edata["w"])
     assert graph.peers.counters.exchanges == 0
-
-
-# ---- walks
-
-
-Make = Callable[[Graph], RandomWalkSampler]
-
-
-def assert_same_walks(graph: Graph, parts: Parts, make: Make, seeds: list[list[int]], out: list[list[int]]) -> None:
-    """Every rank gets the batch of its seeds, without its edges ``out``, that the whole graph gives."""
-
-    def drawn(sampler: RandomWalkSampler, rank: int) -> list[str]:
-        left = [sampler, sampler.without_edges(out[rank]).without_edges(out[rank][:1])]
-        return [fingerprint(each(seeds[rank], epoch=1)) for each in left]
-
-    whole = make(graph)
-    found = run_ranks(parts.num_parts, lambda t: drawn(make(parts.on(t)), t.rank))
-    assert found == [drawn(whole, rank) for rank in range(parts.num_parts)]
-
-
-@settings(max_examples=25)
-@given(graphs(max_nodes=10, max_edges=24), st.data())
-def test_any_graph_any_cut_any_walk(graph: Graph, data: st.DataObject) -> None:
-    size = data.draw(st.integers(1, 4))
-    few = data.draw(st.lists(st.integers(0, size - 1), min_size=1, max_size=7))
-    direction = data.draw(st.sampled_from(["in", "out"]))
-    owner, halo = [few[v % len(few)] for v in range(graph.num_nodes)], data.draw(st.sampled_from(HALOS))
-    parts = Parts(graph, owner, size, direction, halo)
-    options: dict[str, Any] = {
-        "num_walks": data.draw(st.integers(1, 6)), "walk_length": data.draw(st.integers(1, 4)),
-        "restart": data.draw(st.sampled_from([0, 0.3, 1])), "num_neighbors": data.draw(st.sampled_from([-1, 1, 3])),
-        "normalize": data.draw(st.booleans()), "direction": direction,
-    }  # fmt: skip
-    options |= data.draw(st.sampled_from([{}, {"reuse": True}, {"include_dst": False}]))
-
-    def some(upper: int) -> list[int]:
-        return data.draw(st.lists(st.integers(0, max(upper - 1, 0)), max_size=5 if upper else 0))
-
-    seeds, out = ([some(count) for _ in range(size)] for count in (graph.num_nodes, graph.num_edges))
-    assert_same_walks(graph, parts, lambda g: RandomWalkSampler(g, 2, **options), seeds, out)
-
-
-def test_dead_ends_and_isolated_starts() -> None:
-    # 0 <- 1 <- 2 ends at 2, 3 has no edges, 4 has a self-loop
-    graph = Graph.from_edges([1, 2, 4], [0, 1, 4], num_nodes=5)
-    parts = Parts(graph, [0, 1, 2, 0, 1], 3)
-    make: Make = lambda g: RandomWalkSampler(g, 1, num_walks=7, walk_length=5, restart=0.2)  # noqa: E731
-    assert_same_walks(graph, parts, make, [[0, 3, 2, 1, 4], [], [3, 3]], [[1], [], [0]])
-
-
-def test_filters_and_both_hubs_of_a_batch() -> None:
-    graph = graph_of_all()
-    parts = Parts(graph, [(5 * v) % 7 % 3 for v in range(NODES)], 3)
-    make: Make = lambda g: RandomWalkSampler(g, 2, 5, walk_length=4, edge_filter="old", seed=7)  # noqa: E731
-    assert_same_walks(graph, parts, make, [[1, 2, 40], [], list(range(30))], [[3, 17], list(range(100)), []])
-
-
-@pytest.mark.parametrize(("halo", "exchanges"), [(0, 5), (1, 1)])
-def test_walks_ask_only_where_they_leave_what_is_near(halo: float, exchanges: int) -> None:
-    # all 50 walks from node 0 stand at node 1 after their first step: it is asked about once, first for its degree and
-    # then for a neighbour; an exchange for each question and answer, and one at the end
-    graph = Graph.from_edges([1, 0], [0, 1])
-    parts = Parts(graph, [0, 1], 2, halo=halo)
-
-    def drawn(transport: ThreadTransport) -> tuple[int, dict[str, int]]:
-        held = parts.on(transport)
-        sampler, counters = RandomWalkSampler(held, 1, num_walks=50, walk_length=3, restart=0), held.peers.counters
-        before, counters.by_kind = counters.exchanges, {}
-        sampler([0] if transport.rank == 0 else [])
-        return counters.exchanges - before, counters.by_kind
-
-    (first, sent), (second, answered) = run_ranks(2, drawn)
-    assert first == second == exchanges
-    if halo:
-        assert sum(sent.values()) == sum(answered.values()) == 0
-        return
-    # the degree of node 1, where all walks stand, is asked for once, and a neighbour of it for each: 4 bytes each, a
-    # few words beside them
-    assert 2 * 50 * 4 < sent["random walks: questions"] < 3 * 50 * 4
-    assert 50 * 4 < answered["random walks: answers"] < 2 * 50 * 4
-
-
-def test_a_failure_on_one_rank_reaches_the_others() -> None:
-    parts = Parts(graph_of_all(), [v % 3 for v in range(NODES)], 3)
-
-    def drawn(transport: ThreadTransport) -> None:
-        sampler = RandomWalkSampler(parts.on(transport), 1)
-        if transport.rank == 1:
-            sampler = sampler.with_reader(sampler.reader._replace(left_out=np.array([500])))  # no edge
-            with pytest.raises(IndexError):
-                sampler([1])
-        else:
-            with pytest.raises(PeerError, match="rank 1 failed while this one was at random walks: questions"):
-                sampler([2])
-
-    run_ranks(3, drawn)
-
-
-class Fewer(RandomWalkSampler):
-    def choose(self, dst, step):
-        choice = super().choose(dst, step)
-        return Choice(choice.indptr, src=choice.take_sources(self.reader.edges), weight=torch.ones(choice.indptr[-1]))
-
-
-def test_a_choose_of_the_users_own_walks_too() -> None:
-    parts = Parts(graph_of_all(), [v % 2 for v in range(NODES)], 2)
-    expected = fingerprint(Fewer(parts.graph, 1)([1, 2, 3]))
-    assert run_ranks(2, lambda t: fingerprint(Fewer(parts.on(t), 1)([1, 2, 3]))) == [expected, expected]
 
 
 def test_types_of_contexts_draw_as_in_one_process() -> None:

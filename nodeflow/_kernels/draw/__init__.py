@@ -5,7 +5,7 @@
   method), or by a pass over its edges (``systematic``).
 - One random number per source for all destinations: ``labor`` for LABOR-0, ``labor_importance`` for LABOR-i.
 - ``layerwise``, ``pps``: one set of sources for a layer; draws from a list with unequal probabilities.
-- ``walk``: random walks, also with steps that other processes answer. ``subgraph``: nodes of subgraphs, and all edges
+- ``walk``: random walks. ``subgraph``: nodes of subgraphs, and all edges
   between given nodes.
 - ``negative``: nodes to which a node has no edge.
 

@@ -1,9 +1,4 @@
-"""Random walks with restarts: the nodes that the walks of a destination visit most.
-
-``walk`` walks in one process. Where other processes hold edges, the process that asked for the walks keeps ``states``,
-the random states of its n starts, and ``current`` ``[n, walks]``, where their walks are; questions travel between its
-steps.
-"""
+"""Random walks with restarts: the nodes that the walks of a destination visit most."""
 
 import numpy as np
 from numba import int64, njit
@@ -101,49 +96,6 @@ def walk(indptr, indices, left_out, path, dst, key, num_walks, length, restart):
             for w in range(num_walks):
                 visited[i, step, w] = current[w]
     return visited
-
-
-@njit(nogil=True, cache=True)
-def first_states(key, starts):
-    """Return the random states of walks from ``starts`` before their first step, uint64 ``[n]``."""
-    states = np.empty(starts.shape[0], np.uint64)
-    for i in range(starts.shape[0]):
-        states[i] = stream(key, starts[i])
-    return states
-
-
-@njit(nogil=True, cache=True)
-def restart_some(states, starts, current, restart):
-    """Put every walk back to its start with probability ``restart``, changing ``states`` and ``current``."""
-    for i in range(starts.shape[0]):
-        for w in range(current.shape[1]):
-            states[i] += GOLDEN
-            if uniform(states[i]) < restart:
-                current[i, w] = starts[i]
-
-
-@njit(nogil=True, cache=True)
-def pick_edges(states, starts, choices, current, degree):
-    """Return which edge every walk takes, int64 ``[n, walks]``: a number below the degree of the node where it is.
-
-    ``choices`` ``[n]`` are the degrees of the starts, above 0, and ``degree`` ``[n, walks]`` those of ``current``.
-    Walks at a node of degree 0 go on from their start; of degree -1 they take none, -1. Changes ``states`` and
-    ``current``.
-    """
-    picks = np.empty(current.shape, np.int64)
-    for i in range(starts.shape[0]):
-        state = states[i]
-        for w in range(current.shape[1]):
-            bound = degree[i, w]
-            if bound < 0:
-                picks[i, w] = -1
-                continue
-            if bound == 0:
-                current[i, w], bound = starts[i], choices[i]
-            pick, state = bounded(state, U64(bound))
-            picks[i, w] = int64(pick)
-        states[i] = state
-    return picks
 
 
 @njit(nogil=True, cache=True)
