@@ -335,9 +335,7 @@ def write_buckets(
 
 def sums(sizes: Array) -> Ints:
     """Return where each of several pieces begins, and where the last one ends."""
-    begin = np.zeros(len(sizes) + 1, np.int64)
-    np.cumsum(sizes, out=begin[1:])
-    return begin
+    return np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes, dtype=np.int64)])
 
 
 def id_type(upper: int) -> torch.dtype:

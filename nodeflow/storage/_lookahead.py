@@ -25,7 +25,7 @@ from nodeflow.loader import NodeFlowLoader
 from nodeflow.storage._heat import as_heat
 from nodeflow.storage._memory import mean_bytes, sparse_bytes
 from nodeflow.storage._packed import OnDemand, Packed, as_place
-from nodeflow.storage._plan import DensePool, Plan, SparsePool, Step
+from nodeflow.storage._plan import DensePool, Plan, SparsePool
 
 Fetched: TypeAlias = tuple[Tensor, dict[str, Tensor]]
 """Nodes, and their rows of each column."""
@@ -283,10 +283,7 @@ class _Part:
         if all_rows or self.reader.runs_ahead:
             self.plan.empty()
         self.plan.forget()
-        self._served = self.reader.serve(self._advance)
-
-    def _advance(self) -> Step | None:
-        return self.plan.advance(self._ids_ahead)
+        self._served = self.reader.serve(lambda: self.plan.advance(self._ids_ahead))
 
     def _ids_ahead(self) -> Ints | None:
         if not self.coming:
