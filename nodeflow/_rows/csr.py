@@ -14,6 +14,7 @@ from nodeflow import _kernels as kernels
 from nodeflow._base.arrays import check_exact
 from nodeflow._base.checks import check_indptr, check_length, check_range, describe
 from nodeflow._runtime.process import ignored_warnings
+from nodeflow._tensors.ragged import entries_of
 
 _SOUND = "_nodeflow_sound"
 
@@ -116,7 +117,4 @@ def csr_positions(indptr: Tensor, rows: Tensor) -> tuple[Tensor, Tensor]:
     if indptr.device.type == "cpu":
         counts, position = kernels.csr.csr_rows(indptr.numpy(), rows.numpy())
         return torch.from_numpy(counts), torch.from_numpy(position)
-    sizes = (indptr[1:] - indptr[:-1])[rows]
-    chosen = torch.cat([sizes.new_zeros(1), sizes.cumsum(0)])
-    shift = torch.repeat_interleave(indptr[rows] - chosen[:-1], sizes)
-    return chosen, shift + torch.arange(len(shift), device=shift.device)
+    return entries_of(indptr, rows)

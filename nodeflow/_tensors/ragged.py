@@ -12,9 +12,7 @@ _SHORT: Final = 32
 
 def ends_of(counts: Tensor) -> Tensor:
     """Return the ``indptr`` of rows with ``counts`` entries each, int64 ``[n + 1]``."""
-    indptr = counts.new_zeros(len(counts) + 1)
-    torch.cumsum(counts, 0, out=indptr[1:])
-    return indptr
+    return torch.cat([counts.new_zeros(1), counts.cumsum(0)])
 
 
 def spans(indptr: Tensor, rows: Tensor) -> tuple[Tensor, Tensor]:

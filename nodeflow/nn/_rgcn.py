@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from nodeflow._base.checks import as_count
 from nodeflow._rows.rows import take_rows
 from nodeflow._schema.schema import Schema
+from nodeflow._tensors.ragged import ends_of
 from nodeflow.flow import Flow, FullFlow
 from nodeflow.nn._conv import FlowConv, check_schema, check_width, draw_glorot, edge_rows, edges_by_relation
 from nodeflow.ops import Structure, aggregate, linear_sum, opaque, sparse_linear
@@ -130,7 +131,7 @@ class RGCNConv(FlowConv):
         first = torch.searchsorted(pairs, torch.arange(self.num_relations + 1, device=pairs.device) * count)
         counts = first.diff().tolist()  # pairs (node, type) by type
         if dense:
-            indptr = torch.cat([sizes.new_zeros(1), sizes.cumsum(0)])
+            indptr = ends_of(sizes)
             means = aggregate(Structure._trusted(indptr, src[of.argsort(stable=True)], flow.num_src), h, "mean")
             rows = means.split(counts)
         else:

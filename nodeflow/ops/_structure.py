@@ -14,6 +14,7 @@ from nodeflow._base.calls import checked
 from nodeflow._base.checks import as_array, as_count, check_indptr, check_range, describe
 from nodeflow._base.frozen import Frozen
 from nodeflow._rows.csr import csr_positions
+from nodeflow._tensors.ragged import ends_of
 
 T = TypeVar("T")
 
@@ -151,8 +152,7 @@ class Structure(Frozen):
         else:
             edges = torch.argsort(self.indices, stable=True)
             rows = self.dst[edges]
-            counts = self.out_degrees
-            indptr = torch.cat([counts.new_zeros(1), counts.cumsum(0)])
+            indptr = ends_of(self.out_degrees)
         return Structure._trusted(indptr, rows, self.num_dst), edges
 
     def _make_buckets(self) -> tuple[Bucket, ...]:

@@ -8,6 +8,7 @@ from torch import Tensor
 from nodeflow import ops
 from nodeflow._base.checks import Ints
 from nodeflow._rows.rows import take_rows
+from nodeflow._tensors.ragged import ends_of
 from nodeflow.flow._compute.udf import Columns, EdgeBatch
 from nodeflow.flow._flow import Flow
 from nodeflow.graph import Frame
@@ -57,7 +58,7 @@ class Part:
         order = torch.empty_like(back)
         order[back] = torch.arange(len(back), device=whole.device)
         rows, counts = torch.unique_consecutive(whole.dst[ids], return_counts=True)
-        indptr = torch.cat([counts.new_zeros(1), counts.cumsum(0)])
+        indptr = ends_of(counts)
         return cls(flow, Structure._trusted(indptr, whole.indices[ids], whole.num_src), rows, ids, order)
 
     @property
