@@ -11,16 +11,31 @@ from nodeflow._base.checks import as_array, first_true
 from nodeflow._base.types import Array
 
 
-def as_dates(array: Array) -> Array | None:
-    """Return an array of datetime64, or of objects that are dates, as datetime64 of UTC; None where it holds others.
+def as_dates(array: Array, name: str, first: int = 0) -> Array | None:
+    """Return datetime64, or objects that are dates, as ``datetime64[us]`` of UTC; None for an array of others.
 
-    Dates without a time zone are taken for UTC.
+    Dates without a time zone are taken for UTC. Raises ValueError for one that microseconds do not have exactly, whose
+    entry is counted from ``first`` on.
     """
     if array.dtype.kind == "M":
-        return array
+        return _checked(array.astype("M8[us]"), array, name, first)
     if array.dtype.kind != "O" or not all(isinstance(value, date | np.datetime64) for value in array.flat):
         return None
-    return np.array([in_utc(value) for value in array.flat], "M8").reshape(array.shape)
+    # one by one: numpy would take the finest unit for all, in which others overflow
+    dates = [as_dates(np.array(in_utc(value)), name, at) for at, value in enumerate(array.flat)]
+    return np.array(dates, "M8[us]").reshape(array.shape)
+
+
+def _checked(stamps: Array, dates: Array, name: str, first: int = 0) -> Array:
+    """Return stamps that were made of dates; raises ValueError for the first that has lost a part of its date."""
+    lost = (stamps.astype(dates.dtype) != dates) & ~np.isnat(dates)
+    if (at := first_true(lost.ravel())) is not None:
+        raise ValueError(
+            f"{name} must hold dates to the microsecond, which seconds as float64 tell apart, within 290,000 years of "
+            f"1970, but entry {first + at} is {dates.flat[at]}; round rows up, with .dt.ceil('us'), and seeds down, "
+            "with .floor('us')"
+        )
+    return stamps
 
 
 def in_utc(value: Any) -> np.datetime64:
@@ -32,32 +47,22 @@ def in_utc(value: Any) -> np.datetime64:
 
 
 def seconds_of(dates: Array) -> Array:
-    """Return dates, datetime64, as int64 seconds, or as float64 where some are not whole.
+    """Return dates, datetime64, as int64 seconds, or as float64 to the microsecond where some are not whole.
 
     Missing ones are the smallest int64, or NaN. Floats are those of ``datetime.timestamp()``.
     """
-    seconds = dates.astype("M8[s]")
     missing = np.isnat(dates)
-    fraction = np.where(missing, np.timedelta64(0, "s"), dates - seconds)
-    whole = seconds.astype(np.int64)
-    if not (fraction != np.timedelta64(0, "s")).any():
-        return whole
-    numbers = (whole * 10**6 + fraction.astype("m8[us]").astype(np.int64)) / 1e6
-    return np.where(missing, np.nan, numbers)
+    numbers = np.where(missing, 0, dates.astype("M8[us]").astype(np.int64))
+    if (numbers % 10**6).any():
+        return np.where(missing, np.nan, numbers / 1e6)
+    return np.where(missing, np.iinfo(np.int64).min, numbers // 10**6)
 
 
 def exact_seconds(dates: Array, name: str) -> Array:
     """Return ``seconds_of``; raises ValueError for a date of which float64 seconds would lose a part of its time."""
     numbers = seconds_of(dates)
-    if numbers.dtype.kind == "i":
-        return numbers
-    dated = np.flatnonzero(~np.isnat(dates))
-    back = np.rint(numbers.flat[dated] * 1e6).astype(np.int64).astype("M8[us]")
-    if (at := first_true(back != dates.flat[dated])) is not None:
-        raise ValueError(
-            f"{name} must hold dates to the microsecond, which seconds as float64 tell apart, but entry {dated[at]} is "
-            f"{dates.flat[dated[at]]}; round rows up, with .dt.ceil('us'), and seeds down, with .floor('us')"
-        )
+    stamps = numbers * 10**6 if numbers.dtype.kind == "i" else np.rint(np.nan_to_num(numbers) * 1e6)
+    _checked(stamps.astype(np.int64).astype("M8[us]"), dates, name)
     return numbers
 
 
@@ -68,7 +73,7 @@ def as_moments(value: object, name: str, of: str, *shapes: tuple[int, ...]) -> A
     ``of``, for a missing date, and for one with parts of a microsecond.
     """
     array = as_array(value, name, "integers or floats")
-    dates = as_dates(array)
+    dates = as_dates(array, name)
     if dates is not None:
         if (at := first_true(np.isnat(dates).ravel())) is not None:
             raise ValueError(f"{name} must hold a time for every seed, but entry {at} is missing")

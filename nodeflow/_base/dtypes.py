@@ -1,16 +1,15 @@
-"""Types of numbers: those that columns have, those that become one of these, their names in files, Python's floats."""
+"""Types of numbers: those that columns have, those that become one, names in files, digits, Python's floats."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, Final
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
-from nodeflow._base.arrays import of_objects
+from nodeflow._base.arrays import check_exact
 from nodeflow._base.checks import first_true
 from nodeflow._base.types import Array
 
@@ -32,13 +31,33 @@ DTYPES: Final[Mapping[str, torch.dtype]] = {
 }
 """The types of numbers that files may hold, by torch's word: no other name that a file holds is looked up."""
 
+# of short floats, by the words of torch, numpy, pandas, polars and Arrow
+_DIGITS: Final = {"bfloat16": 8, "float16": 11, "halffloat": 11, "float32": 24, "float": 24}
 
-def as_floats(numbers: Array) -> Array:
-    """Return numbers as float32, the type that torch gives Python's floats, or float64 where one is above 2**24.
 
-    As float32 such numbers lose digits: of seconds since 1970 a minute, and a later time may seem to be an earlier one.
+def digits_of(dtype: Any) -> int:
+    """Return how many binary digits the floats of a type of any library have: they round integers from 2**digits on.
+
+    53 for float64, and for all that are no floats.
     """
-    large = (np.abs(numbers) > 2**24) & np.isfinite(numbers)
+    # categories, sparse columns and dictionaries hold numbers of another type
+    for part in ("categories", "dtype", "subtype", "pyarrow_dtype", "value_type"):
+        dtype = getattr(dtype, part, dtype)
+    word = dtype.name if isinstance(dtype, np.dtype) else str(dtype).removeprefix("torch.")
+    return _DIGITS.get(word.lower(), 53)
+
+
+def as_floats(numbers: Array, name: str = "the column") -> Array:
+    """Return numbers as float32, the type that torch gives Python's floats, or float64 where that loses much of one.
+
+    That is one above 2**24, or one that is not whole above 2**14: float32 would move them by a thousandth or more, and
+    of seconds since 1970 a later time may seem to be an earlier one. Raises ValueError for an integer that float64
+    rounds.
+    """
+    if numbers.dtype.kind in "iu" and numbers.size:
+        check_exact(name, int(numbers.min()), int(numbers.max()))
+    limit = np.where(np.rint(numbers) == numbers, 2**24, 2**14)
+    large = (np.abs(numbers) > limit) & np.isfinite(numbers)
     return numbers.astype(np.float64 if large.any() else np.float32, copy=False)
 
 
@@ -56,14 +75,3 @@ def as_float32(numbers: Array, where: str) -> NDArray[np.float32]:
         why = "beyond the largest float32" if np.isinf(got) else f"which float32 rounds to {got:.0f}; {remedy}"
         raise ValueError(f"{where} holds {numbers.ravel()[at]} in entry {at}, {why}")
     return values
-
-
-def column_of_numbers(values: Sequence[Any]) -> Tensor:
-    """Return a column of Python's numbers, or of lists of them: bool, int64, or floats of the type of ``as_floats``.
-
-    Raises ValueError for an integer among floats that these would round.
-    """
-    column = torch.tensor(values, device="cpu")
-    if column.dtype != torch.float32:
-        return column
-    return torch.from_numpy(as_floats(of_objects(values, "the column")))

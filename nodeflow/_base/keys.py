@@ -16,6 +16,7 @@ from torch import Tensor
 
 from nodeflow._base.checks import Ints, as_array, describe, first_true
 from nodeflow._base.dates import in_utc
+from nodeflow._base.dtypes import digits_of
 from nodeflow._base.types import Array
 
 PRIMARY_KEY: Final = "primary_key"
@@ -35,7 +36,7 @@ def as_keys(values: Any, where: str) -> tuple[Array, Ints]:
     elif hasattr(values, "to_pylist"):  # of Arrow
         values = np.asarray(values)
     dtype = getattr(values, "dtype", None)
-    digits = _digits(getattr(getattr(dtype, "categories", None), "dtype", dtype))
+    digits = digits_of(dtype)
     if isinstance(dtype, np.dtype) and dtype.kind in "if":
         numbers = np.asarray(values)
         rows = np.flatnonzero(numbers == numbers)
@@ -50,12 +51,6 @@ def as_keys(values: Any, where: str) -> tuple[Array, Ints]:
     return _array([key for key in keys if key is not None]), rows
 
 
-def _digits(dtype: Any) -> int:
-    """Return how many binary digits the floats of a column have."""
-    dtype = getattr(dtype, "subtype", dtype)  # of sparse columns
-    return {2: 11, 4: 24}.get(dtype.itemsize, 53) if getattr(dtype, "kind", "") == "f" else 53
-
-
 def _key(value: Any, digits: int, where: str, row: int) -> int | str | None:
     """Return a key as an integer or a word, None where it is missing."""
     if value is None or type(value).__name__ == "NAType":
@@ -64,7 +59,7 @@ def _key(value: Any, digits: int, where: str, row: int) -> int | str | None:
         return f"'{value}'"
     if isinstance(value, date | np.datetime64):
         stamp = in_utc(value)
-        whole, _, fraction = str(stamp + np.timedelta64(0, "s")).partition(".")
+        whole, _, fraction = np.datetime_as_string(stamp, unit="as").partition(".")
         return None if np.isnat(stamp) else f"{whole}.{fraction.rstrip('0')}"
     if isinstance(value, int | np.integer) and not isinstance(value, bool):
         return int(value)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from torch.masked import MaskedTensor
 
 from nodeflow._base.arrays import NUMBERS, array_of, of_objects
 from nodeflow._base.checks import check_type, describe, plain_array
-from nodeflow._base.dtypes import COLUMN_TYPES, WIDER
+from nodeflow._base.dtypes import COLUMN_TYPES, WIDER, as_floats
 from nodeflow._rows.csr import check_csr, from_scipy
 from nodeflow._rows.rows import entries_of, from_numpy
 
@@ -36,6 +37,34 @@ def as_column(value: Any, name: str, error: type[Exception] = TypeError) -> Tens
         value = from_numpy(_known_numbers(value, name))
     check_type(value, name, Tensor, "a tensor, an array or a sparse matrix")
     return _checked(value, name)
+
+
+def column_of_numbers(values: Sequence[Any], name: str = "the column", dtype: torch.dtype | None = None) -> Tensor:
+    """Return a column of Python's numbers, or of lists of them, of the type that a user names, as ``as_type`` does.
+
+    None: bool, int64, or floats of the type of ``as_floats``; floats of numpy keep their type. Raises ValueError for an
+    integer among floats that these would round, and what ``as_column`` raises.
+    """
+    array = of_objects(values, name)
+    if dtype is None and array.dtype == np.float64 and torch.tensor(values, device="cpu").dtype == torch.float32:
+        array = as_floats(array, name)
+    return as_type(as_column(array, name), dtype, name)
+
+
+def as_type(column: Tensor, dtype: torch.dtype | None, name: str) -> Tensor:
+    """Return a column as numbers of a type that a user names, None its own; floats are rounded to shorter ones.
+
+    Raises ValueError for a number that the type does not have: an integer that it would change, a fraction or NaN where
+    it has integers, and a float too large for it.
+    """
+    result = (column if dtype is None or dtype.is_complex else column.real).to(dtype or column.dtype)
+    may_round = torch.can_cast(column.dtype, result.dtype) and not torch.can_cast(column.dtype, torch.int64)
+    lost = result.isfinite() != column.isfinite() if may_round else result.real.to(column.dtype) != column
+    if lost.any():
+        raise ValueError(
+            f"{name} has {column[lost][0].item()}, which {dtype} does not hold; give another type, or None"
+        )
+    return result
 
 
 def check_numbers(dtype: torch.dtype, name: str) -> None:

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import numpy as np
 
 from nodeflow._base.sizes import check_memory
 from nodeflow._base.types import Array
-from nodeflow._text.table import reading
+from nodeflow._text.table import Table, reading
+
+# what is after the row and the column of an entry, by the word of the header
+_NUMBERS = {
+    "pattern": "",
+    "integer": r"[ \t]+-?[0-9]+",
+    "unsigned-integer": r"[ \t]+[0-9]+",
+    "real": r"[ \t]+[-+]?(?i:(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:e[-+]?[0-9]+)?|inf|infinity|nan)",
+}
 
 
 def read_matrix_market(path: Path) -> tuple[int, dict[str, Array]]:
@@ -27,7 +36,21 @@ def read_matrix_market(path: Path) -> tuple[int, dict[str, Array]]:
             "a matrix that joins two kinds of nodes is no graph of one kind: give Graph.typed its rows and columns"
         )
     check_memory(12 * entries, f"{path}: {entries:,} entries", "check its third number, that of entries")
+    _check_lines(path, numbers)
     with reading(path, "a sparse matrix in Matrix Market format"):
         matrix = scipy.io.mmread(path).tocoo()
     edges = {"src": matrix.row.astype(np.int64), "dst": matrix.col.astype(np.int64)}
     return rows, edges if numbers == "pattern" else {**edges, "weight": matrix.data}
+
+
+def _check_lines(path: Path, numbers: str) -> None:
+    """Raise ValueError for a line that is no entry, with a number of the header's kind: scipy reads 1.9 as 1."""
+    entry = rf"[ \t]*[0-9]+[ \t]+[0-9]+{_NUMBERS[numbers]}"
+    size_line, _ = next(Table(path, None, "%").rows())
+    for first, lines, _ in Table(path, None, skip=size_line).blocks(2**16):
+        text = "".join(lines)
+        if wrong := re.search(rf"^(?!(?:{entry})?[ \t]*$|%).*$", text, re.MULTILINE):
+            line = first + text.count("\n", 0, wrong.start())
+            raise ValueError(
+                f"{path}, line {line}: expected an entry of the kind of the header, {numbers}, got {wrong[0][:60]!r}"
+            )

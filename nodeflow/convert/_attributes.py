@@ -12,8 +12,7 @@ from torch import Tensor
 from nodeflow._base.arrays import of_objects
 from nodeflow._base.calls import checked
 from nodeflow._base.checks import Ints, _All, describe
-from nodeflow._base.dtypes import column_of_numbers
-from nodeflow._rows.columns import as_column
+from nodeflow._rows.columns import as_column, as_type, column_of_numbers
 from nodeflow._rows.rows import whole_column
 from nodeflow.convert._columns import check_one_type, chosen, library
 from nodeflow.flow import NodeFlow
@@ -43,13 +42,14 @@ def from_networkx(
         graph: any networkx graph; multigraphs keep their repeated edges.
         node_columns, edge_columns: attributes, numbers or lists of numbers, that become columns. A list of names, a
             dict from names to types, ``{"x": torch.float64}``, or ``nodeflow.ALL``. Without a type, Python's floats
-            become float32, or float64 where one is above 2**24, as times are; whole numbers become int64 and bools
-            bool.
+            become float32, or float64 where one is above 2**24, as times are, or is not whole and above 2**14; whole
+            numbers become int64 and bools bool. A type must have all numbers; only floats are rounded.
         keys_are_ids: whether the keys of a directed multigraph are the ids of its edges, as ``to_networkx`` writes
             them. networkx lists edges source by source, so their order is not that of the ids.
 
     Raises KeyError for an attribute that a node (or edge) does not have, TypeError for values that are no numbers,
-    ValueError for ``keys_are_ids`` without keys that are 0..num_edges-1.
+    ValueError for numbers that the type does not have, for integers beside decimals that floats would round, and for
+    ``keys_are_ids`` without keys that are 0..num_edges-1.
 
     >>> import networkx
     >>> from_networkx(networkx.path_graph(["a", "b"]))
@@ -180,7 +180,8 @@ def from_igraph(graph: igraph.Graph, *, node_columns: Attributes = (), edge_colu
         graph: directed or undirected; repeated edges and self-loops stay.
         node_columns, edge_columns: attributes that become columns, as for ``from_networkx``.
 
-    Raises KeyError for an unknown attribute, TypeError for values that are no numbers and for other objects.
+    Raises KeyError for an unknown attribute, TypeError for values that are no numbers and for other objects,
+    ValueError for numbers as ``from_networkx`` does.
 
     >>> import igraph
     >>> from_igraph(igraph.Graph(3, [(0, 1), (1, 2)]))
@@ -245,15 +246,14 @@ def _column(name: str, values: Sequence[Any], keys: Iterable[Any], what: str, dt
     title = f"the {what} attribute {name!r}"
     try:
         if len(values) and isinstance(values[0], (np.ndarray, Tensor)):
-            rows = _stacked([as_column(value, title).cpu() for value in values], title)
-            return rows if dtype is None else rows.to(dtype)
-        return column_of_numbers(values) if dtype is None else torch.tensor(values, dtype=dtype, device="cpu")
-    except (TypeError, ValueError, RuntimeError) as error:
+            return as_type(_stacked([as_column(value, title).cpu() for value in values], title), dtype, title)
+        return column_of_numbers(values, title, dtype)
+    except (TypeError, ValueError, RuntimeError):
         words = f"{title} must hold numbers, or lists of numbers of one length"
         for key, value in zip(keys, values, strict=True):
             if not _is_like(value, values[0]):
                 raise TypeError(f"{words}, but {what} {key!r} has {describe(value)}") from None
-        raise TypeError(f"{words}, of a type that torch has: {error}") from None
+        raise
 
 
 def _stacked(rows: Sequence[Tensor], title: str) -> Tensor:

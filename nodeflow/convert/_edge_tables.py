@@ -13,6 +13,7 @@ from torch import Tensor
 from nodeflow._base.arrays import array_of, of_objects
 from nodeflow._base.calls import checked
 from nodeflow._base.checks import ALL, _All, check_length, check_type, describe, plain_array
+from nodeflow._base.dates import as_dates
 from nodeflow._base.types import Array
 from nodeflow._rows.columns import as_column
 from nodeflow._rows.rows import whole_column
@@ -45,7 +46,8 @@ def from_edge_table(
         edges: a row per edge.
         src, dst: the columns with the names of the ends; where the table has no ``"src"`` and ``"dst"``, other usual
             titles are found: source and target, from and to, head and tail, subject and object, and so on. Bytes are
-            read as UTF-8, and floats that are whole as integers, as data frames write them beside a gap.
+            read as UTF-8, floats that are whole as integers, as data frames write them beside a gap, and dates and
+            times of all units as ``datetime`` of UTC.
         columns: the columns that become columns of the graph; ``nodeflow.ALL`` for all others. They hold numbers, or
             lists of numbers of one length.
         nodes: a table with a row per node, in the order of the ids; nodes without edges are there too. None: the nodes
@@ -55,8 +57,8 @@ def from_edge_table(
 
     Raises KeyError for a column that is not there and for an end that ``nodes`` does not name, TypeError for columns
     that hold no numbers and for an object that is no table, ValueError for missing entries, for a name that ``nodes``
-    has twice, for names of which some are strings and some numbers, for floats too large to tell integers apart, and
-    for lists of different lengths.
+    has twice, for names of which some are strings or bools and some are not, for floats too large to tell integers
+    apart, for times finer than microseconds, and for lists of different lengths.
 
     >>> import pandas
     >>> edges = pandas.DataFrame({"src": ["ann", "cid"], "dst": ["bob", "ann"], "weight": [0.5, 2.0]})
@@ -164,7 +166,9 @@ class _Table:
         # numpy would make words of all entries where one is a word, and take zeros from their ends
         keeps_types = isinstance(column, Sequence) and {*map(type, column)} != {float}
         values = np.fromiter(column, object, len(column)) if keeps_types else self.array(title)
-        return as_names(values, f"{self.argument}: column {title!r}")
+        # one moment has one name, whatever the unit or class of its column
+        dates = as_dates(values, self._title(title))
+        return as_names(values, self._title(title)) if dates is None else dates.tolist()
 
     def numbers(self, names: Sequence[str] | _All, argument: str, left_out: set[str]) -> dict[str, Tensor]:
         """Return columns of numbers."""
@@ -204,14 +208,18 @@ class _Table:
 
 
 def _check_one_kind(*columns: list[Any]) -> None:
-    """Raise ValueError where some names are strings and others numbers, such as "2" and 2, which are two nodes."""
+    """Raise ValueError where some names are strings, and others not: "2" and 2 would be two nodes.
+
+    Where some are bools, and others not, True and 1 would be one node.
+    """
     names = list(chain(*columns))
-    words = [name for name in names if isinstance(name, str)]
-    if words and len(words) < len(names):
-        other = next(name for name in names if not isinstance(name, str))
-        raise ValueError(
-            f"names must all be strings, or none, but {words[0]!r} is one, and {other!r} is not; convert a column"
-        )
+    for kind, words in ((str, "strings"), (bool | np.bool_, "True or False")):
+        of_kind = [name for name in names if isinstance(name, kind)]
+        if of_kind and len(of_kind) < len(names):
+            other = next(name for name in names if not isinstance(name, kind))
+            raise ValueError(
+                f"names must all be {words}, or none, but {of_kind[0]!r} is one, and {other!r} is not; convert a column"
+            )
 
 
 def _named(ids: Tensor, names: NodeNames | Sequence[Hashable] | None, graph: Graph) -> Column:

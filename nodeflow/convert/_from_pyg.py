@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from nodeflow._base.arrays import of_objects
 from nodeflow._base.calls import checked
 from nodeflow._base.checks import as_count, describe
 from nodeflow._base.dtypes import as_floats
@@ -33,7 +34,7 @@ def from_pyg(
     Edge ids follow ``edge_index``. Tensors, arrays and lists of numbers with a row per node or per edge become columns
     under their own names (``x``, ``y``, ``edge_attr``, ...). Other attributes are left out: words, further lists of
     node ids (``edge_label_index``), and those of a whole ``HeteroData``. Lists of floats become float32, or float64
-    where one is above 2**24, as times are. The batch of a loader becomes a NodeFlow by
+    where one is above 2**24, as times are, or is not whole and above 2**14. The batch of a loader becomes a NodeFlow by
     ``from_pyg_batch``.
 
     Args:
@@ -234,7 +235,7 @@ def _columns_in(store: Any) -> dict[str, Any]:
                 array = np.asarray(value)
             except ValueError:  # rows of several lengths
                 continue
-            columns[name] = as_floats(array) if array.dtype == np.float64 else array
+            columns[name] = as_floats(of_objects(value, name)) if array.dtype == np.float64 else array
     return columns
 
 

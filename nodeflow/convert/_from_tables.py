@@ -65,7 +65,7 @@ def from_tables(
         links: per table its foreign keys: the column, and the table that it refers to.
         times: the column that says when a row became known: dates, also as strings in ISO 8601, of UTC where they have
             no time zone, or seconds since 1970. ``pandas.to_datetime`` makes dates of milliseconds, of numbers such as
-            20240131 or 2024, and of strings such as 31/01/2024.
+            20240131, 202401311530 or 2024, and of strings such as 31/01/2024.
         cut: a time, such as a date. Means, deviations, values and marks of missing ones are those of rows up to it, and
             of tables without times. None: of all rows.
         drop: per table columns that are not encoded, besides keys and times.
@@ -84,7 +84,7 @@ def from_tables(
     ImportError without pandas, ValueError for tables and columns that ``encodings`` lack, or that only they have,
     ``cut`` beside them, primary keys that repeat or are missing, foreign keys without a row, keys as floats from 2**53
     on (2**24 as float32), a cut without times, times that are none, that are in another unit, as float32 from 2**24 on,
-    or dates finer than microseconds, infinite numbers and too many values.
+    or dates finer than microseconds, infinite numbers, categories such as 1 beside "1", and too many values.
 
     >>> import pandas
     >>> drivers = pandas.DataFrame({"id": [4, 7, 9], "country": ["FI", "FI", "GB"], "height": [None, 1.80, 1.74]})
@@ -225,7 +225,13 @@ def _encoded(column: Any, way: Mapping[str, Any], name: str, where: str, text: A
         raise TypeError(f"{where} holds {inferred} values such as {describe(values.iloc[0])}, its encoding is a {kind}")
     if kind == "category":
         names = [f"{name}={value}" for value in way["values"]]
-        codes = _pandas().Index(way["values"], dtype=object).get_indexer(plain(values).map(str))
+        words = plain(values).map(str)
+        different = words[~plain(values).duplicated()]
+        if not different.is_unique:
+            raise ValueError(
+                f"{where} has two categories that are written {different[different.duplicated()].iloc[0]!r}; rename one"
+            )
+        codes = _pandas().Index(way["values"], dtype=object).get_indexer(words)
         rows = codes[:, None] == np.arange(len(names))
     elif kind == "text":
         rows = _text_rows(plain(values), where, text)

@@ -9,6 +9,7 @@ import numpy as np
 
 from nodeflow._base.checks import Ints, first_true
 from nodeflow._base.dates import exact_seconds
+from nodeflow._base.dtypes import digits_of
 from nodeflow._base.types import Array, Floats
 from nodeflow.convert._columns import library
 
@@ -20,8 +21,14 @@ _DATES = ("string", "date", "datetime", "datetime64", "empty")
 _DAY = 86_400
 _YEAR = 365 * _DAY
 _YEAR_10000 = 253_402_300_800
-_CALENDAR = (("days", "%Y%m%d", 1, 0), ("months", "%Y%m", 100, 1), ("years", "%Y", 10_000, 101))
-"""Numbers that are dates, and what makes a day such as 20210301 of them: times a factor, plus a number."""
+_CALENDAR = (
+    ("minutes", "%Y%m%d%H%M", 1, 0),
+    ("hours", "%Y%m%d%H", 10**2, 0),
+    ("days", "%Y%m%d", 10**4, 0),
+    ("months", "%Y%m", 10**6, 10**4),
+    ("years", "%Y", 10**8, 101 * 10**4),
+)
+"""Numbers that are dates, and what makes a minute such as 202103011530 of them: times a factor, plus a number."""
 
 
 class _Times(NamedTuple):
@@ -99,26 +106,25 @@ def _numbers(values: Any, rows: Array, where: str) -> Floats:
     seconds: Floats = library("pandas", "pandas").to_numeric(values).to_numpy(np.float64)
     words = f"{where} must hold dates or seconds since 1970"
     if (at := first_true(~(np.abs(seconds) < _YEAR_10000))) is not None:
-        hint = "pandas.to_datetime(column, unit='ms'), or 'us' or 'ns', converts other units"
+        hint = "pandas.to_datetime(column, unit='ms'), or 'us' or 'ns', or format='%Y%m%d%H%M%S', converts others"
         raise ValueError(f"{words} before the year 10000, but row {rows[at]} has {plain[at]}; {hint}")
-    if plain.dtype.kind == "f" and plain.dtype.itemsize < 8:
-        digits = np.finfo(plain.dtype).nmant + 1
-        if (at := first_true(np.abs(seconds) >= 2**digits)) is not None:
-            raise ValueError(
-                f"{words}, but row {rows[at]} has {plain[at]} as {plain.dtype}, which has rounded numbers from "
-                f"2**{digits} on; read it as float64 or int64"
-            )
+    digits = digits_of(plain.dtype)
+    if (at := first_true(np.abs(seconds) >= 2**digits)) is not None:
+        raise ValueError(
+            f"{words}, but row {rows[at]} has {plain[at]} as {plain.dtype}, which has rounded numbers from "
+            f"2**{digits} on; read it as float64 or int64"
+        )
     for unit, form, factor, first in _CALENDAR:
-        days = seconds * factor + first
-        day = days % 100
-        month = days // 100 % 100
-        year = days // 10_000
+        minutes = seconds * factor + first
+        month, day, hour, minute = (minutes // 100**place % 100 for place in (3, 2, 1, 0))
+        year = minutes // 10**8
         is_date = (year >= 1900) & (year <= 2100) & (month >= 1) & (month <= 12) & (day >= 1) & (day <= 31)
-        is_date &= seconds % 1 == 0
+        is_date &= (hour < 24) & (minute < 60) & (seconds % 1 == 0)
         # others may stand for no date, such as 0 and 99991231
         if len(seconds) and 2 * np.count_nonzero(is_date) >= len(seconds):
             raise ValueError(
-                f"{words}, but looks like {unit} such as {plain[is_date.argmax()]}, which are seconds of 1970; "
+                f"{words}, but looks like {unit} such as {plain[is_date][0]}, which are seconds of "
+                f"{seconds[is_date].astype('M8[s]').astype('M8[Y]')[0]}; "
                 f"pandas.to_datetime(column, format={form!r}) makes dates of them"
             )
     return seconds

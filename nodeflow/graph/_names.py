@@ -76,7 +76,8 @@ def listed(names: object, argument: str) -> list[Hashable]:
         raise TypeError(f"{argument} must be ordered, got a set; pass sorted({argument})")
     keys = names.tolist() if hasattr(names, "tolist") else list(names)
     for at, name in enumerate(keys):
-        if name is None or name != name:  # NaN, as data frames mark missing entries
+        # data frames mark missing entries with NaN, or with NA, which has no truth
+        if name is None or type(name).__name__ == "NAType" or name != name:
             raise ValueError(f"{argument}[{at}] is {name!r}: a name is missing")
         if not isinstance(name, Hashable):
             raise TypeError(f"{argument}[{at}] must be hashable, such as a str, got {describe(name)}")

@@ -72,7 +72,8 @@ class LinkSampler(SamplerBase):
         pairs: ids ``[n, 2]`` of nodes that are the seeds instead of edges: a seed then is the number of a pair, and
             ``batch.seed_ids`` are numbers of pairs. They need not be edges, nor of a relation of ``graph.schema``. A
             dict ``{"writes": pairs}`` has them by relation, in ids within the types of both ends; so may ``known``.
-        labels: a number per pair, for ``pairs_of``. Columns of several go to a loader, as ``seed_data=``.
+        labels: a number per pair, for ``pairs_of``, of the types that columns have. Columns of several go to a loader,
+            as ``seed_data=``.
         corrupt: what a negative takes the place of: "destination", "source", or "both" (negative 1, 3, ... of the
             destination, 2, 4, ... of the source).
         birth: for a sampler with times, from which time on each node exists: a number per node, or the name of a node

@@ -11,9 +11,9 @@ from torch import Tensor
 
 from nodeflow._base.checks import Ints, as_array, check_one_of, check_range, describe, first_true, lasting
 from nodeflow._base.dates import as_moments
-from nodeflow._base.dtypes import column_of_numbers
 from nodeflow._base.types import Array, Floats, NumbersLike
 from nodeflow._links.links import Links, LinksLike, as_links
+from nodeflow._rows.columns import as_column, column_of_numbers
 from nodeflow._rows.rows import whole_column
 from nodeflow._schema.schema import Relation, Schema
 from nodeflow.flow import NodeFlow
@@ -130,9 +130,9 @@ def as_labels(value: NumbersLike | None, pairs: Links | None) -> Tensor | None:
             f"labels must have one entry per pair ({len(pairs.src)}), got shape {array.shape}; columns of several "
             "numbers per pair go to the loader: NodeFlowLoader(..., seed_data={'label': labels})"
         )
-    if isinstance(value, list | tuple):
-        return column_of_numbers(value)
-    return torch.as_tensor(value if isinstance(value, Tensor) else array).detach().clone()
+    # an array of Python's floats would be float64
+    column = column_of_numbers(value, "labels") if isinstance(value, list | tuple) else as_column(array, "labels")
+    return column.clone()
 
 
 def node_weights(graph: Graph, value: object) -> Floats:
@@ -175,7 +175,7 @@ def birth_times(sampler: SamplerBase, value: object) -> Array:
     if isinstance(value, str):
         value = whole_column(graph.ndata[value])
     array = as_moments(value, "birth", f"node ({graph.num_nodes})", (graph.num_nodes,))
-    wrong, rule = no_times(np.where(np.isinf(array), 0, array), integers=True)
+    wrong, rule = no_times(np.where(np.isinf(array), 0, array), array.dtype, integers=True)
     if (i := first_true(wrong)) is not None:
         raise ValueError(f"birth must be {rule}, but node {i} has {array[i]}")
     return array.astype(np.float64 if array.dtype.kind == "f" else np.int64)

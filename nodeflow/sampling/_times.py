@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +11,7 @@ from torch import Tensor
 
 from nodeflow._base.checks import as_array, check_type, describe, first_true
 from nodeflow._base.dates import as_moments
+from nodeflow._base.dtypes import digits_of
 from nodeflow._base.types import Array, NumbersLike
 from nodeflow._edges.columns import check_edges, columns_of_relations, edge_column
 from nodeflow._edges.edges import Edges
@@ -109,7 +110,7 @@ def _times_in(column: Tensor | Rows, name: str) -> Array:
     if array.ndim != 1 or array.dtype.kind not in "iuf":
         raise TypeError(f"time: the column {name!r} must hold an integer or a float per row, got {describe(array)}")
     none = np.isnan(array) if array.dtype.kind == "f" else np.zeros(len(array), np.bool_)
-    wrong, rule = no_times(np.where(none, 0, array), integers=True)
+    wrong, rule = no_times(np.where(none, 0, array), column.dtype, integers=True)
     if (i := first_true(wrong)) is not None:
         raise ValueError(f"time: the column {name!r} must be {rule}, but row {i} has {array[i]}")
     return np.where(none, -np.inf, array) if array.dtype.kind == "f" else array.astype(np.int64)
@@ -120,7 +121,7 @@ def time_column(graph: Graph, name: str) -> Array:
     column = edge_column(graph, name, "time")
     if column.dtype.kind not in "iuf":
         raise TypeError(f"time: the edge column {name!r} must hold integers or floats, got dtype {column.dtype}")
-    wrong, rule = no_times(column, integers=True)
+    wrong, rule = no_times(column, graph.edata[name].dtype, integers=True)
     check_edges(graph, column, wrong, f"time: the edge column {name!r} must be {rule}")
     return column.astype(np.float64 if column.dtype.kind == "f" else np.int64, copy=False)
 
@@ -135,16 +136,18 @@ def starts_of(limits: Array, since: float) -> Array:
     return np.where(limits >= first + since, limits - np.int64(since), first)
 
 
-def no_times(numbers: Array, *, integers: bool) -> tuple[NDArray[np.bool_], str]:
-    """A mask of numbers that are no times, and the rule for times; whole ones are compared as int64 if ``integers``."""
+def no_times(numbers: Array, dtype: Any, *, integers: bool) -> tuple[NDArray[np.bool_], str]:
+    """A mask of numbers that are no times, and the rule for times; whole ones are compared as int64 if ``integers``.
+
+    ``dtype`` is the type that the numbers had when they were given.
+    """
     if numbers.dtype.kind == "f":
         wrong = ~np.isfinite(numbers)
-        digits = np.finfo(numbers.dtype).nmant + 1
-        if wrong.any() or numbers.dtype.itemsize == 8:
+        digits = digits_of(dtype)
+        if wrong.any() or digits == 53:
             return wrong, "finite"
-        return np.abs(
-            numbers
-        ) >= 2**digits, f"below 2**{digits} as {numbers.dtype}, which has rounded larger ones (take float64 or int64)"
+        rule = f"below 2**{digits} as {dtype}, which has rounded larger ones (take float64 or int64)"
+        return np.abs(numbers) >= 2**digits, rule.replace("torch.", "")
     if integers:
         return numbers > np.iinfo(np.int64).max, "below 2**63"
     return (numbers > 2**53) | (numbers < -(2**53)), "integers that float64 can tell apart (up to 2**53)"
@@ -171,7 +174,7 @@ def as_times(value: NumbersLike | None, shape: tuple[int, ...], span: Span) -> A
             "dates with .floor('s')"
         )
     array = array.reshape(-1) if array.shape == shape else np.repeat(array, shape[1])
-    wrong, rule = no_times(array, integers=span.integers)
+    wrong, rule = no_times(array, array.dtype, integers=span.integers)
     if span.integers and not wrong.any():
         wrong, rule = array == NO_TIME["i"], "above -2**63, which stands for no time"
     if (i := first_true(wrong)) is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import math
 import sys
 from typing import Any
@@ -194,6 +195,45 @@ def test_names_in_lists_are_what_they_are(src: Any) -> None:
         from_edge_table({"src": src, "dst": [2, 2]})
     graph, names = from_edge_table({"src": ["a\0", "a"], "dst": ["b", "b"]})
     assert (graph.num_nodes, [*names]) == (3, ["a\0", "b", "a"])
+
+
+@pytest.mark.parametrize("form", ["list", "objects", "series", "category"])
+@pytest.mark.parametrize("names", [[True, 2], [1, False], [np.True_, 1.0]])
+def test_bools_and_numbers_are_no_names_of_one_column(form: str, names: Any) -> None:
+    pandas = pytest.importorskip("pandas")
+    column = {
+        "list": names,
+        "objects": np.array(names, object),
+        "series": pandas.Series(names, dtype=object),
+        "category": pandas.Series(pandas.Categorical(names, categories=names)) if names[0] != names[1] else names,
+    }[form]
+    with pytest.raises(ValueError, match=r"names must all be True or False, or none, but (True|False|np.True_) is one"):
+        from_edge_table({"src": column, "dst": [3, 3]})
+    _, known = from_edge_table({"src": [True, False], "dst": np.array([False, False])})
+    assert [*known] == [True, False]
+
+
+def test_a_moment_has_one_name() -> None:
+    pandas, polars, arrow = (pytest.importorskip(name) for name in ("pandas", "polars", "pyarrow"))
+    moment = datetime.datetime(2024, 1, 1)
+    zone = datetime.timezone(datetime.timedelta(hours=2))
+    columns = [
+        *(np.array([moment], f"M8[{unit}]") for unit in ("Y", "D", "h", "s", "us", "ns")),
+        *(pandas.Series([moment], dtype=f"datetime64[{unit}]") for unit in ("s", "us", "ns")),
+        *(polars.Series([moment], dtype=polars.Datetime(unit)) for unit in ("us", "ns")),
+        *(arrow.array([moment], arrow.timestamp(unit)) for unit in ("us", "ns")),
+        [moment], [moment.date()], [pandas.Timestamp(moment)], [np.datetime64(moment, "ns")],
+        arrow.array([moment.date()]),
+        pandas.Series(pandas.to_datetime(["2024-01-01 02:00+02:00"])), [moment.replace(hour=2, tzinfo=zone)],
+    ]  # fmt: skip
+    for column in columns:
+        _, names = from_edge_table({"src": column, "dst": [moment]}, nodes={"name": columns[5]})
+        assert ([*names], [type(name) for name in names]) == ([moment], [datetime.datetime])
+    with pytest.raises(ValueError, match=r"column 'src' must hold dates to the microsecond, .*, but entry 1 is"):
+        from_edge_table({"src": np.array([0, 1], "M8[ns]"), "dst": [moment, moment]})
+    for missing in (pandas.NaT, pandas.NA, None, math.nan):
+        with pytest.raises(ValueError, match=r"src\[1\] is .*: a name is missing"):
+            from_edge_table({"src": np.array([moment if missing is pandas.NaT else 1, missing], object), "dst": [2, 2]})
 
 
 @pytest.mark.parametrize("kind", ["pandas", "polars", "pyarrow"])

@@ -198,6 +198,12 @@ def test_long_text_needs_a_function() -> None:
         from_tables({"t": frame}, categories=2)
     with pytest.raises(ValueError, match=r"has 3 different values"):  # categories of numbers are no text
         from_tables({"t": pd.DataFrame({"c": pd.Categorical([1, 2, 3])})}, categories=2, text=lengths)
+    _, numbered = from_tables({"t": pd.DataFrame({"c": pd.Categorical([1, 2])})})
+    for encodings in (None, numbered.encodings):
+        with pytest.raises(
+            ValueError, match=r"column 'c' of table 't' has two categories that are written '1'; rename"
+        ):
+            from_tables({"t": pd.DataFrame({"c": pd.Categorical([1, "1"])})}, encodings=encodings)
     for wrong in (lambda strings: np.ones(len(strings)), lambda strings: np.ones((1, 2))):
         with pytest.raises(ValueError, match=r"text must return \[3, width\] for strings of column 'c' of table 't'"):
             from_tables({"t": frame}, categories=2, text=wrong)

@@ -69,6 +69,11 @@ def test_igraph_mistakes(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_floats_above_2_to_the_24_keep_their_digits() -> None:
-    made = igraph.Graph(2, [(0, 1)], directed=True, edge_attrs={"at": [1_700_000_060.5], "w": [0.1]})
+    made = igraph.Graph(2, [(0, 1)], directed=True, edge_attrs={"at": [1_000_000.4], "w": [0.1]})
     graph = from_igraph(made, edge_columns=["at", "w"])
-    assert (graph.edata["at"].tolist(), graph.edata["w"].dtype) == ([1_700_000_060.5], torch.float32)
+    assert (graph.edata["at"].tolist(), graph.edata["w"].dtype) == ([1_000_000.4], torch.float32)
+    made.es["at"], made.es["w"] = [[2**53 + 1, 0.5]], [300]
+    with pytest.raises(ValueError, match="attribute 'at' becomes floats, which would round 9007199254740993"):
+        from_igraph(made, edge_columns=["at"])
+    with pytest.raises(ValueError, match=r"attribute 'w' has 300, which torch\.uint8 does not hold"):
+        from_igraph(made, edge_columns={"w": torch.uint8})

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from _support.conversions import assert_same_graph, filled, types
@@ -20,10 +22,13 @@ from nodeflow import (
     create_node_flow,
     flow_from_edges,
 )
+from nodeflow._base.dtypes import COLUMN_TYPES
 from nodeflow.convert import from_networkx, to_networkx
 from nodeflow.testing import graphs
 
 networkx = pytest.importorskip("networkx", reason="networkx is not installed")
+
+INTEGERS = (torch.int8, torch.int16, torch.int32, torch.int64, torch.uint8)
 
 
 @given(graphs(min_nodes=1))
@@ -149,7 +154,7 @@ def test_networkx_mistakes(graph: Graph, monkeypatch: pytest.MonkeyPatch) -> Non
         ({"edge_columns": ["w"]}, KeyError, r"every edge must have the attribute 'w', but edge \('p', 'q'\) has none"),
         ({"node_columns": ["s"]}, TypeError, r"attribute 's' must hold numbers, .* but .*str 'text'"),
         ({"node_columns": ["ragged"]}, TypeError, r"'ragged' .* of one length, but node 'q' has list \[1, 2\]"),
-        ({"node_columns": ["big"]}, TypeError, "attribute 'big' must hold numbers, .* of a type that torch has"),
+        ({"node_columns": ["big"]}, TypeError, f"attribute 'big' must hold numbers, .* such as int {2**70} as entry"),
         ({"node_columns": "x"}, TypeError, "node_columns must be a list of names, got the string 'x'"),
     ):
         with pytest.raises(error, match=words):
@@ -168,7 +173,7 @@ def test_networkx_mistakes(graph: Graph, monkeypatch: pytest.MonkeyPatch) -> Non
 def test_floats_above_2_to_the_24_keep_their_digits() -> None:
     graph = networkx.DiGraph()
     graph.add_node("a", at=1.5, row=[0.5, 2.0])
-    graph.add_node("b", at=2.0**24, row=[1.0, 1.7e9 + 0.25])
+    graph.add_node("b", at=2.0**24, row=[1.0, 1_000_000.4])
     graph.add_edge("b", "a", at=1_700_000_060.5, small=0.1, whole=1_700_000_060, wide=float("inf"))
     made, _ = from_networkx(graph, node_columns=["at", "row"], edge_columns=["at", "small", "whole", "wide"])
     kinds = {name: column.dtype for name, column in {**made.edata, **made.ndata, "of edges": made.edata["at"]}.items()}
@@ -177,7 +182,43 @@ def test_floats_above_2_to_the_24_keep_their_digits() -> None:
         "whole": torch.int64, "wide": torch.float32,
     }  # fmt: skip
     assert made.edata["at"].tolist() == [1_700_000_060.5]
-    assert made.ndata["row"].tolist() == [[0.5, 2.0], [1.0, 1.7e9 + 0.25]]
+    assert made.ndata["row"].tolist() == [[0.5, 2.0], [1.0, 1_000_000.4]]
     del made.ndata["at"]
     seen = TemporalNeighborSampler(made, [-1], time="at")([0, 0], times=[1_700_000_060.0, 1_700_000_060.5])
     assert seen.flows[0].in_degrees.tolist() == [0, 1]
+
+
+@pytest.mark.parametrize("values", [[2**53 + 1, 0.5], [[2**53 + 1], [0.5]], [[0.5], np.array([2**53 + 1])]])
+@pytest.mark.parametrize("dtype", [None, torch.float64])
+def test_integers_that_floats_beside_them_would_round_are_refused(values: Any, dtype: Any) -> None:
+    graph = networkx.DiGraph([(0, 1, {"w": values[0]}), (1, 2, {"w": values[1]})])
+    with pytest.raises(ValueError, match="the edge attribute 'w' becomes floats, which would round 9007199254740993"):
+        from_networkx(graph, edge_columns={"w": dtype})
+
+
+@pytest.mark.parametrize(
+    "value", [300, -1, 1.5, 2**24 + 1, 2**53 + 1, 1e300, 1e39, math.nan, math.inf, 1j, True, 0.1, 7]
+)
+@pytest.mark.parametrize("dtype", sorted(COLUMN_TYPES, key=str))
+def test_a_named_type_has_every_number_or_is_refused(value: Any, dtype: torch.dtype) -> None:
+    """Floats alone are rounded: everything else comes back as it was, from numbers, lists and arrays."""
+    whole = torch.iinfo(dtype) if dtype in INTEGERS else None
+    if isinstance(value, complex):
+        fits = dtype.is_complex
+    elif dtype == torch.bool:
+        fits = value in (0, 1)
+    elif whole:
+        fits = math.isfinite(value) and int(value) == value and whole.min <= value <= whole.max
+    elif isinstance(value, int):
+        digits = round(1 - math.log2(torch.finfo(dtype).eps))
+        fits = value % 2 ** max(value.bit_length() - digits, 0) == 0
+    else:
+        fits = not math.isfinite(value) or abs(value) <= torch.finfo(dtype).max
+    for made in (value, [value], np.array([value])):
+        graph = networkx.DiGraph([(0, 1, {"w": made})])
+        if fits:
+            column = from_networkx(graph, edge_columns={"w": dtype})[0].edata["w"]
+            assert torch.equal(column.flatten(), torch.tensor([value], dtype=dtype)) or value != value
+        else:
+            with pytest.raises(ValueError, match=rf"the edge attribute 'w' has .*, which {dtype} does not hold"):
+                from_networkx(graph, edge_columns={"w": dtype})

@@ -15,6 +15,8 @@ from nodeflow import NodeFlowLoader, SeedTable, TemporalNeighborSampler
 from nodeflow.convert import from_tables
 
 pd = pytest.importorskip("pandas", reason="pandas is not installed")
+arrow = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+DICTIONARY = pd.ArrowDtype(arrow.dictionary(arrow.int32(), arrow.float32()))
 NEVER = -(2**63)
 D = decimal.Decimal
 
@@ -80,6 +82,8 @@ def test_all_tables_have_one_clock() -> None:
                    ["1970-01-01 00:00:01", "", "1970-01-01 00:00:20"]):  # fmt: skip
         whole, early = times_of(column, pd.Series([-1, -(10**10)], dtype="int64"))
         assert (whole.dtype, whole.tolist(), early.tolist()) == (torch.int64, [1, NEVER, 20], [-1, -(10**10)])
+    for seconds in (2024013124, 2024013215, 1_700_000_000, 202401311560):  # an hour 24, a day 32, a minute 60
+        assert times_of([seconds])[0].tolist() == [seconds]
     assert times_of(["1500-01-01", "9999-12-31"])[0].tolist() == [-14831769600, 253402214400]
 
 
@@ -92,6 +96,9 @@ def test_all_tables_have_one_clock() -> None:
         ([[20240131, 20240201]], "looks like days such as 20240131, which are seconds of 1970; .*format='%Y%m%d'"),
         ([[19991231.0, None, 20240201]], "looks like days such as 19991231"),
         ([[202401, None, 202402]], "looks like months such as 202401.0, which are seconds of 1970; .*format='%Y%m'"),
+        ([[202401311530, 202402010000]], "looks like minutes such as 202401311530, .* of 8383; .*format='%Y%m%d%H%M'"),
+        ([pd.array([2024013115, None], dtype="Int64")], "looks like hours such as 2024013115, .* of 2034; .*%H'"),
+        ([[20240131153000]], "before the year 10000, but row 0 has 20240131153000; .*format='%Y%m%d%H%M%S'"),
         ([[2024, 2023]], "looks like years such as 2024, which are seconds of 1970; .*format='%Y'"),
         ([[20240131, 99991231, 20240201]], "looks like days such as 20240131"),
         ([[0, 20240201]], "looks like days such as 20240201"),
@@ -181,6 +188,7 @@ ROUNDED: list[tuple[Any, int, int]] = [
     (pd.Series(["a", 2.0**53], dtype=object), 53, 1),
     (pd.Categorical([2.0**53, None]), 53, 0),
     (pd.arrays.SparseArray([1.0, 2.0**53]), 53, 1),
+    (pd.Series([None, 2.0**24], dtype=DICTIONARY), 24, 1),
     (pd.Series([math.inf]), 53, 0),
 ]
 

@@ -289,6 +289,26 @@ def test_matrix_market(tmp_path: Path, kind: str, values: tuple[str, ...], edges
         (MATRIX.format("pattern general", "", "", "").replace("4 4 3", "4 5 3"), r"must hold a square .*\[4, 5\]"),
         (MATRIX.format("pattern general", "", "", "").replace("4 4 3", "4 4 4"), "may be cut short"),
         (MATRIX.format("pattern general", "", "", "").replace("1 1", "0 1"), "out of bounds"),
+        *(
+            (
+                MATRIX.format(f"{kind} general", "", " 3", " 3").replace("1 1", line),
+                f"line 4: expected an entry .*{kind}",
+            )
+            for kind, line in [
+                ("integer", "1 1 1.9"),
+                ("integer", "1 1 1e2"),
+                ("integer", "1 1 3 4"),
+                ("integer", "1 1 1_0"),
+                ("integer", "1.5 1 1"),
+                ("integer", "1 1"),
+                ("unsigned-integer", "1 1 -3"),
+                ("real", "1 1 1,5"),
+                ("real", "1 1 1.5D2"),
+                ("real", "1 1 0.5 1"),
+                ("pattern", "1 1 7"),
+                ("pattern", "1 1.5"),
+            ]
+        ),
         ("%%MatrixMarket matrix array real general\n1 1\n3\n", "must hold a square sparse matrix .* got array real"),
         ("%%MatrixMarket matrix coordinate real general\n2 2 99999999999999\n1 1 1\n", "99,999,999,999,999 entries"),
     ],

@@ -110,6 +110,23 @@ def test_labels_of_pairs_keep_their_digits():
         LinkSampler(sampler, pairs=pairs, labels={0: 5, 1: 6, 2: 7}, num_negatives=1)
 
 
+@pytest.mark.parametrize("dtype", ["uint8", "uint16", "uint32", "uint64", ">i8", "float16", "UInt32", "polars"])
+def test_labels_of_pairs_of_every_type_are_exact(dtype):
+    pairs, sampler = torch.tensor([[0, 7], [5, 2]]), NeighborSampler(SMALL, [2])
+    largest = {"uint8": 2**8, "uint16": 2**16, "uint32": 2**32, "UInt32": 2**32, "uint64": 2**63}.get(dtype, 2**11) - 1
+    if dtype == "polars":
+        labels = pytest.importorskip("polars").Series([1, largest])
+    elif dtype == "UInt32":
+        labels = pytest.importorskip("pandas").array([1, largest], dtype=dtype)
+    else:
+        labels = np.array([1, largest], dtype)
+    for given in (labels, torch.from_numpy(labels)) if dtype in ("uint16", "uint32", "uint64") else (labels,):
+        links = LinkSampler(sampler, pairs=pairs, labels=given, num_negatives=1)
+        assert links.pairs_of(links([0, 1]))[1].tolist() == [[1, 0], [largest, 0]]
+    with pytest.raises(ValueError, match="labels holds 18446744073709551615, beyond the largest 64-bit signed integer"):
+        LinkSampler(sampler, pairs=pairs, labels=np.array([1, 2**64 - 1], np.uint64), num_negatives=1)
+
+
 @pytest.mark.parametrize("filter_known", [False, True])
 @pytest.mark.parametrize("law", ["uniform", "degree"])
 def test_both_sides_take_turns_with_their_laws(law, filter_known):

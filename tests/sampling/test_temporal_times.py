@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import pickle
 import re
 
@@ -103,6 +104,24 @@ def test_times_of_another_unit_are_refused(column, times, first):
     assert sampler([0] * 6, times=legitimate).flows[0].in_degrees.tolist() == [0, 0, 0, *[len(column)] * 3]
 
 
+@pytest.mark.parametrize("unit", ["Y", "M", "W", "D", "h", "m", "s", "ms", "as"])
+def test_dates_that_microseconds_do_not_have_are_refused(unit):
+    sampler = TemporalNeighborSampler(Graph.from_edges([1], [0], edata={"time": torch.tensor([10**9])}), [-1])
+    beyond = np.array(["2001-09-09T01:46:40", "NaT"], "M8[s]").astype(f"M8[{unit}]") if unit != "as" else None
+    beyond = np.array([0, 5], "M8[as]") if beyond is None else np.array([beyond[0], np.datetime64(2**62, unit)])
+    for times in (beyond, list(beyond)):
+        with pytest.raises(ValueError, match=r"times must hold dates to the microsecond, .*, but entry 1 is "):
+            sampler([0, 0], times=times)
+
+
+def test_dates_of_several_units_are_each_read_exactly():
+    sampler = TemporalNeighborSampler(Graph.from_edges([1], [0], edata={"time": torch.tensor([10**9])}), [-1])
+    times = [datetime.date(3000, 1, 1), np.datetime64(10**18, "ns"), np.datetime64(10**18 - 10**9, "ns")]
+    batch = sampler([0, 0, 0], times=times)
+    assert batch.back.data["time"].tolist() == [32503680000, 10**9, 10**9 - 1]
+    assert picked_positions(batch) == [[0], [0], []]
+
+
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16])
 def test_times_that_have_lost_digits_are_refused(dtype):
     limit = 2 ** (24 if dtype == torch.float32 else 11)
@@ -116,6 +135,15 @@ def test_times_that_have_lost_digits_are_refused(dtype):
         with pytest.raises(ValueError, match=words):
             TemporalNeighborSampler(graph, [1])([0, 1], times=rounded)
         assert TemporalNeighborSampler(graph, [1])([0, 1], times=exact.flip(0)).back.data["time"][0] == limit - 1
+
+
+def test_bfloat16_times_that_have_lost_digits_are_refused():
+    graph = Graph.from_edges([0, 1], [1, 0], edata={"time": torch.tensor([1, 257]).bfloat16()})
+    words = r"'time' must be below 2\*\*8 as bfloat16, which has rounded larger ones .*, but edge 1 has 256.0"
+    with pytest.raises(ValueError, match=words):
+        TemporalNeighborSampler(graph, [1])
+    graph.edata["time"] = torch.tensor([1, 255]).bfloat16()
+    assert TemporalNeighborSampler(graph, [1])([0, 1], times=[255, 254]).back.data["time"].tolist() == [255, 254]
 
 
 def test_a_window_is_a_setting():

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from nodeflow._base.checks import describe
-from nodeflow._base.dtypes import column_of_numbers
+from nodeflow._rows.columns import column_of_numbers
 from nodeflow._rows.rows import take_rows
 from nodeflow.convert import from_scipy
 from nodeflow.flow import written
