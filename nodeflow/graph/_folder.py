@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,7 +13,7 @@ from torch import Tensor
 
 from nodeflow._base.checks import blaming, check_indptr, check_range
 from nodeflow._base.types import Array, FileLike
-from nodeflow._disk.arrays import ArrayFile, check_array, map_array, map_column
+from nodeflow._disk.arrays import ArrayFile, map_array, map_column
 from nodeflow._disk.checked import check_ends, check_ids, check_sparse
 from nodeflow._disk.manifest import Manifest, kind_of
 from nodeflow._disk.streams import stream_array, stream_column
@@ -175,10 +175,6 @@ def _columns(folder: Path, manifest: Manifest, kind: str) -> list[tuple[str, Arr
     columns = []
     with blaming(f"{folder} is damaged: its manifest describes wrong columns in {kind}", *_WRONG):
         for one in manifest.facts.get(kind, []):
-            *ends, array = (manifest.arrays[name] for name in one["arrays"])
-            if one["width"] is not None:  # an earlier version named the arrays of a sparse column one by one
-                indptr, indices = ends
-                array = replace(array, shape=(indptr.shape[0] - 1, int(one["width"])), csr=(indptr, indices))
-                check_array(folder, array)
-            columns.append((one["name"], array))
+            (name,) = one["arrays"]
+            columns.append((one["name"], manifest.arrays[name]))
     return columns

@@ -40,14 +40,8 @@ if TYPE_CHECKING:
 Arrays = list[Array]
 
 
-def choose_edges(sampler: Sampler, dst: Tensor, step: Step) -> Choice:
-    """Return what ``sampler.choose(dst, step)`` returns on the whole graph; collective, ``dst`` may be empty."""
-    # the edges of one process need not travel: no copies
-    if sampler.graph.peers.size == 1:
-        return sampler.choose(dst, step)
-    if sampler.by_row:
-        with choosing(sampler) as choose:
-            return choose(dst, step)
+def _chosen_here(sampler: Sampler, dst: Tensor, step: Step) -> Choice:
+    """All edges of the destinations travel here, and are chosen among here."""
     own = with_rows_of(sampler, dst.numpy())
     choice, edges = own.choose(dst, step), own.reader.edges
     check_choice(sampler.graph, edges, choice, dst.numpy(), step.flow)
@@ -185,14 +179,17 @@ def with_reader(graph: Graph, reader: Reader, answer: Callable[..., Arrays]) -> 
 
 @contextmanager
 def choosing(sampler: Sampler) -> Iterator[Callable[[Tensor, Step], Choice]]:
-    """Within the block, what is entered chooses edges flow by flow, at last for flow 0, as ``draw_edges``; collective.
+    """Within the block, what is entered chooses edges flow by flow, at last for flow 0; collective.
+
+    It returns what ``sampler.choose(dst, step)`` returns on the whole graph; ``dst`` may be empty.
 
     Where processes draw for each other, one that needs no edges of another goes on to its next flow at once, and
     answers the others when it needs some, or in the end.
     """
     peers = sampler.graph.peers
+    # the edges of one process need not travel: no copies
     if peers.size == 1 or not sampler.by_row:
-        yield sampler.draw_edges
+        yield sampler.choose if peers.size == 1 else partial(_chosen_here, sampler)
         return
     answer = with_reader(sampler.graph, sampler.reader, partial(_drawn_for_another, sampler))
     with peers.answering("edges drawn", answer) as ask:

@@ -19,7 +19,7 @@ from nodeflow.random import Random, derive_key
 from nodeflow.sampling._bound import BoundSampler, Candidates
 from nodeflow.sampling._call import Draw, Step
 from nodeflow.sampling._choice import Choice, assemble
-from nodeflow.sampling._distributed import choose_edges, choosing
+from nodeflow.sampling._distributed import choosing
 from nodeflow.sampling._reach import Numbers, check_reach
 
 
@@ -133,10 +133,6 @@ class Sampler(BoundSampler):
         The result must depend on ``dst``, ``step`` and the sampler's settings only. The method must not change them: it
         is called from several threads.
         """
-
-    def draw_edges(self, dst: Tensor, step: Step) -> Choice:
-        """Return what ``choose`` returns on the whole graph, also where several processes hold it; then collective."""
-        return choose_edges(self, dst, step)
 
     def _nodes_of(self, dst: Tensor, step: Step) -> Ints:
         """Return the destinations of ``choose`` as an array of the form; raises IndexError for ids that are no nodes.

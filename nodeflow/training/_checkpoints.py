@@ -65,11 +65,9 @@ def write_tensors(path: Path, tensors: Mapping[str, Tensor], facts: Any) -> None
 def _checked(entry: str, tensors: Mapping[str, Tensor]) -> Any:
     """Return the facts of an entry of metadata; raises ValueError where they, or the tensors, are damaged."""
     match = _FACTS.fullmatch(entry)
-    facts = json.loads(match[2] if match else entry)
-    # an entry without checksum is of the version before, unless damage has changed its form but not these words
-    if match[1] != _checksum(match[2], tensors) if match else {"checksum", "facts"} & {*facts}:
+    if match is None or match[1] != _checksum(match[2], tensors):
         raise ValueError("its contents have another checksum than when it was written")
-    return facts
+    return json.loads(match[2])
 
 
 def _checksum(text: str, tensors: Mapping[str, Tensor]) -> str:
@@ -82,10 +80,7 @@ def _checksum(text: str, tensors: Mapping[str, Tensor]) -> str:
 
 
 def read_tensors(path: Path) -> tuple[Any, dict[str, Tensor]]:
-    """Return the facts and the tensors of a file; raises FileNotFoundError, ValueError for a damaged one, OSError.
-
-    A file of the version before has no checksum, and is read as it is.
-    """
+    """Return the facts and the tensors of a file; raises FileNotFoundError, ValueError for a damaged one, OSError."""
     if not is_file(path):
         raise FileNotFoundError(f"no checkpoint at {path}")
     try:
