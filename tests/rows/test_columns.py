@@ -259,7 +259,7 @@ def test_rows_of_attributes_are_exact() -> None:
     graph = networkx.DiGraph([(0, 1)])
     for rows in ([np.array([BIG]), np.array([0.5])], [torch.tensor([BIG]), torch.tensor([0.5])]):
         networkx.set_node_attributes(graph, dict(enumerate(rows)), "x")
-        with pytest.raises(TypeError, match=f"node attribute 'x'.*would round {BIG}"):
+        with pytest.raises(ValueError, match=f"node attribute 'x'.*would round {BIG}"):
             from_networkx(graph, node_columns=["x"])
     networkx.set_node_attributes(graph, dict(enumerate(np.array([[1], [2]], np.ulonglong))), "x")
     assert from_networkx(graph, node_columns=["x"])[0].ndata["x"].tolist() == [[1], [2]]
