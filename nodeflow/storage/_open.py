@@ -20,6 +20,7 @@ from nodeflow._disk.arrays import create_array, map_array, numpy_type, open_file
 from nodeflow._disk.folders import new_folder
 from nodeflow._disk.manifest import Manifest
 from nodeflow._disk.streams import stream_column
+from nodeflow._rows.columns import check_numbers
 from nodeflow._rows.csr import from_scipy
 from nodeflow._rows.narrow import NarrowRows
 from nodeflow._rows.rows import Rows, as_array, from_numpy, is_sparse
@@ -163,7 +164,7 @@ def _npy_extent(path: Path) -> Extent:
 
 def _raw_extent(path: Path, shape: tuple[int, ...], dtype: torch.dtype, start: int) -> Extent:
     check_type(dtype, "dtype", torch.dtype, "a torch.dtype")
-    numpy_type(dtype)
+    check_numbers(dtype, str(path))
     sizes = tuple(as_count(size, "shape") for size in shape)
     expected = start + math.prod(sizes) * dtype.itemsize
     with blaming(f"{path} cannot be read", ValueError), open_file(path) as file:

@@ -163,6 +163,12 @@ def test_bad_structures_of_a_flow(indptr: Any, indices: Any, error: Any, words: 
 # ---- NodeFlows by hand
 
 
+def test_parts_of_another_kind_are_refused() -> None:
+    for name, kind in (("layers", "Layer"), ("flows", "Flow")):
+        with pytest.raises(TypeError, match=rf"{name}\[0\] must be a {kind}, got int 1"):
+            NodeFlow(**{name: [1]})  # type: ignore[arg-type]
+
+
 def test_from_a_list_with_and_without_a_parent(graph: Graph) -> None:
     low = flow_from_edges([0, 2], [1, 0], num_src=3, num_dst=2)
     high = flow_from_edges([1], [0], num_src=2, num_dst=1)

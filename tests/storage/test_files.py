@@ -125,6 +125,7 @@ def test_rows_in_one_block_are_read_once(tmp_path: Path) -> None:
         (lambda f: storage.open(f / "x.safetensors"), ValueError, "holds 3 tensors: pass name="),
         (lambda f: storage.open(f / "x.safetensors", "y"), ValueError, "no tensor 'y'"),
         (lambda f: storage.open(f / "x.bin", shape=(9999, 9), dtype=torch.int64), ValueError, "takes 719928"),
+        (lambda f: storage.open(f / "x.bin", shape=(9, 9), dtype=torch.qint8), TypeError, "numbers of type"),
         (lambda f: storage.open(f / "x.npy").fetch(torch.tensor([1000])), IndexError, "1000"),
         (lambda f: storage.open(f / "x.npy").fetch(torch.tensor([-1])), IndexError, "-1"),
         (lambda f: storage.open(f / "x.npy").fetch(torch.tensor([1]), torch.zeros(1, 3)), ValueError, "out must be"),
