@@ -64,14 +64,21 @@ def as_floats(numbers: Array, name: str = "the column") -> Array:
 def as_float32(numbers: Array, where: str) -> NDArray[np.float32]:
     """Return an array as float32; raises ValueError for the first number that would become infinite.
 
-    Also for one above 2**24 that float32 would round: times and counts that differ would become the same.
+    Also for a whole number above 2**24 that float32 would round, and for others of that size where different ones would
+    become the same: times and counts that differ.
     """
     with np.errstate(over="ignore", invalid="ignore"):
         values = numbers.astype(np.float32, copy=False)
         is_changed = (np.abs(numbers) > 2**24) & (values.astype(numbers.dtype, copy=False) != numbers)
-    if (at := first_true(is_changed.ravel())) is not None:
+    large = numbers[is_changed]
+    is_refused = (np.rint(large) == large).any() or len(np.unique(large)) > len(np.unique(values[is_changed]))
+    if is_refused and (at := first_true(is_changed.ravel())) is not None:
         got = values.ravel()[at]
-        remedy = "divide such numbers, or write times as dates, which are no features"
-        why = "beyond the largest float32" if np.isinf(got) else f"which float32 rounds to {got:.0f}; {remedy}"
+        why = (
+            "beyond the largest float32"
+            if np.isinf(got)
+            else f"which float32 rounds to {got:.0f}; subtract what all have in common, or write times as dates, which "
+            "are no features"
+        )
         raise ValueError(f"{where} holds {numbers.ravel()[at]} in entry {at}, {why}")
     return values

@@ -131,9 +131,8 @@ def build_graph(
                     bar.update(before + piece.read - bar.n)
                 bar.update(before + sum(path.stat().st_size for path in paths) - bar.n)
                 if spool.num_edges == count and num_nodes is None and not stated:
-                    raise ValueError(
-                        f"{paths[0]} has no edges; {'leave it out' if named else 'pass num_nodes if that is meant'}"
-                    )
+                    hint = "leave it out" if named else "pass num_nodes if that is meant"
+                    raise ValueError(f"{paths[0]} has no edges; {hint}")
         if unclear and len(names) > 2:
             raise ValueError(
                 f"{unclear}: {list(names)[:2]} may be titles or an edge, because no other row has these names; say "

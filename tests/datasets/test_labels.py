@@ -421,7 +421,7 @@ def test_numbers_that_float32_rounds_are_refused(number: float, tmp_path: Path) 
                 read_folder(folder, labels=False)
         (folder / f"{name}.npy").unlink()
     with pytest.raises(ValueError, match="which float32 rounds to"):
-        Dataset("d", ring(y=np.array([number, 1, 2, 3, 4, 0.5]))).of_type()
+        Dataset("d", ring(y=np.array([number, close, 2, 3, 4, 0.5]))).of_type()
 
 
 def test_large_numbers_that_float32_keeps(tmp_path: Path) -> None:
@@ -429,6 +429,8 @@ def test_large_numbers_that_float32_keeps(tmp_path: Path) -> None:
     data = read_folder(folder_of(tmp_path, edges_csv="src,dst\n0,1\n1,2\n", nodes_csv=nodes))
     assert data.graph.ndata["feat"].flatten().tolist() == [2**24, -(2**24) - 2, np.float32(0.1)]
     assert data.graph.ndata["label"].tolist() == [2**30, np.float32(0.1), np.inf]
+    large = np.array([23_456_789.5, 350_000_000.25, 0.5, 1, 2, 3])  # measured ones, as exact as float32 is
+    assert torch.equal(Dataset("d", ring(y=large)).of_type().graph.ndata["label"], torch.tensor(large).float())
     # class codes are no numbers to predict
     codes = Dataset("d", ring(y=np.array([20_000_001, 20_000_002, NAN, 20_000_001, 3, 3]))).of_type()
     assert codes.class_names == ("3", "20000001", "20000002")
