@@ -71,14 +71,12 @@ def as_float32(numbers: Array, where: str) -> NDArray[np.float32]:
         values = numbers.astype(np.float32, copy=False)
         is_changed = (np.abs(numbers) > 2**24) & (values.astype(numbers.dtype, copy=False) != numbers)
     large = numbers[is_changed]
-    is_refused = (np.rint(large) == large).any() or len(np.unique(large)) > len(np.unique(values[is_changed]))
-    if is_refused and (at := first_true(is_changed.ravel())) is not None:
-        got = values.ravel()[at]
-        why = (
-            "beyond the largest float32"
-            if np.isinf(got)
-            else f"which float32 rounds to {got:.0f}; subtract what all have in common, or write times as dates, which "
-            "are no features"
+    are_merged = len(np.unique(large)) > len(np.unique(values[is_changed]))
+    if are_merged or (np.rint(large) == large).any():
+        rounded = values[is_changed][0]
+        why = f"which float32 rounds to {rounded:.0f}" if np.isfinite(rounded) else "beyond the largest float32"
+        raise ValueError(
+            f"{where} holds {large[0]} in entry {first_true(is_changed.ravel())}, {why}; subtract what all have in "
+            "common, or write times as dates, which are no features"
         )
-        raise ValueError(f"{where} holds {numbers.ravel()[at]} in entry {at}, {why}")
     return values

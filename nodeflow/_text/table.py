@@ -19,7 +19,7 @@ import numpy as np
 from nodeflow._base.dtypes import as_float32
 from nodeflow._base.files import is_file
 from nodeflow._base.types import Array
-from nodeflow._text.titles import check_note, places_of_ends
+from nodeflow._text.titles import places_of_ends, two_kinds
 from nodeflow._text.words import is_infinite, is_integer, is_number, short
 
 _UTF8, _KEPT = "utf-8-sig", "surrogateescape"
@@ -117,11 +117,11 @@ def text_lines(lines: Iterable[str]) -> Iterator[str]:
     """Yield the lines of a file opened as ``_UTF8``; raises ValueError with the number of the first that is no text.
 
     That has a NUL byte, bytes that are no UTF-8, or a byte order mark, which files that were joined have in between.
-    The first may not say, as in KONECT, that edges join nodes of two kinds: see ``check_note``.
+    The first may not say, as in KONECT, that edges join nodes of two kinds: ``% bip``.
     """
     for number, line in enumerate(lines, 1):
-        if number == 1:
-            check_note(line, "line 1")
+        if number == 1 and line.startswith("%") and line.lstrip("%").split()[:1] == ["bip"]:
+            raise two_kinds("line 1", "says 'bip', that edges join nodes of two kinds", "take this line out")
         if "\0" in line or not line.isascii():
             wrong = "a NUL byte" if "\0" in line else "a byte order mark" if "\ufeff" in line else ""
             if wrong or any("\udc80" <= character <= "\udcff" for character in line):

@@ -61,12 +61,6 @@ def two_kinds(where: str, why: str, remedy: str) -> ValueError:
     )
 
 
-def check_note(note: str, where: str) -> None:
-    """Raise ValueError for a first line of KONECT's, ``% bip``: sources and destinations are numbered apart."""
-    if note.startswith("%") and note.lstrip("%").split()[:1] == ["bip"]:
-        raise two_kinds(where, "says 'bip', that edges join nodes of two kinds", "take this line out")
-
-
 def titled_columns(titles: Sequence[str], where: str) -> tuple[str, ...]:
     """Return the names of columns with titles, of which the ends are src and dst.
 

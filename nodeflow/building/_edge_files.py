@@ -190,10 +190,9 @@ def _of_parquet(path: Path, columns: Sequence[str] | None, upper: int | None, *,
                 batch = next(batches, None)
             if batch is None:
                 return
-            table = {
-                name: _parquet_column(path, name, values, first, named=named and name in ENDS)
-                for name, values in zip(filter("_".__ne__, names), batch.columns, strict=True)
-            }
+            table: dict[str, Any] = {}
+            for name, values in zip([name for name in names if name != "_"], batch.columns, strict=True):
+                table[name] = _parquet_column(path, name, values, first, named=named and name in ENDS)
             ends = [table.pop(name) for name in ENDS]
             if not named:
                 ends = [_ids(end, name, path, first, upper) for end, name in zip(ends, ENDS, strict=True)]

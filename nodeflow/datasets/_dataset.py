@@ -352,12 +352,10 @@ def _schema_table(graph: Graph) -> list[str]:
     """Return the lines of a table of node types and one of relations; none where there is one of each."""
     if not graph.schema.has_several:
         return []
-    rows = [
-        ("node type", "nodes", "columns"),
-        *((name, f"{len(part):,}", ", ".join(part.data)) for name, part in graph.nodes.items()),
-        ("relation", "edges", "columns"),
-        *((" ".join(name), f"{len(part):,}", ", ".join(part.data)) for name, part in graph.relations.items()),
-    ]
+    rows = [("node type", "nodes", "columns")]
+    rows += [(name, f"{len(part):,}", ", ".join(part.data)) for name, part in graph.nodes.items()]
+    rows += [("relation", "edges", "columns")]
+    rows += [(" ".join(name), f"{len(part):,}", ", ".join(part.data)) for name, part in graph.relations.items()]
     first, second = (max(len(row[i]) for row in rows) for i in (0, 1))
     return [f"  {name:<{first}}  {size:>{second}}  {columns}".rstrip() for name, size, columns in rows]
 

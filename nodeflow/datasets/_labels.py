@@ -49,11 +49,8 @@ def split_titles(titles: Iterable[str]) -> dict[str, str]:
     Masks may have a number, train_mask_0: those of one of several splits.
     """
     words = {title: plain(title) for title in titles}
-    parts = {
-        title: part
-        for title, word in words.items()
-        if (part := _SPLITS.get(word) or MASKS.get(word.rstrip("0123456789"))) is not None
-    }
+    found = {title: _SPLITS.get(word) or MASKS.get(word.rstrip("0123456789")) for title, word in words.items()}
+    parts = {title: part for title, part in found.items() if part is not None}
     flags = [title for title in parts if words[title].startswith("is")]
     # alone it is a usual title of a flag that has nothing to do with a split
     if [words[title] for title in flags] == ["isvalid"]:

@@ -105,9 +105,8 @@ def _check(folder: Path, verify: bool | None, manifest: Manifest) -> None:
         if verify:  # takes a byte per edge of memory, and no compiled loop relies on it
             with blaming(f"{folder / edge_ids.file} is damaged", ValueError):
                 permutation(map_array(folder, edge_ids), size)
-    for kind in [kind for kind, described in manifest.facts.items() if isinstance(described, list)]:
-        for _, column in _columns(folder, manifest, kind):
-            check_sparse(folder, column)
+    for array in arrays.values():
+        check_sparse(folder, array)
 
 
 def check_reopened(parts: Sequence[Array | FilePart | None], arrays: Sequence[Array | None]) -> None:
@@ -147,7 +146,7 @@ def open_graph(folder: Path, manifest: Manifest) -> tuple[tuple[Array, Array, Ar
 
 
 def _types(folder: Path, manifest: Manifest, ndata: Frame, edata: Frame) -> Types:
-    """Return the types of nodes and edges; an earlier version had none."""
+    """Return the types of nodes and edges; a folder that ``build_graph`` wrote has one of each, and no schema."""
     if "schema" not in manifest.facts:
         return Types.of_one(ndata, edata)
     with blaming(
@@ -162,19 +161,12 @@ def _types(folder: Path, manifest: Manifest, ndata: Frame, edata: Frame) -> Type
 
 
 def _frame(folder: Path, manifest: Manifest, kind: str, num_rows: int) -> GraphFrame:
-    described = _columns(folder, manifest, kind)
+    columns = {}
     with blaming(f"{folder} is damaged: its manifest describes wrong columns in {kind}", *_WRONG):
-        columns = {name: map_column(folder, array) for name, array in described}
+        described = manifest.facts.get(kind, [])
+        for one in described:
+            (array,) = one["arrays"]
+            columns[one["name"]] = map_column(folder, manifest.arrays[array])
         if len(columns) < len(described):
             raise ValueError("two have one name")
         return GraphFrame(num_rows, columns)
-
-
-def _columns(folder: Path, manifest: Manifest, kind: str) -> list[tuple[str, ArrayFile]]:
-    """Return the names and arrays of the columns of a frame."""
-    columns = []
-    with blaming(f"{folder} is damaged: its manifest describes wrong columns in {kind}", *_WRONG):
-        for one in manifest.facts.get(kind, []):
-            (name,) = one["arrays"]
-            columns.append((one["name"], manifest.arrays[name]))
-    return columns

@@ -188,8 +188,11 @@ def choosing(sampler: Sampler) -> Iterator[Callable[[Tensor, Step], Choice]]:
     """
     peers = sampler.graph.peers
     # the edges of one process need not travel: no copies
-    if peers.size == 1 or not sampler.by_row:
-        yield sampler.choose if peers.size == 1 else partial(_chosen_here, sampler)
+    if peers.size == 1:
+        yield sampler.choose
+        return
+    if not sampler.by_row:
+        yield partial(_chosen_here, sampler)
         return
     answer = with_reader(sampler.graph, sampler.reader, partial(_drawn_for_another, sampler))
     with peers.answering("edges drawn", answer) as ask:

@@ -15,7 +15,7 @@ from nodeflow._base.files import is_file
 from nodeflow._rows.rows import whole_column
 from nodeflow._schema.schema import Relation, Schema
 from nodeflow._text.words import is_number
-from nodeflow.datasets import LABELS, Dataset, columns_of_features, debian, read_folder, split_rows
+from nodeflow.datasets import LABELS, Dataset, debian, read_folder, split_rows
 from nodeflow.distributed import HALO, DistributedGraph, GraphParts
 from nodeflow.graph import Graph
 from nodeflow.training._checkpoints import read_tensors, write_tensors
@@ -229,8 +229,7 @@ def read_names(folder: Path) -> Names | None:
 
 def _names_of_parts(folder: Path, parts: GraphParts, graph: Graph) -> Names:
     """Return the names in a folder of parts, those of the nodes as parts number them; no names without the file."""
-    columns = columns_of_features(graph)
-    names = read_names(folder) or Names(None, dict.fromkeys(columns), columns, dict.fromkeys(graph.edata))
+    names = read_names(folder) or Names.of(Dataset(folder.name, graph))
     if parts.original_nodes is None:
         return names
     hashes = names.nodes.numpy()

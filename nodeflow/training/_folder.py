@@ -260,10 +260,7 @@ def _write(result: Result, folder: Path) -> list[Path]:
         "metric": result.metric,
         "best_epoch": result.best_epoch,
         "best_val_score": None if math.isnan(result.best_val_score) else result.best_val_score,
-        "scores": {
-            part: {name: None if math.isnan(value) else value for name, value in scores.items()}  # JSON knows no NaN
-            for part, scores in result.scores.items()
-        },
+        "scores": {part: _without_nan(scores) for part, scores in result.scores.items()},
         "settings": result.settings.by_name(read=True),
         **({} if processes == 1 else {"processes": processes}),
         "fingerprint": result.fingerprint,
@@ -384,3 +381,8 @@ def _network(settings: Settings, how: Mapping[str, Any]) -> Network:
     if model is None:
         raise ValueError("model 'none' is for task 'link'")
     return Network(inputs, model)
+
+
+def _without_nan(scores: Mapping[str, float]) -> dict[str, float | None]:
+    """Return scores as JSON has them, which knows no NaN."""
+    return {name: None if math.isnan(value) else value for name, value in scores.items()}

@@ -61,8 +61,13 @@ class Names:
     def to_json(self) -> dict[str, Any]:
         """Return all but ``nodes`` as values of JSON."""
         schema = self.schema and self.schema.to_json()
-        names = ("classes", "features", "categories", "columns")
-        return {name: getattr(self, name) for name in names} | {"schema": schema}
+        return {
+            "classes": self.classes,
+            "features": self.features,
+            "columns": self.columns,
+            "categories": self.categories,
+            "schema": schema,
+        }
 
     def tensors(self) -> dict[str, Tensor]:
         """Return ``nodes`` by its name in a file, unless it is empty."""
@@ -231,8 +236,7 @@ def _labels(label: Tensor, known: Words, given: Words, what: str) -> Tensor:
     if label.ndim == 1 and not label.is_floating_point():
         # a number is its own name: few of many classes are codes with names in one of the two, and numbers in the other
         if known is None and given and all(map(is_integer, given)):
-            label = torch.tensor([*map(int, given), -1])[label]
-            given = None
+            return torch.tensor([*map(int, given), -1])[label]
         if given is None and known and all(map(is_integer, known)):
             codes, place = label.unique(return_inverse=True)
             label = torch.where(label < 0, label, place)
