@@ -1,0 +1,269 @@
+"""Splits: one rule for the masks, columns and files in which they come."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from _support.rings import CLASSES, EDGES, MASKS, NAN, TEST, TRAIN, VAL, bools, parts, ring
+from _support.text_folders import folder_of
+
+from nodeflow import Graph
+from nodeflow.convert import from_networkx, from_pyg
+from nodeflow.datasets import Dataset, read_folder
+
+
+def of_networkx() -> Graph:
+    networkx = pytest.importorskip("networkx")
+    graph = networkx.cycle_graph(6)
+    for v in graph:
+        graph.nodes[v].update({name: bool(mask[v]) for name, mask in MASKS.items()}, label=int(CLASSES[v]))
+    return from_networkx(graph, node_columns=["label", *MASKS])[0]
+
+
+def of_pyg() -> Graph:
+    data = pytest.importorskip("torch_geometric.data")
+    ends = torch.stack(ring().edges())
+    return from_pyg(data.Data(edge_index=ends, y=CLASSES[:, None], num_nodes=6, **MASKS))
+
+
+WAYS: dict[str, Callable[[], Graph]] = {
+    "label": lambda: ring(label=CLASSES, **MASKS),
+    "y": lambda: ring(y=CLASSES, **MASKS),
+    "both": lambda: ring(y=CLASSES.flip(0), label=CLASSES, **MASKS),
+    "short names": lambda: ring(label=CLASSES, train=bools(TRAIN), val=bools(VAL), test=bools(TEST)),
+    "numbers": lambda: ring(label=CLASSES, **{name: mask.byte() for name, mask in MASKS.items()}),
+    "columns of one": lambda: ring(label=CLASSES, **{name: mask.float()[:, None] for name, mask in MASKS.items()}),
+    "valid_mask": lambda: ring(
+        label=CLASSES, train_mask=bools(TRAIN), valid_mask=bools(VAL), test_mask=MASKS["test_mask"]
+    ),
+    "other titles": lambda: ring(label=CLASSES, is_train=bools(TRAIN), devMask=bools(VAL), testing_idx=bools(TEST)),
+    "split": lambda: ring(label=CLASSES, split=torch.tensor([0, 1, 2, 0, -1, 2], dtype=torch.int8)),
+    "networkx": of_networkx,
+    "pyg": of_pyg,
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_masks_are_the_split(way: str, tmp_path: Path) -> None:
+    graph = WAYS[way]()
+    data = Dataset("d", graph).of_type()
+    assert (parts(data), data.num_classes) == ([TRAIN, VAL, TEST], 2)
+    assert data.graph.ndata["label"].tolist() == CLASSES.tolist()
+    assert data.of_type() is data
+    graph.save(tmp_path / "graph")
+    data.save(tmp_path / "data")
+    for folder in ("graph", "data"):
+        assert parts(read_folder(tmp_path / folder)) == [TRAIN, VAL, TEST]
+    # what is given goes before columns
+    given = Dataset("d", graph, train=[1], test=[0])  # type: ignore[arg-type]
+    assert parts(given.of_type()) == [[1], [], [0]]
+    # also of a type that is not the only one, by columns of its own and of all nodes
+    papers = dict(graph.ndata)
+    edges = {("author", "writes", "paper"): ([0], [1])}
+    typed = Dataset("d", Graph.typed({"author": 2, "paper": papers}, edges))
+    assert parts(typed.of_type("paper")) == [[v + 2 for v in part] for part in (TRAIN, VAL, TEST)]
+    whole = Graph.typed({"author": 2, "paper": {"y": CLASSES}}, edges)
+    for name, mask in MASKS.items():
+        whole.ndata[name] = torch.cat([torch.zeros(2, dtype=torch.bool), mask])
+    assert parts(Dataset("d", whole).of_type("paper")) == parts(typed.of_type())
+
+
+@pytest.mark.parametrize(("yes", "no"), [("True", "False"), ("1", "0"), ("true", "0.0")])
+def test_masks_in_text_are_no_features(yes: str, no: str, tmp_path: Path) -> None:
+    rows = [["id", "x", "label", *MASKS]]
+    for v in range(6):
+        rows.append([str(v), "0.5", str(CLASSES[v].item()), *(yes if mask[v] else no for mask in MASKS.values())])
+    table = "\n".join(map(",".join, reversed(rows[1:])))
+    data = read_folder(folder_of(tmp_path, edges_csv=EDGES, nodes_csv=f"{','.join(rows[0])}\n{table}\n"))
+    assert (parts(data), data.feature_names, data.num_classes) == ([TRAIN, VAL, TEST], ("x",), 2)
+
+
+def test_files_of_masks(tmp_path: Path) -> None:
+    folder = folder_of(tmp_path, edges_csv=EDGES)
+    np.save(folder / "labels.npy", CLASSES)
+    for name, mask in MASKS.items():
+        np.save(folder / f"{name}.npy", mask)
+    data = read_folder(folder)
+    assert (parts(data), data.unread_files) == ([TRAIN, VAL, TEST], ())
+    np.save(folder / "val.npy", VAL)
+    with pytest.raises(ValueError, match=r"text has a split in columns, so .*val\.npy must not be there"):
+        read_folder(folder)
+    (folder / "val.npy").unlink()
+    (folder / "nodes.csv").write_text("id,train_mask\n" + "".join(f"{v},1\n" for v in range(6)))
+    with pytest.raises(ValueError, match=r"nodes\.csv has a split in columns, so .*_mask\.npy must not be there"):
+        read_folder(folder)
+
+
+@pytest.mark.parametrize("names", [("train", "valid"), ("train_idx", "valid_idx"), ("idx_train", "idx_val")])
+def test_files_of_ids(names: tuple[str, str], tmp_path: Path) -> None:
+    folder = folder_of(tmp_path, edges_csv=EDGES)
+    np.save(folder / "labels.npy", CLASSES)
+    for name, ids in zip(names, (TRAIN, VAL), strict=True):
+        np.save(folder / f"{name}.npy", ids)
+    data = read_folder(folder)
+    assert (parts(data), data.unread_files) == ([TRAIN, VAL, []], ())
+    np.save(folder / "training.npy", TRAIN)
+    with pytest.raises(ValueError, match=r"must hold one of .*\.npy and .*\.npy, got both; remove the one not meant"):
+        read_folder(folder)
+
+
+TITLES = ("is_{}", "in_{}", "mask_{}", "{}_masks", "{}_mask_0", "{}_set", "{}_idx")
+
+
+@pytest.mark.parametrize("form", TITLES)
+@pytest.mark.parametrize("words", [("train", "valid", "test"), ("tr", "va", "te")])
+def test_titles_of_masks(form: str, words: tuple[str, ...], tmp_path: Path) -> None:
+    titles = [form.format(word) for word in words]
+    masks = [bools(part).long().tolist() for part in (TRAIN, VAL, TEST)]
+    rows = "".join(f"{v},{v % 2},{v / 2},{masks[0][v]},{masks[1][v]},{masks[2][v]}\n" for v in range(6))
+    nodes = f"id,label,size,{','.join(titles)}\n{rows}"
+    data = read_folder(folder_of(tmp_path, edges_csv=EDGES, nodes_csv=nodes))
+    assert (parts(data), data.feature_names) == ([TRAIN, VAL, TEST], ("size",))
+
+
+def test_masks_beside_a_table_in_another_order(tmp_path: Path) -> None:
+    folder = folder_of(tmp_path, edges_csv="src,dst\n0,1\n2,3\n", nodes_csv="id,label\n3,0\n1,1\n0,0\n2,1\n")
+    np.save(folder / "train_mask.npy", [True, True, False, False])
+    assert read_folder(folder).train.tolist() == [1, 3]
+
+
+def test_arrays_beside_a_table_of_other_ids(tmp_path: Path) -> None:
+    """Numbers in arrays are its ids, and rows are its rows."""
+    folder = folder_of(tmp_path, nodes_csv="id,label\n3,0\n1,1\n4,0\n2,1\n")
+    np.savez(folder / "edges.npz", src=[1, 2, 3], dst=[2, 3, 1])
+    np.save(folder / "train_mask.npy", [True, True, False, False])
+    data = read_folder(folder)
+    assert data.node_names is not None
+    src, dst = ([data.node_names[v] for v in ends.tolist()] for ends in data.graph.edges())
+    assert (src, dst) == (["1", "2", "3"], ["2", "3", "1"])
+    assert {data.node_names[v] for v in data.train.tolist()} == {"3", "1"}
+    (folder / "train_mask.npy").unlink()
+    np.save(folder / "train_nodes.npy", [4, 1])
+    data = read_folder(folder)
+    assert data.node_names is not None
+    assert {data.node_names[v] for v in data.train.tolist()} == {"4", "1"}
+    np.save(folder / "train_nodes.npy", [0, 1])
+    with pytest.raises(ValueError, match=r"train_nodes\.npy has node 0, which .*nodes\.csv does not list"):
+        read_folder(folder)
+
+
+def test_a_file_of_a_split(tmp_path: Path) -> None:
+    folder = folder_of(tmp_path, edges_csv=EDGES)
+    np.save(folder / "labels.npy", CLASSES)
+    np.save(folder / "split.npy", [0, 1, 2, 0, -1, 2])
+    data = read_folder(folder)
+    assert (parts(data), data.unread_files) == ([TRAIN, VAL, TEST], ())
+
+
+FILLED = ("Subset", "fold_1", "split0")
+
+
+@pytest.mark.parametrize("title", ["set", "Subset", "fold", "partition", "fold_1", "split0"])
+@pytest.mark.parametrize("form", ["csv", "tsv"])
+def test_columns_that_read_like_a_split(title: str, form: str, tmp_path: Path) -> None:
+    words = ["train", "Valid", "test", "train", "", "test"]
+    between = "\t" if form == "tsv" else ","
+    lines = [f"id,label,{title}", *(f"{v},{v % 2},{words[v] or 'test' * (title in FILLED)}" for v in range(6))]
+    nodes = {f"nodes_{form}": "\n".join(lines).replace(",", between)}
+    data = read_folder(folder_of(tmp_path, edges_csv=EDGES, **nodes))
+    last = [2, 4, 5] if title in FILLED else TEST
+    assert (parts(data), data.feature_names) == ([TRAIN, VAL, last], None)
+    edges = "".join(f"{v},{(v + 1) % 6},{words[v] or 'test'}\n" for v in range(6))
+    data = read_folder(folder_of(tmp_path, edges_csv=f"src,dst,{title}\n{edges}"))
+    assert {name: column.tolist() for name, column in data.graph.edata.items()} == {"split": [0, 1, 2, 0, 2, 2]}
+    # numbers may be parts or folds, and are no feature
+    for number in ("0", "7", "1.5"):
+        numbers = f"id,label,{title}\n" + "".join(f"{v},{v % 2},{number}\n" for v in range(6))
+        (tmp_path / "text" / f"nodes.{form}").write_text(numbers.replace(",", between))
+        with pytest.raises(
+            ValueError, match=rf"line 2: column '{title}' must hold train, val or test \(or 0.*'{number}'"
+        ):
+            read_folder(tmp_path / "text")
+    (tmp_path / "text" / f"nodes.{form}").unlink()
+    (tmp_path / "text" / "edges.csv").write_text(f"src,dst,{title}\n0,1,2\n1,0,0\n")
+    with pytest.raises(ValueError, match=rf"edges\.csv, line 2: column '{title}' must hold train"):
+        read_folder(tmp_path / "text", labels=False)
+
+
+def test_a_split_in_two_columns(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"must begin with a column of ids or names of nodes, got \['fold', 'x'\]"):
+        read_folder(folder_of(tmp_path, edges_csv="src,dst\n0,1\n", nodes_csv="fold,x\n0,5\n1,6\n"))
+    nodes = "id,label,split,fold\n0,0,train,test\n1,1,test,train\n"
+    with pytest.raises(ValueError, match=r"nodes\.csv: its first line names split, fold, which say a split twice"):
+        read_folder(folder_of(tmp_path, edges_csv="src,dst\n0,1\n", nodes_csv=nodes))
+
+
+@pytest.mark.parametrize(
+    "name", ["split.npz", "splits.json", "split_0.npy", "train_mask.npz", "train_ids.txt", "valid.txt", "test.csv.gz",
+             "idx_train.pt", "val.tsv", "train_idx.npy.gz"],
+)  # fmt: skip
+def test_files_of_a_split_in_a_form_that_is_not_read(name: str, tmp_path: Path) -> None:
+    folder = folder_of(tmp_path, edges_csv=EDGES, nodes_csv="id,label\n" + "".join(f"{v},1\n" for v in range(6)))
+    for other in ("training.log", "train.py", "test_notes.txt", "validity.csv"):
+        (folder / other).write_text("a")
+    (folder / "test").mkdir()
+    assert read_folder(folder).unread_files == ("validity.csv",)
+    (folder / name).write_bytes(b"0\n1\n")
+    with pytest.raises(
+        ValueError, match=r"reads like a split, in a form that is not read: save ids of nodes as train\.npy"
+    ):
+        read_folder(folder)
+
+
+def test_files_of_triples_are_no_split_of_nodes(tmp_path: Path) -> None:
+    files = {f"{part}_txt": "a\tr\tb\nb\tr\tc\n" for part in ("train", "valid", "test")}
+    assert read_folder(folder_of(tmp_path, **files), labels=False).graph.num_edges == 6
+
+
+def test_a_flag_that_is_no_mask_stays_a_column(tmp_path: Path) -> None:
+    nodes = "id,label,is_valid\n0,0,1\n1,1,0\n"
+    data = read_folder(folder_of(tmp_path, edges_csv="src,dst\n0,1\n", nodes_csv=nodes))
+    assert data.feature_names == ("is_valid",)
+
+
+BAD: dict[str, tuple[dict[str, Any], str]] = {
+    "two parts": (
+        {"train_mask": bools([2, 4]), "test_mask": bools([4])},
+        "train and test must not share nodes, but node 4 is in both",
+    ),
+    "several splits": (
+        {"train_mask": torch.ones(6, 10, dtype=torch.bool)},
+        r"column 'train_mask' must have one entry per node, got shape \(6, 10\); of several splits keep one",
+    ),
+    "numbers": (
+        {"train_mask": torch.arange(6)},
+        r"'train_mask' must be a mask, bool \[nodes\], got torch.int64 \[6\] with 2 for node 2",
+    ),
+    "none": ({"val": torch.tensor([0, NAN, 1, 1, 1, 1])}, "'val' must be a mask, .* with nan for node 1"),
+    "two names": (
+        {"val_mask": bools([1]), "valid_mask": bools([1])},
+        "val_mask, valid_mask, which say",
+    ),
+    "two ways": ({"split": torch.zeros(6, dtype=torch.int64), "train": bools([1])}, "which say its split twice"),
+    "split": ({"split": torch.arange(6)}, r"column 'split' must hold 0 \(train\), .* with 3 for node 3"),
+    "bools": ({"split": bools([1])}, r"column 'split' must hold 0 \(train\)"),
+    "no label": ({"train_mask": bools([4])}, "holds node 4 for training, which has no label"),
+}
+
+
+@pytest.mark.parametrize("what", BAD)
+def test_columns_that_are_no_split(what: str) -> None:
+    columns, words = BAD[what]
+    for name in ("label", "y"):
+        with pytest.raises(ValueError, match=words):
+            Dataset("d", ring(**{name: CLASSES}, **columns)).of_type()
+
+
+def test_text_that_is_no_mask(tmp_path: Path) -> None:
+    for rows, words in (
+        ("0,0,1,0\n1,1,yes,0\n", "line 3: column 'train_mask' must hold true and false, or 1 and 0, .*, got 'yes'"),
+        ("0,0,1,1\n1,1,0,0\n", "train and test must not share nodes, but node 0 is in both"),
+    ):
+        nodes = f"id,label,train_mask,test_mask\n{rows}"
+        with pytest.raises(ValueError, match=words):
+            read_folder(folder_of(tmp_path, edges_csv="src,dst\n0,1\n", nodes_csv=nodes))
