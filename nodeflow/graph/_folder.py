@@ -14,7 +14,7 @@ from torch import Tensor
 from nodeflow._base.checks import blaming, check_indptr, check_range
 from nodeflow._base.types import Array, FileLike
 from nodeflow._disk.arrays import ArrayFile, map_array, map_column
-from nodeflow._disk.checked import check_ends, check_ids, check_sparse
+from nodeflow._disk.checked import check_ends, check_ids
 from nodeflow._disk.manifest import Manifest, kind_of
 from nodeflow._disk.streams import stream_array, stream_column
 from nodeflow._edges.stored import permutation
@@ -105,8 +105,6 @@ def _check(folder: Path, verify: bool | None, manifest: Manifest) -> None:
         if verify:  # takes a byte per edge of memory, and no compiled loop relies on it
             with blaming(f"{folder / edge_ids.file} is damaged", ValueError):
                 permutation(map_array(folder, edge_ids), size)
-    for array in arrays.values():
-        check_sparse(folder, array)
 
 
 def check_reopened(parts: Sequence[Array | FilePart | None], arrays: Sequence[Array | None]) -> None:
