@@ -33,7 +33,7 @@ _PAIRS = (
     ("from", "to"),
     ("u", "v"),
 )
-"""Titles of sources and destinations, as ``plain`` writes them, and what must be beside them; the first one counts."""
+"""Titles of source and destination, as ``plain`` writes them; a third title must be there too. The first match counts."""
 _USERS = ("user", "customer", "member", "reviewer", "viewer", "rater", "u")
 _ITEMS = ("item", "movie", "product", "book", "song", "track", "artist", "business", "article", "asin", "i")
 _KNOWN = "src and dst, source and target, from and to, head and tail, or subject and object"
@@ -54,7 +54,7 @@ def places_of_ends(titles: Sequence[str]) -> tuple[int, int] | None:
 
 
 def two_kinds(where: str, why: str, remedy: str) -> ValueError:
-    """Return the ValueError for edges between nodes of two kinds that are numbered apart."""
+    """Return the ValueError for edges between two kinds of nodes, such as users and items, that both count from 1."""
     return ValueError(
         f"{where} {why}, and user 1 would be the same node as item 1; give each node an id or a name of its own, and "
         f"{remedy}; or give Graph.typed the nodes of both kinds"

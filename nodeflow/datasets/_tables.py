@@ -334,7 +334,7 @@ def read_nodes(path: Path) -> Nodes:
     splits = _splits(table)
     if title in ("", "label", *splits) or (id_columns and title not in id_columns):
         raise table_error(path, f"must begin with a column of ids or names of nodes, got {list(table.columns)}")
-    # columns beside the first are of numbers, so a row without titles has some, or the name alone
+    # a first row of values instead of titles has a number in it, or is a single name
     is_row = len(table.columns) == 1 or any(is_number(word) or kind_of(word) != NAME for word in table.columns)
     if is_row and NODE.fullmatch(title) is None:
         raise table_error(
