@@ -33,7 +33,8 @@ _PAIRS = (
     ("from", "to"),
     ("u", "v"),
 )
-"""Titles of source and destination, as ``plain`` writes them; a third title must be there too. The first match counts."""
+"""Titles of source and destination, as ``plain`` writes them; a third title must be there too. The first match counts.
+"""
 _USERS = ("user", "customer", "member", "reviewer", "viewer", "rater", "u")
 _ITEMS = ("item", "movie", "product", "book", "song", "track", "artist", "business", "article", "asin", "i")
 _KNOWN = "src and dst, source and target, from and to, head and tail, or subject and object"
